@@ -1,0 +1,67 @@
+# Two commands on a fresh machine: `make train` and `make test`. Each makes .venv when it is missing.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
+
+.DEFAULT_GOAL := help
+.PHONY: help train test test-slow test-pythons lint format types imports unit bench clean
+
+help:
+	@echo "make train         train SteinGate on a small task for about a minute"
+	@echo "make test          linters, type checks, import order and the test suite"
+	@echo "make test-slow     the tests that take minutes (coverage simulations, long runs)"
+	@echo "make test-pythons  the test suite on every interpreter at hand (PYTHONS=...)"
+	@echo "make bench         the speed claims, measured"
+	@echo "make format        rewrite the code in the house style"
+	@echo "make clean         remove .venv and caches"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.installed-all
+
+train: $(VENV)/.installed-all
+	$(BIN)/python examples/certify_costs.py
+
+test: lint types imports unit
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed-test
+	$(BIN)/lint-imports --no-cache
+
+unit: $(VENV)/.installed-test
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(TESTS)
+
+test-slow: $(VENV)/.installed-test
+	$(BIN)/pytest -n 2 --dist worksteal -m slow $(TESTS)
+
+test-pythons:
+	@for python in $(PYTHONS); do \
+		venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		echo "== $$python"; \
+		$(MAKE) --no-print-directory unit PYTHON=$$python VENV=$$venv || exit 1; \
+	done
+
+bench: $(VENV)/.installed-all
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""The certificate: NumPy and SciPy only, usable without any reinforcement learning."""

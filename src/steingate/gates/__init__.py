@@ -1,0 +1,1 @@
+"""Gates: episode costs in, decision out. NumPy only."""
