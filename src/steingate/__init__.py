@@ -1,3 +1,64 @@
-"""Reinforcement learning that stays safe in the tail."""
+"""Reinforcement learning that stays safe in the tail.
+
+The names below load on first use, so that ``import steingate`` stays quick and the certificate needs
+neither JAX nor MuJoCo.
+
+>>> from steingate import Certificate
+>>> Certificate.preset("released", limit=25.0).evaluate([0.0, 3.0, 8.0, 12.0]).safe
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steingate.core.certificate import Certificate
+    from steingate.core.reference import Beta, Density, HybridReference, LogitNormal
+    from steingate.core.result import Result
+    from steingate.errors import InputError, MissingExtraError, RunError, SteingateError
+    from steingate.training.api import load, train
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Beta": "steingate.core.reference",
+    "Certificate": "steingate.core.certificate",
+    "Density": "steingate.core.reference",
+    "HybridReference": "steingate.core.reference",
+    "InputError": "steingate.errors",
+    "LogitNormal": "steingate.core.reference",
+    "MissingExtraError": "steingate.errors",
+    "Result": "steingate.core.result",
+    "RunError": "steingate.errors",
+    "SteingateError": "steingate.errors",
+    "load": "steingate.training.api",
+    "train": "steingate.training.api",
+}
+
+__all__ = [
+    "Beta",
+    "Certificate",
+    "Density",
+    "HybridReference",
+    "InputError",
+    "LogitNormal",
+    "MissingExtraError",
+    "Result",
+    "RunError",
+    "SteingateError",
+    "load",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the home of a public name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'steingate' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
