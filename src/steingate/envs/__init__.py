@@ -1,0 +1,1 @@
+"""Native safety tasks on Gymnasium and MuJoCo."""
