@@ -1,0 +1,65 @@
+"""What a step and an algorithm are: pure functions that move the policy once, as a gate's decision asks."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steingate.gates.base import Decision, Gate, Log, State
+
+Params = dict[
+    str, Any
+]  # {"w": (W1, W2, ...), "b": (b1, b2, ...)}, and "log_std" for a policy; float32 NumPy arrays
+
+
+class Batch(NamedTuple):
+    """What a policy step may look at: N samples of one epoch as float32 arrays."""
+
+    obs: np.ndarray  # (N, d) as normalised when it was collected
+    act: np.ndarray  # (N, a) as sampled: not clipped, not scaled
+    logp: np.ndarray  # (N,) log-density of ``act`` under the policy that collected it
+    adv: np.ndarray  # (N,) reward advantage, standardised
+    cost_adv: np.ndarray  # (N,) cost advantage, centred
+
+
+class Step(NamedTuple):
+    """Two pure functions: the first state, and the moved policy with the next state and numbers to log."""
+
+    init: Callable[[Params], State]
+    move: Callable[[State, Params, Batch, Decision], tuple[Params, State, Log]]
+
+
+def identity(envs: Any) -> Any:
+    """Return the environments unchanged."""
+    return envs
+
+
+class Algorithm(NamedTuple):
+    """A gate, a step, and for state-augmented methods a wrapper around the environments."""
+
+    gate: Gate
+    step: Step
+    wrap: Callable[[Any], Any] = identity
+
+
+def first_bad(quantities: dict[str, Any]) -> str | None:
+    """Return the name of the first quantity that holds a NaN or an infinity, or None.
+
+    Parameters
+    ----------
+    quantities
+        Name to number, array, or nested dict or tuple of arrays (parameters).
+    """
+    for name, value in quantities.items():
+        if isinstance(value, dict):
+            parts: dict[str, Any] = {f"{name}/{key}": part for key, part in value.items()}
+        elif isinstance(value, (tuple, list)):
+            parts = {f"{name}/{index}": part for index, part in enumerate(value)}
+        elif np.isfinite(np.asarray(value)).all():
+            continue
+        else:
+            return name
+        bad = first_bad(parts)
+        if bad is not None:
+            return bad
+    return None
