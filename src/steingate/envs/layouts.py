@@ -9,7 +9,6 @@ The ``draw_*`` functions are compiled and take rows of `steingate.envs.streams`:
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from steingate.envs.catalog import TaskSpec
 from steingate.envs.streams import next_double
 from steingate.errors import InputError
 
@@ -28,17 +28,7 @@ PLACED: Final = 0
 NO_LAYOUT: Final = 1
 NO_GOAL: Final = 2
 
-_FIXED_JITTER: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class Group:
-    """Objects of one kind: how many, how far others stay away, and where they are when not drawn."""
-
-    kind: str
-    keepout: float
-    count: int = 1
-    fixed: tuple[tuple[float, float], ...] = ()
+_JITTER: Final = 1e-9  # fixed objects are drawn too, from a square this small
 
 
 @dataclass(frozen=True)
@@ -81,48 +71,37 @@ class Layout:
     goal_first: NDArray[np.float64]
 
 
-def placement(
-    task: str,
-    groups: Sequence[Group],
-    *,
-    extent: float,
-    agent_keepout: float = 0.4,
-    agent_extent: float | None = None,
-) -> Placement:
-    """Placement law of a task whose objects live in the square of half edge ``extent``.
+def placement(spec: TaskSpec) -> Placement:
+    """Return the placement law of a navigation task.
 
     Parameters
     ----------
-    task : name used in error messages
-    groups : the objects in placement order
-    extent : half edge of the square of the task
-    agent_keepout : keepout radius of the agent
-    agent_extent : half edge of the agent's own square, if it differs
+    spec : TaskSpec
+        Extents, keepouts and object kinds in placement order.
+
+    Raises
+    ------
+    InputError
+        If an object's keepout leaves no room in the task's square.
     """
-    kinds, low, high, keepout = ["agent"], [], [], [agent_keepout]
-    half = extent if agent_extent is None else agent_extent
-    low.append([-half + agent_keepout] * 2)
-    high.append([half - agent_keepout] * 2)
-    for group in groups:
-        k = group.keepout
+    kinds, keepout, corner = ["agent"], [spec.agent_keepout], spec.agent_extent - spec.agent_keepout
+    rectangles = [(-corner, -corner, corner, corner)]
+    for group in spec.objects:
         kinds += [group.kind] * group.count
-        keepout += [k] * group.count
-        for i in range(group.count):
-            if group.fixed:
-                reach = k + _FIXED_JITTER
-                low.append([p - reach + k for p in group.fixed[i]])
-                high.append([p + reach - k for p in group.fixed[i]])
-            else:
-                low.append([-extent + k] * 2)
-                high.append([extent - k] * 2)
-    goal = kinds.index("goal") if "goal" in kinds else -1
-    lows, highs = np.array(low), np.array(high)
-    if np.any(lows > highs):
-        kind = kinds[int(np.argmax(np.any(lows > highs, axis=1)))]
+        keepout += [group.keepout] * group.count
+        corner = spec.extent - group.keepout
+        if group.fixed:
+            rectangles += [(x - _JITTER, y - _JITTER, x + _JITTER, y + _JITTER) for x, y in group.fixed]
+        else:
+            rectangles += [(-corner, -corner, corner, corner)] * group.count
+    low, high = np.hsplit(np.array(rectangles), 2)
+    if np.any(low > high):
+        kind = kinds[int(np.argmax(np.any(low > high, axis=1)))]
         raise InputError(
-            f"{task}: no room to place the {kind}, its keepout is larger than the extent {extent:g}."
+            f"{spec.env_id}: the keepout of the {kind} is larger than its extent; make the extent larger."
         )
-    return Placement(task, tuple(kinds), lows, highs, np.array(keepout), goal)
+    goal = kinds.index("goal") if "goal" in kinds else -1
+    return Placement(spec.env_id, tuple(kinds), low.copy(), high.copy(), np.array(keepout), goal)
 
 
 def sample_layout(law: Placement, state: NDArray[np.uint64]) -> Layout:
