@@ -3,7 +3,8 @@
 The renderer asks the batched core for ``env.scene(i)``, a mapping of arrays that says all of simulation i:
 
 ``qpos``
-    Point: (3,) x, y and heading in the world; Car: (13,) as in its model; velocity tasks: (nq,) of the robot's model.
+    Point: (3,) x, y and heading in the world; Car: (13,) as in its model; velocity tasks: (nq,) of the
+    robot's model.
 ``goal`` (1, 2), ``hazards`` (n, 2)
     places in the plane, where the task has them.
 ``vases`` (n, 7)

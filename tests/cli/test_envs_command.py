@@ -1,0 +1,67 @@
+"""``steingate envs``: all tasks, one line each, true sizes, nothing compiled."""
+
+import argparse
+import json
+import subprocess
+import sys
+
+from steingate.cli import envs
+from steingate.envs.catalog import TASKS
+
+# Sizes of the original tasks, written down independently of the catalog.
+SIZES = {
+    "SafetyPointGoal0-v0": (28, 2, 1000),
+    "SafetyPointGoal1-v0": (60, 2, 1000),
+    "SafetyPointGoal2-v0": (60, 2, 1000),
+    "SafetyCarGoal0-v0": (40, 2, 1000),
+    "SafetyCarGoal1-v0": (72, 2, 1000),
+    "SafetyCarGoal2-v0": (72, 2, 1000),
+    "SafetyPointCircle0-v0": (28, 2, 500),
+    "SafetyPointCircle1-v0": (28, 2, 500),
+    "SafetyPointCircle2-v0": (28, 2, 500),
+    "SafetyCarCircle0-v0": (40, 2, 500),
+    "SafetyCarCircle1-v0": (40, 2, 500),
+    "SafetyCarCircle2-v0": (40, 2, 500),
+    "SafetyAntVelocity-v1": (27, 8, 1000),
+    "SafetyHalfCheetahVelocity-v1": (17, 6, 1000),
+    "SafetyHopperVelocity-v1": (11, 3, 1000),
+    "SafetyHumanoidVelocity-v1": (376, 17, 1000),
+    "SafetySwimmerVelocity-v1": (8, 2, 1000),
+    "SafetyWalker2dVelocity-v1": (17, 6, 1000),
+}
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    envs.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def test_json_holds_every_task_with_its_sizes(capsys):
+    assert envs.run(parsed("--json")) == 0
+    rows = json.loads(capsys.readouterr().out)
+    sizes = {r["id"]: (r["observation_size"], r["action_size"], r["max_episode_steps"]) for r in rows}
+    assert sizes == SIZES
+    assert all(row["cost"] for row in rows)
+
+
+def test_the_table_has_one_line_per_task(capsys):
+    assert envs.run(parsed()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for task in TASKS.values():
+        (line,) = [line for line in lines if line.split()[:1] == [task.env_id]]
+        assert line.split()[1:4] == [str(number) for number in SIZES[task.env_id]]
+        assert line.rstrip().endswith(task.cost_text)
+
+
+def test_listing_loads_no_simulator():
+    code = (
+        "import sys\n"
+        "from types import SimpleNamespace\n"
+        "from steingate.cli import envs\n"
+        "envs.run(SimpleNamespace(json=False))\n"
+        "heavy = {'mujoco', 'numba', 'jax', 'scipy'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,390 @@
+"""Foreign environments as native batches: the protocol, the cost, seeds, and what is refused."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+
+from steingate.envs.adapters import ForeignVectorEnv, epoch_seeds
+from steingate.errors import InputError
+
+
+class Walk(gymnasium.Env):
+    """A random walk in five values; it terminates beyond 2 and costs its distance from 0."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, noise=0.1, render_mode=None):
+        self.noise, self.render_mode = noise, render_mode
+        self.position = 0.0
+
+    def _obs(self):
+        return np.array([self.position, self.start], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = self.start = float(self.np_random.uniform(-1, 1))
+        return self._obs(), {"start": self.start}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.position += float(action[0]) + self.noise * float(self.np_random.normal())
+        info = {"cost": abs(self.position), "cost_left": float(self.position < 0)}
+        return self._obs(), -self.position, abs(self.position) > 2, False, info
+
+    def render(self):
+        return np.full((4, 4, 3), 7, np.uint8)
+
+
+class SafetyLike:
+    """Speaks as safety-gymnasium does: six values, a RandomState stream, older spaces, its own asserts."""
+
+    class Box:
+        """An older package's Box."""
+
+        def __init__(self, low, high, shape, dtype):
+            self.low, self.high = np.full(shape, low, dtype), np.full(shape, high, dtype)
+            self.shape, self.dtype = shape, np.dtype(dtype)
+
+    def __init__(self, num_steps=5, render_mode=None):
+        self.num_steps, self.render_mode = num_steps, render_mode
+        self.observation_space = self.Box(-np.inf, np.inf, (3,), np.float64)
+        self.action_space = self.Box(-1.0, 1.0, (2,), np.float64)
+        self.random = np.random.RandomState()
+        self.terminated, self.truncated = True, False
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self.random = np.random.RandomState(seed)
+        self.terminated, self.truncated, self.steps = False, False, 0
+        self.place = self.random.uniform(-1, 1, 3)
+        return self.place.copy(), {}
+
+    def step(self, action):
+        assert not self.done, "Environment must be reset before stepping."
+        if np.shape(action) != (2,):
+            raise ValueError("Action dimension mismatch")
+        self.place[:2] += np.clip(action, -1, 1)
+        self.random.binomial(10, 1.0)
+        cost = float(np.abs(self.place[0]) > 1)
+        info = {"cost_hazards": cost, "cost_sum": cost}
+        if self.place[1] > 1:
+            info["goal_met"] = True
+        self.steps += 1
+        self.truncated = self.steps >= self.num_steps
+        return self.place.copy(), 0.5, cost, self.terminated, self.truncated, info
+
+    @property
+    def done(self):
+        return self.terminated or self.truncated
+
+    def close(self):
+        self.closed = True
+
+
+def batch(factory=Walk, num_envs=3, **options):
+    return ForeignVectorEnv(factory, num_envs, name="walk", **options)
+
+
+def rollout(env, steps, seed):
+    """Return all arrays of a run under fixed random actions."""
+    rng = np.random.default_rng(0)
+    rows = [env.reset(seed=seed)[0]]
+    for _ in range(steps):
+        obs, reward, terminated, truncated, info = env.step(rng.uniform(-1, 1, env.action_space.shape))
+        rows += [obs, reward, terminated, truncated, info["cost"]]
+    return np.concatenate([np.ravel(row).astype(float) for row in rows])
+
+
+def test_the_batch_equals_the_single_environments():
+    env = batch(num_envs=3, max_episode_steps=7)
+    singles = [Walk() for _ in range(3)]
+    obs, info = env.reset(seed=11)
+    expected = [single.reset(seed=11 + i) for i, single in enumerate(singles)]
+    assert np.array_equal(obs, np.array([e[0] for e in expected], float))
+    assert np.array_equal(info["start"], [e[1]["start"] for e in expected])
+    rng = np.random.default_rng(1)
+    elapsed = np.zeros(3, int)
+    ends = set()
+    for _ in range(60):
+        actions = rng.uniform(-1, 1, (3, 1))
+        obs, reward, terminated, truncated, info = env.step(actions)
+        elapsed += 1
+        assert ("final_obs" in info) == bool((terminated | truncated).any())
+        for i, single in enumerate(singles):
+            one, r, term, _, single_info = single.step(actions[i].astype(np.float32))
+            trunc = elapsed[i] >= 7
+            assert (reward[i], terminated[i], truncated[i]) == (r, term, trunc)
+            assert info["cost"][i] == single_info["cost"]
+            assert info["cost_left"][i] == single_info["cost_left"]
+            if term or trunc:
+                ends.add((bool(term), bool(trunc)))
+                assert info["_final_obs"][i]
+                assert info["_final_info"][i]
+                assert np.array_equal(info["final_obs"][i], one.astype(float))
+                assert info["final_info"]["cost"][i] == single_info["cost"]
+                one, _ = single.reset()
+                elapsed[i] = 0
+            elif "final_obs" in info:
+                assert not info["_final_obs"][i]
+            assert np.array_equal(obs[i], one.astype(float))
+    assert {(True, False), (False, True)} <= ends
+    assert obs.dtype == np.float64
+    assert env.observation_space.shape == (3, 2)
+    assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert env.max_episode_steps == 7
+
+
+def test_six_values_of_an_older_package():
+    env = batch(SafetyLike, num_envs=2)
+    obs, info = env.reset(seed=5)
+    assert info == {}
+    assert np.array_equal(obs[1], np.random.RandomState(6).uniform(-1, 1, 3))
+    costs = []
+    for step in range(1, 11):
+        before = obs
+        obs, reward, terminated, truncated, info = env.step(np.full((2, 2), 0.5))
+        assert np.array_equal(reward, [0.5, 0.5])
+        assert not terminated.any()
+        assert truncated.all() == (step % 5 == 0)
+        shown = info["final_obs"] if truncated.all() else obs
+        assert np.array_equal(info["cost"], (np.abs(shown[:, 0]) > 1).astype(float))
+        assert np.array_equal(shown[:, :2], before[:, :2] + 0.5)
+        costs += info["cost"].tolist()
+    assert set(costs) == {0.0, 1.0}
+    env.close()
+    assert all(one.closed for one in env.envs)
+
+
+def test_same_seed_same_trajectory_and_none_goes_on():
+    for factory in (Walk, SafetyLike):
+        assert np.array_equal(rollout(batch(factory), 30, 4), rollout(batch(factory), 30, 4))
+        assert not np.array_equal(rollout(batch(factory), 30, 4), rollout(batch(factory), 30, 5))
+    env = batch()
+    first = env.reset(seed=3)[0]
+    second = env.reset()[0]
+    assert not np.array_equal(first, second)
+    assert np.array_equal(env.reset(seed=[3, 4, 5])[0], first)
+    assert np.array_equal(env.reset()[0], second)
+
+
+def test_results_do_not_depend_on_neighbours():
+    wide, narrow = batch(num_envs=4), batch(num_envs=2)
+    assert np.array_equal(wide.reset(seed=[1, 2, 3, 4])[0][:2], narrow.reset(seed=[1, 2])[0])
+    for _ in range(25):
+        left, right = wide.step(np.full((4, 1), 0.4)), narrow.step(np.full((2, 1), 0.4))
+        for a, b in zip(left[:4], right[:4], strict=True):
+            assert np.array_equal(a[:2], b)
+
+
+def test_epochs_that_start_from_a_reset_resume_exactly():
+    def epoch(env, number):
+        env.reset(seed=epoch_seeds(9, number, 3))
+        return np.array([env.step(np.full((3, 1), 0.3))[0] for _ in range(20)])
+
+    whole = batch()
+    unbroken = [epoch(whole, number) for number in range(3)]
+    resumed = batch()
+    assert np.array_equal(epoch(resumed, 2), unbroken[2])
+    assert not np.array_equal(unbroken[1], unbroken[2])
+
+
+def test_epoch_seeds_differ_and_fit_older_generators():
+    seeds = [s for seed in (0, 1) for epoch in range(50) for s in epoch_seeds(seed, epoch, 8)]
+    assert len(set(seeds)) == len(seeds)
+    assert min(seeds) >= 0
+    assert max(seeds) < 2**32
+    assert epoch_seeds(7, 3, 8)[:2] == epoch_seeds(7, 3, 2)
+
+
+def test_large_seeds_fit_older_generators():
+    env = batch(SafetyLike, num_envs=2)
+    obs, _ = env.reset(seed=2**32 - 1)
+    assert np.array_equal(obs[0], np.random.RandomState(2**32 - 1).uniform(-1, 1, 3))
+    assert np.array_equal(obs[1], np.random.RandomState(0).uniform(-1, 1, 3))
+
+
+def test_a_cost_function_sees_the_transition_and_wins():
+    seen = []
+
+    def cost(obs, action, next_obs, info):
+        seen.append((obs.copy(), action, next_obs, info["cost"]))
+        return float(next_obs[0] > obs[0])
+
+    env = batch(cost=cost, num_envs=1, max_episode_steps=6)
+    shown, _ = env.reset(seed=0)
+    for _ in range(20):
+        action = np.array([[0.25]])
+        after, _, _, truncated, info = env.step(action)
+        obs, seen_action, next_obs, own = seen[-1]
+        assert np.array_equal(obs, shown[0])
+        assert seen_action.tolist() == [0.25]
+        assert np.array_equal(next_obs, info["final_obs"][0] if truncated[0] else after[0])
+        assert info["cost"][0] == float(next_obs[0] > obs[0])
+        assert own == pytest.approx(abs(next_obs[0]), rel=1e-6)
+        shown = after
+
+
+def test_a_cost_function_sees_the_old_observation_even_if_the_environment_reuses_it():
+    class Reusing(Walk):
+        buffer = None
+
+        def _obs(self):
+            if self.buffer is None:
+                self.buffer = np.zeros(2, np.float32)
+            self.buffer[:] = self.position, self.start
+            return self.buffer
+
+    env = batch(Reusing, num_envs=1, cost=lambda obs, action, after, info: float(after[0] - obs[0]))
+    env.reset(seed=0)
+    assert env.step(np.array([[1.0]]))[4]["cost"][0] > 0.2
+
+
+def test_dictionaries_are_flattened_in_every_place():
+    class Nested(Walk):
+        observation_space = spaces.Dict({"place": spaces.Box(-9, 9, (2,)), "side": spaces.Discrete(2)})
+
+        def _obs(self):
+            return {"place": np.float32([self.position, self.start]), "side": int(self.position > 0)}
+
+    env = batch(Nested, num_envs=2, max_episode_steps=3)
+    env.reset(seed=0)
+    for _ in range(3):
+        obs, _, _, _, info = env.step(np.full((2, 1), 0.2))
+    assert obs.shape == (2, 4)
+    assert obs[:, 2:].sum(axis=1).tolist() == [1, 1]
+    assert np.array_equal(info["final_obs"][:, 3], info["final_obs"][:, 0] > 0)
+
+
+def test_actions_are_clipped_and_nan_is_refused_with_the_index():
+    env = batch(noise_free)
+    start, _ = env.reset(seed=0)
+    obs, *_ = env.step(np.array([[5.0], [-5.0], [0.5]]))
+    assert np.allclose(obs[:, 0] - start[:, 0], [1, -1, 0.5], atol=1e-6)
+    with pytest.raises(InputError, match="environment 1 of 'walk'"):
+        env.step(np.array([[0.0], [np.nan], [0.0]]))
+    with pytest.raises(InputError, match=r"shape \(2, 1\) instead of \(3, 1\)"):
+        env.step(np.zeros((2, 1)))
+
+
+def noise_free():
+    return Walk(noise=0.0)
+
+
+def test_nan_of_the_environment_is_passed_on():
+    class Broken(Walk):
+        def step(self, action):
+            return np.float32([np.nan, 0]), np.nan, False, False, {"cost": np.nan}
+
+    env = batch(Broken, num_envs=1)
+    env.reset(seed=0)
+    obs, reward, _, _, info = env.step(np.zeros((1, 1)))
+    assert np.isnan(obs[0, 0])
+    assert np.isnan(reward[0])
+    assert np.isnan(info["cost"][0])
+
+
+def _stepping(answer):
+    return type("Odd", (Walk,), {"step": lambda self, action: answer})
+
+
+OBS = np.zeros(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((OBS, 0.0, False, False, {}), r"gives no cost.*cost=function\(obs, action, next_obs, info\)"),
+        ((OBS, 0.0, False, {"cost": 1.0}), "returns 4 values from step"),
+        (OBS, "returns 1 values from step"),
+        ((OBS, 0.0, False, False, {"cost": "much"}), "one number"),
+        ((OBS, 0.0, [0.0, 1.0], False, False, {}), "one number"),
+    ],
+)
+def test_unusable_steps_are_one_sentence(answer, words):
+    env = batch(_stepping(answer), num_envs=1)
+    env.reset(seed=0)
+    with pytest.raises(InputError, match=rf"'walk'.*{words}|'walk' {words}"):
+        env.step(np.zeros((1, 1)))
+
+
+def test_unusable_resets_and_objects_are_one_sentence():
+    env = batch(type("Old", (Walk,), {"reset": lambda self, seed=None: OBS}), num_envs=1)
+    with pytest.raises(InputError, match=r"\(observation, info\)"):
+        env.reset(seed=0)
+    with pytest.raises(InputError, match="not an environment"):
+        batch(dict)
+    with pytest.raises(InputError, match="2 seeds are given for 3"):
+        batch().reset(seed=[1, 2])
+
+
+def test_boolean_and_array_costs_are_numbers():
+    for cost in (True, np.float32(1), np.array([1.0]), 1):
+        env = batch(_stepping((OBS, 0.0, False, False, {"cost": cost})), num_envs=1)
+        env.reset(seed=0)
+        assert env.step(np.zeros((1, 1)))[4]["cost"].tolist() == [1.0]
+
+
+def test_the_buffer_is_shared_only_on_request():
+    for copy in (True, False):
+        env = batch(copy=copy)
+        first, _ = env.reset(seed=0)
+        second, *_ = env.step(np.ones((3, 1)))
+        assert np.shares_memory(first, second) == (not copy)
+
+
+def test_saving_within_an_episode_needs_the_environments_help():
+    env = batch()
+    env.reset(seed=0)
+    with pytest.raises(InputError, match="every epoch start from a reset"):
+        env.snapshot()
+
+    class Saving(Walk):
+        def snapshot(self):
+            state = self.np_random.bit_generator.state["state"]
+            words = [state[key] >> shift & 2**64 - 1 for key in ("state", "inc") for shift in (0, 64)]
+            return {"numbers": np.array([self.position, self.start]), "stream": np.array(words, np.uint64)}
+
+        def restore(self, parts):
+            self.position, self.start = parts["numbers"].tolist()
+            words = [int(word) for word in parts["stream"]]
+            whole = self.np_random.bit_generator.state
+            whole["state"] = {"state": words[0] | words[1] << 64, "inc": words[2] | words[3] << 64}
+            self.np_random.bit_generator.state = whole
+
+    env, other = batch(Saving, max_episode_steps=8), batch(Saving, max_episode_steps=8)
+    env.reset(seed=0)
+    for _ in range(5):
+        env.step(np.full((3, 1), 0.1))
+    saved = env.snapshot()
+    assert all(array.dtype.kind in "fiu" for array in saved.values())
+    other.reset(seed=99)
+    other.restore(saved)
+    for _ in range(20):
+        left, right = env.step(np.full((3, 1), 0.1)), other.step(np.full((3, 1), 0.1))
+        for a, b in zip(left[:4], right[:4], strict=True):
+            assert np.array_equal(a, b)
+    with pytest.raises(InputError, match="3 environments: 2 are expected"):
+        batch(Saving, num_envs=2).restore(saved)
+    with pytest.raises(InputError, match="has a cost function"):
+        batch(Saving, cost=lambda *_: 0.0).snapshot()
+
+
+def test_frames_are_those_of_the_environments():
+    frames = batch().render()
+    assert len(frames) == 3
+    assert frames[0].shape == (4, 4, 3)
+
+
+def test_the_stated_episode_length_is_found_through_wrappers():
+    def limited():
+        return gymnasium.wrappers.TimeLimit(Walk(), 12)
+
+    env = batch(limited, num_envs=1)
+    assert env.max_episode_steps == 12
+    env.reset(seed=0)
+    ends = [bool(env.step(np.zeros((1, 1)))[3][0]) for _ in range(24)]
+    assert [k + 1 for k, end in enumerate(ends) if end] == [12, 24]
+    assert batch().max_episode_steps is None
