@@ -1,0 +1,258 @@
+"""Confidence bounds for means of independent [0, 1] variables, and deviation radii of kernel mean embeddings.
+
+Every bound holds at every sample size. ``delta`` is always the probability that the bound is wrong.
+"""
+
+from functools import lru_cache
+from math import ceil, expm1, isfinite, log, log2, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import betaincinv
+
+from steingate.errors import InputError
+
+Array = npt.NDArray[np.float64]
+
+_CELL = 0.15  # width, in log-odds, of the cells on which the bets are constant
+_TOP = 6.0  # log-odds of the last cell edge
+_OWN = 0.7  # share of the stake on the bet that is best for 0/1 data
+_KNOTS = 512  # points that carry the sample when it is larger than _DIRECT
+_DIRECT = 512
+
+
+def _check_delta(delta: float) -> None:
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"delta is {delta!r}; give an error probability between 0 and 1.")
+
+
+def _check_count(n: int, name: str = "n") -> None:
+    if n != int(n) or n < 1:
+        raise InputError(f"{name} is {n!r}; give a whole number of samples, at least 1.")
+
+
+def unit_sample(x: npt.ArrayLike) -> Array:
+    """Return the sample as a sorted float array after checking that it is not empty and lies in [0, 1]."""
+    values = np.sort(np.asarray(x, dtype=np.float64).ravel())
+    if values.size == 0:
+        raise InputError("The sample is empty; a bound needs at least one value.")
+    if not (values[0] >= 0.0 and values[-1] <= 1.0):
+        bad = values[0] if values[0] < 0.0 else values[-1]
+        raise InputError(
+            f"The sample contains {bad}; bounds for [0, 1] variables need every value in [0, 1]."
+        )
+    return values
+
+
+def clopper_pearson_upper(k: int, n: int, delta: float) -> float:
+    """Return the exact upper confidence bound of a probability after k hits in n independent trials.
+
+    The largest p with P(Binomial(n, p) <= k) >= delta; 1 - delta**(1/n) when k = 0.
+    """
+    _check_hits(k, n, delta)
+    if k == n:
+        return 1.0
+    if k == 0:
+        return -expm1(log(delta) / n)
+    return float(betaincinv(k + 1, n - k, 1.0 - delta))
+
+
+def clopper_pearson_lower(k: int, n: int, delta: float) -> float:
+    """Return the exact lower confidence bound of a probability after k hits in n independent trials."""
+    _check_hits(k, n, delta)
+    return 1.0 - clopper_pearson_upper(n - k, n, delta) if k < n else float(delta ** (1.0 / n))
+
+
+def _check_hits(k: int, n: int, delta: float) -> None:
+    _check_delta(delta)
+    _check_count(n)
+    if k != int(k) or not 0 <= k <= n:
+        raise InputError(f"k is {k!r}; give a whole number of hits between 0 and n = {n}.")
+
+
+def hoeffding_radius(n: int, delta: float) -> float:
+    """Return the one-sided Hoeffding radius sqrt(log(1/delta) / (2 n)) of a mean of n [0, 1] variables.
+
+    For a two-sided radius pass delta / 2.
+    """
+    _check_delta(delta)
+    _check_count(n)
+    return sqrt(-log(delta) / (2 * n))
+
+
+def empirical_bernstein_upper(x: npt.ArrayLike, delta: float) -> float:
+    """Return mean + sqrt(2 V L / n) + 7 L / (3 (n - 1)), L = log(2/delta), V the unbiased sample variance.
+
+    The bound of Maurer and Pontil (2009, theorem 4) for [0, 1] variables, cut at 1; 1 when n = 1.
+    """
+    _check_delta(delta)
+    values = unit_sample(x)
+    n = values.size
+    if n == 1:
+        return 1.0
+    level = log(2.0 / delta)
+    radius = sqrt(2.0 * float(values.var(ddof=1)) * level / n) + 7.0 * level / (3.0 * (n - 1))
+    return min(1.0, float(values.mean()) + radius)
+
+
+def embedding_radius(M_u: float, m: int, delta: float) -> float:
+    """Return sqrt(M_u / m) (1 + sqrt(2 log(1/delta))), the radius of a mean embedding of m samples.
+
+    For independent samples and a positive definite kernel u with u(x, x) <= M_u, the distance between the
+    empirical and the true mean embedding is at most this with probability 1 - delta: its mean is at most
+    sqrt(M_u / m), one sample moves it by at most 2 sqrt(M_u) / m, and McDiarmid's inequality does the rest.
+    The KSD as square root of the V-statistic is the norm of the empirical embedding, so it is off by no more.
+    Infinite when M_u is.
+    """
+    _check_delta(delta)
+    _check_count(m, "m")
+    if not M_u >= 0.0:
+        raise InputError(f"M_u is {M_u!r}; give a kernel bound that is at least 0.")
+    return sqrt(M_u / m) * (1.0 + sqrt(-2.0 * log(delta))) if isfinite(M_u) else float("inf")
+
+
+class _Bets(NamedTuple):
+    """Data-independent part of the betting test: cells of candidate means and the bets made in each."""
+
+    edges: Array  # left ends of the cells, the first is 1 - delta**(1/n)
+    share: Array  # (cells, bets): fractions c of the largest allowed bet
+    log_weight: Array  # (bets,): logarithm of the stake on each
+
+
+def _kl(a: Array, m: Array) -> Array:
+    """Return the relative entropy of Bernoulli(a) to Bernoulli(m)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(a > 0.0, a * np.log(a / m), 0.0)
+    return np.asarray(low + (1.0 - a) * (np.log1p(-a) - np.log1p(-m)))
+
+
+@lru_cache(maxsize=256)
+def _bets(n: int, delta: float) -> _Bets:
+    first = -expm1(log(delta) / n)
+    start = log(first / (1.0 - first))
+    steps = max(1, ceil((_TOP - start) / _CELL))
+    odds = np.exp(start + _CELL * np.arange(steps))
+    edges = odds / (1.0 + odds)
+    edges[0] = first
+    # The bet that rejects edge m with the largest mean a of 0/1 data any bet can: n kl(a, m) = log(1/delta).
+    low, high = np.zeros_like(edges), edges.copy()
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        rejects = n * _kl(middle, edges) >= -log(delta)
+        low, high = np.where(rejects, middle, low), np.where(rejects, high, middle)
+    own = 1.0 - low / edges
+    count = 2 + ceil(log2(1.0 / float(own.min()))) if own.min() < 1.0 else 2
+    # Data that vary less than 0/1 data of the same mean deserve bolder bets, up to the boldest one, c = 1.
+    share = own[:, None] ** np.linspace(1.0, 0.0, count)
+    weight = np.full(count, (1.0 - _OWN) / (count - 1))
+    weight[0] = _OWN
+    return _Bets(edges, share, np.log(weight))
+
+
+def _carriers(values: Array) -> tuple[Array, Array]:
+    """Return points and weights that stand for the sample without ever raising a wealth.
+
+    A large sample is spread onto knots so that each value keeps its mean; the logarithm of a bet is concave
+    in the value, so by Jensen's inequality the wealth can only fall.
+    """
+    if values.size <= _DIRECT:
+        return values, np.ones_like(values)
+    knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
+    knots[0], knots[-1] = 0.0, 1.0
+    left = np.clip(np.searchsorted(knots, values, side="right") - 1, 0, _KNOTS - 1)
+    right_part = np.clip((values - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
+    weights = np.zeros(_KNOTS + 1)
+    weights += np.bincount(left, 1.0 - right_part, _KNOTS + 1)
+    weights += np.bincount(left + 1, right_part, _KNOTS + 1)
+    used = weights > 0.0
+    return knots[used], weights[used]
+
+
+def betting_upper(x: npt.ArrayLike, delta: float) -> float:
+    """Return an upper confidence bound for the mean of independent, identically distributed [0, 1] variables.
+
+    Holds with probability at least 1 - delta at every n, does not depend on the order of the sample, never
+    falls when a value rises, and is 1 - delta**(1/n) for a sample of zeros.
+
+    For a candidate mean m and bets 0 <= c_l <= 1 with stakes w_l that sum to 1 let
+
+        T(m) = prod_i (1 - x_i) + (delta - (1 - m)^n) sum_l w_l prod_i (1 + c_l (m - x_i) / (1 - m)).
+
+    Every factor is nonnegative. If the true mean mu is at least m, independence gives
+    E prod (1 - x_i) = (1 - mu)^n <= (1 - m)^n and E prod (1 + c (m - x_i)/(1 - m)) <= 1, so for every m with
+    (1 - m)^n <= delta the mean of T(m) is at most delta and, by Markov's inequality, P(T(m) >= 1) <= delta.
+    The bound is the supremum of all m that are not rejected (T(m) < 1, or (1 - m)^n > delta): if it lies
+    below mu then mu itself was rejected, which has probability at most delta. Bets and stakes may depend on
+    m, n and delta, not on the data. Here they are constant on cells of m; inside a cell T grows with m, so
+    looking at the left ends and one search for a root find the supremum. The largest stake is on the bet
+    behind the Chernoff bound for 0/1 data (n kl(mean, m) = log(1/delta)), the rest on bolder bets for samples
+    of small variance.
+    """
+    _check_delta(delta)
+    values = unit_sample(x)
+    n = values.size
+    bets = _bets(n, float(delta))
+    points, weights = _carriers(values)
+    with np.errstate(divide="ignore"):
+        log_clear = np.log1p(-values).sum()
+
+    def log_test(m: Array, cell: slice) -> Array:
+        """Return log T at candidates m of the given cells, one candidate per cell."""
+        m = m[:, None]
+        with np.errstate(divide="ignore", over="ignore"):
+            factors = (1.0 - m[..., None]) + bets.share[cell, :, None] * (m[..., None] - points)
+            wealth = np.log(np.maximum(factors, 0.0)) @ weights - n * np.log1p(-m) + bets.log_weight
+            spare = np.log(np.maximum(delta - (1.0 - m[:, 0]) ** n, 0.0))
+            return np.asarray(np.logaddexp(log_clear, spare + np.logaddexp.reduce(wealth, axis=-1)))
+
+    standing = np.flatnonzero(~(log_test(bets.edges, slice(None)) >= 0.0))
+    if standing.size == 0:
+        return float(bets.edges[0])
+    cell = int(standing[-1])
+    here = slice(cell, cell + 1)
+    low = float(bets.edges[cell])
+    high = float(bets.edges[cell + 1]) if cell + 1 < bets.edges.size else 1.0 - 1e-12
+
+    def excess(m: float) -> float:
+        return min(max(float(log_test(np.array([m]), here)[0]), -1e3), 1e3)
+
+    if not excess(high) > 0.0:
+        return high if cell + 1 < bets.edges.size else 1.0
+    width = 1e-12 * low
+    return min(brentq(excess, low, high, xtol=width) + width, high)
+
+
+def betting_lower(x: npt.ArrayLike, delta: float) -> float:
+    """Return the lower confidence bound 1 - betting_upper(1 - x, delta) for the mean of [0, 1] variables."""
+    return 1.0 - betting_upper(1.0 - unit_sample(x), delta)
+
+
+def direct_upper(x: npt.ArrayLike, delta: float, *, binary: bool = False) -> float:
+    """Return the upper confidence bound for a mean of [0, 1] variables that the `confident` preset uses.
+
+    The betting bound; with ``binary=True``, which the caller may set only when the variables can take no
+    values but 0 and 1 (a hard exceedance), the Clopper-Pearson bound, the smallest there is.
+    """
+    if not binary:
+        return betting_upper(x, delta)
+    values = unit_sample(x)
+    if not bool(np.all((values == 0.0) | (values == 1.0))):
+        raise InputError("binary=True was given for a sample with values between 0 and 1; leave it out.")
+    return clopper_pearson_upper(int(values.sum()), values.size, delta)
+
+
+def split_error(n: int, budget: float, delta: float, share: float = 0.1) -> tuple[float, float]:
+    """Return (delta for the direct bound, delta for a second bound) whose sum is delta.
+
+    The second bound gets ``share`` of the error, unless the direct one then could no longer certify the
+    budget from n clean samples although it could with all of delta. Depends on n, budget and delta alone, so
+    the smaller of the two bounds holds with probability 1 - delta.
+    """
+    _check_delta(delta)
+    _check_count(n)
+    clean = (1.0 - budget) ** n  # the error probability that certifies the budget from n clean samples
+    spare = delta - clean if clean <= delta else delta
+    second = min(share * delta, max(spare * (1.0 - 1e-9), 0.0))
+    return delta - second, second
