@@ -1,1 +1,45 @@
-"""Native safety tasks on Gymnasium and MuJoCo."""
+"""Native safety tasks on Gymnasium and MuJoCo: importing registers them as ``steingate/<id>``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from steingate.envs.catalog import TASKS, TaskSpec, find_task
+
+if TYPE_CHECKING:
+    from steingate.envs.single import SafetyEnv
+    from steingate.envs.vector import SafetyVectorEnv
+
+__all__ = ["TASKS", "SafetyEnv", "SafetyVectorEnv", "TaskSpec", "find_task", "register_tasks"]
+
+
+def register_tasks() -> None:
+    """Register every task with Gymnasium, once; in an installed package Gymnasium calls this itself."""
+    for task in TASKS.values():
+        name = f"steingate/{task.env_id}"
+        if name not in gymnasium.registry:
+            gymnasium.register(
+                id=name,
+                entry_point="steingate.envs.single:SafetyEnv",
+                vector_entry_point="steingate.envs.vector:SafetyVectorEnv",
+                max_episode_steps=task.max_episode_steps,
+                kwargs={"env_id": task.env_id},
+            )
+
+
+def __getattr__(name: str) -> Any:
+    """Import the two environment classes, and with them the engine, when first asked for."""
+    if name == "SafetyEnv":
+        from steingate.envs.single import SafetyEnv
+
+        return SafetyEnv
+    if name == "SafetyVectorEnv":
+        from steingate.envs.vector import SafetyVectorEnv
+
+        return SafetyVectorEnv
+    raise AttributeError(f"module 'steingate.envs' has no attribute {name!r}")
+
+
+register_tasks()

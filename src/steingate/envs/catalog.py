@@ -1,4 +1,4 @@
-"""The tasks as tables: one frozen record per identifier, with every number placement, reward and cost need."""
+"""The tasks as tables: one frozen record per identifier, with the numbers of placement, reward and cost."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ACCELERATION = int(mujoco.mjtStage.mjSTAGE_ACC)
 
 
 class Simulations:
-    """A batch of simulations whose state rows are live arrays; results do not depend on the number of threads.
+    """A batch of simulations whose state rows are live arrays; threads do not change the results.
 
     Parameters
     ----------
@@ -27,7 +27,8 @@ class Simulations:
     threads : int
         Threads that share the work.
     persistent : bool
-        Keep one engine data structure per simulation, so that a step continues from the stages the last one computed.
+        Keep one engine data structure per simulation, so that a step continues from the stages the last one
+        computed.
 
     Attributes
     ----------

@@ -1,107 +1,395 @@
 """The batched core: N simulations of one task behind a Gymnasium ``VectorEnv``.
 
-The core knows episodes, the task knows the world. A task family is a class with the protocol ``BatchTask`` below;
-``navigation.Navigation`` (Goal, Circle) and ``velocity.Velocity`` are the two there are.
-
-Protocol
---------
-``Family(spec, num_envs, threads=..., physics=..., layout_stream=...)`` builds everything that lasts: compiled model,
-simulations, streams, scratch arrays. It then has
-
-``out : Outputs``
-    preallocated arrays over the batch, written by ``reset`` (rows of ``ids`` only: ``obs``; the other fields of these
-    rows are left alone) and by ``step`` (all rows, all fields).
-``reset(ids, seeds)``
-    start a new episode in the simulations ``ids`` (sorted int32 array). ``seeds[j]`` is the seed of ``ids[j]``, or
-    None to go on with that simulation's own stream. Simulations not in ``ids`` must not change in any bit.
-``step(actions)``
-    one environment step of all simulations; ``actions`` is a finite C-contiguous float64 (N, a) array, not yet
-    clipped; it must not be changed. Step counting, truncation, autoreset and info belong to the core. A goal reached
-    during the step is redrawn here (``out.obs`` already shows the new one).
-``snapshot() -> dict[str, array]`` and ``restore(dict)``
-    the complete state as plain numeric arrays with first axis N, so that continuing is bit-equal.
-``scene(i) -> Scene-like mapping``
-    arrays the renderer needs for simulation i: qpos of the full render model, and object positions (see ``render``).
-``close()``
-    let go of simulations and threads; called once.
-
-What a simulation does may depend only on its own stream, state and actions, never on its neighbours or on threads.
+Episodes are kept here: seeds, step counts, truncation, automatic resets, info, snapshots. The world is the
+task family's (``protocol`` says what it owes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+import gymnasium
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
 
-from steingate.envs.catalog import TaskSpec
+from steingate.envs.catalog import TaskSpec, find_task
+from steingate.envs.protocol import Array, BatchTask, Outputs
+from steingate.errors import InputError
 
-Array = npt.NDArray[np.float64]
+__all__ = ["BatchTask", "Outputs", "SafetyVectorEnv"]
+
+Info = dict[str, Any]
+Snapshot = dict[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """The arrays a task writes: one row per simulation.
+class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
+    """N simulations of one native task.
+
+    An environment that finishes is reset within the same step: the observation returned is the first of the
+    next episode, the last one of the old is in ``info["final_obs"]``. Reward and all of ``info`` but
+    ``final_*`` belong to the transition just made, also where an episode ended.
+
+    Parameters
+    ----------
+    env_id : str
+        A native task, with or without the ``steingate/`` prefix.
+    num_envs : int
+        Number of simulations.
+    threads : int or None
+        Threads the engine uses; None for one per available core. Results do not depend on it.
+    physics : "auto" or "mujoco"
+        "mujoco" forces the engine where the exact recursion would do.
+    layout_stream : "independent" or "reference"
+        "reference" repeats the original's random numbers bit for bit.
+    render_mode : None or "rgb_array"
+        Whether pictures can be taken.
+    camera : "fixed" or "track"
+        Which camera takes them.
+    width, height : int
+        Size of pictures.
+    copy : bool
+        False returns the same arrays, overwritten, on every step.
+    max_episode_steps : int or None
+        Another episode length than the task's.
+    autoreset_mode : AutoresetMode
+        SAME_STEP, or DISABLED to reset by hand with ``options={"reset_mask": mask}``.
 
     Attributes
     ----------
-    obs : (N, d) observation after the step, or after the reset
-    reward, cost : (N,) float64
-    parts : (P, N) float64, the indicators in the order of ``TaskSpec.cost_parts``
-    terminated : (N,) bool
-    goal_met : (N,) bool, always False in tasks without goals
+    task : TaskSpec
+    max_episode_steps, threads : int
     """
 
-    obs: Array
-    reward: Array
-    cost: Array
-    parts: Array
-    terminated: npt.NDArray[np.bool_]
-    goal_met: npt.NDArray[np.bool_]
+    metadata: ClassVar[dict[str, Any]] = {
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "render_modes": ["rgb_array"],
+        "render_fps": 50,
+    }
 
-    @classmethod
-    def empty(cls, spec: TaskSpec, num_envs: int) -> Outputs:
-        """Return zeroed arrays of the right shapes.
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        *,
+        threads: int | None = None,
+        physics: str = "auto",
+        layout_stream: str = "independent",
+        render_mode: str | None = None,
+        camera: str = "fixed",
+        width: int = 480,
+        height: int = 480,
+        copy: bool = True,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
+    ) -> None:
+        task = find_task(env_id)
+        self.task = task
+        self.num_envs = _positive("num_envs", num_envs)
+        self.threads = _positive("threads", _cores() if threads is None else threads)
+        self.max_episode_steps = _positive(
+            "max_episode_steps", task.max_episode_steps if max_episode_steps is None else max_episode_steps
+        )
+        _one_of("physics", physics, ("auto", "mujoco"))
+        _one_of("layout_stream", layout_stream, ("independent", "reference"))
+        _one_of("render_mode", render_mode, (None, "rgb_array"))
+        _one_of("camera", camera, ("fixed", "track"))
+        modes = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+        _one_of("autoreset_mode", autoreset_mode, modes)
+        self.metadata = {
+            **type(self).metadata,
+            "autoreset_mode": autoreset_mode,
+            "render_fps": round(1.0 / task.period),
+        }
+        self.render_mode, self.camera, self.width, self.height = render_mode, camera, width, height
+        self.single_observation_space = observation_space(task)
+        self.single_action_space = action_space(task)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._autoreset = autoreset_mode is AutoresetMode.SAME_STEP
+        self._copy = copy
+        self._world = _build(task, self.num_envs, self.threads, physics, layout_stream)
+        self._elapsed = np.zeros(self.num_envs, np.int64)
+        self._goals = np.zeros(self.num_envs, np.int64)
+        self._truncated = np.zeros(self.num_envs, bool)
+        self._finished = np.zeros(self.num_envs, bool)
+        self._ready = np.zeros(self.num_envs, bool)  # whether there is an episode to step
+        self._all_ready = False
+        self._all = np.arange(self.num_envs, dtype=np.int32)
+        self._yes = np.ones(self.num_envs, bool)
+        self._renderer: Any = None
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[Array, Info]:
+        """Return first observations and info after starting new episodes.
 
         Parameters
         ----------
-        spec : TaskSpec
-            The task.
-        num_envs : int
-            Number of simulations.
+        seed : int, sequence or None
+            An integer s gives environment i the seed s + i; None goes on with each environment's own stream.
+        options : mapping or None
+            ``reset_mask``, a boolean array, restricts the reset to some environments.
         """
-        return cls(
-            obs=np.zeros((num_envs, spec.observation_size)),
-            reward=np.zeros(num_envs),
-            cost=np.zeros(num_envs),
-            parts=np.zeros((len(spec.cost_parts), num_envs)),
-            terminated=np.zeros(num_envs, bool),
-            goal_met=np.zeros(num_envs, bool),
+        self._check_open()
+        seeds = self._seeds(seed)
+        super().reset(seed=seed if isinstance(seed, (int, np.integer)) else None)
+        ids = self._all
+        mask = (options or {}).get("reset_mask")
+        if mask is not None:
+            mask = np.asarray(mask)
+            if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+                raise InputError(
+                    f"reset_mask must be {self.num_envs} booleans, at least one of them true, got {mask!r}."
+                )
+            ids = np.flatnonzero(mask).astype(np.int32)
+        self._start(ids, [seeds[i] for i in ids])
+        out = self._world.out
+        out.reward[ids], out.cost[ids], out.parts[:, ids], out.goal_met[ids] = 0.0, 0.0, 0.0, False
+        return self._give(out.obs), self._info()
+
+    def step(
+        self, actions: npt.ArrayLike
+    ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]:
+        """Return observations, rewards, both flags and info after one step of every environment.
+
+        Parameters
+        ----------
+        actions : (N, a) array
+            Clipped to the action space; not-a-number is refused.
+        """
+        if not self._all_ready:
+            self._check_open()
+            waiting = int(np.argmin(self._ready))
+            raise gymnasium.error.ResetNeeded(
+                f"Environment {waiting} has no episode to step: call reset() first."
+            )
+        world, out = self._world, self._world.out
+        world.step(self._checked(actions))
+        np.add(self._elapsed, 1, out=self._elapsed)
+        np.add(self._goals, out.goal_met, out=self._goals)
+        np.greater_equal(self._elapsed, self.max_episode_steps, out=self._truncated)
+        np.logical_or(out.terminated, self._truncated, out=self._finished)
+        info = self._info()
+        reward = self._give(out.reward)
+        terminated, truncated = self._give(out.terminated), self._give(self._truncated)
+        if self._finished.any():
+            self._end_episodes(info)
+        return self._give(out.obs), reward, terminated, truncated, info
+
+    def _end_episodes(self, info: Info) -> None:
+        """Reset what has finished, after its last observation and info are safe."""
+        finished = self._finished.copy()
+        if not self._autoreset:
+            self._ready &= ~finished
+            self._all_ready = False
+            return
+        final = {name: values.copy() for name, values in info.items()}
+        info["final_obs"] = self._world.out.obs.copy()
+        info["final_info"] = final
+        info["_final_obs"] = info["_final_info"] = finished
+        for name in ("goals", "_goals"):
+            info[name] = final[name]  # the buffer restarts with the next episode
+        ids = np.flatnonzero(finished).astype(np.int32)
+        self._start(ids, [None] * len(ids))
+
+    def _start(self, ids: npt.NDArray[np.int32], seeds: Sequence[int | None]) -> None:
+        self._world.reset(ids, seeds)
+        self._elapsed[ids] = 0
+        self._goals[ids] = 0
+        self._ready[ids] = True
+        self._all_ready = bool(self._ready.all())
+
+    def _info(self) -> Info:
+        """Return the info arrays, each with Gymnasium's mask that says for whom it holds."""
+        out = self._world.out
+        info: Info = {"cost": self._give(out.cost)}
+        for name, values in zip(self.task.cost_parts, out.parts, strict=True):
+            info[name] = self._give(values)
+        info["goal_met"] = self._give(out.goal_met)
+        info["goals"] = self._give(self._goals)
+        info.update({f"_{name}": self._yes for name in tuple(info)})
+        return info
+
+    def _give(self, values: Any) -> Any:
+        return values.copy() if self._copy else values
+
+    def _checked(self, actions: npt.ArrayLike) -> Array:
+        """Return the actions as the task wants them."""
+        try:
+            given = np.ascontiguousarray(actions, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"Actions must be numbers, got {actions!r}.") from None
+        if given.shape != self.action_space.shape:
+            raise InputError(f"Actions have shape {given.shape}; {self.action_space.shape} is expected.")
+        if np.isfinite(given).all():
+            return given
+        allowed = np.isnan(given) if self.task.family != "velocity" else ~np.isfinite(given)
+        if allowed.any():
+            i = int(np.argmax(allowed.any(axis=1)))
+            raise InputError(f"The action of environment {i} is {given[i].tolist()}: give finite numbers.")
+        return np.clip(given, -self.task.action_bound, self.task.action_bound)
+
+    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (int, np.integer)):
+            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise InputError(f"There are {len(seeds)} seeds for {self.num_envs} environments: give one each.")
+        for value in seeds:
+            if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
+                raise InputError(f"Seed {value!r} cannot be used: give an integer that is not negative.")
+        return seeds
+
+    def snapshot(self) -> Snapshot:
+        """Return the complete state: restoring it and repeating the actions repeats every bit."""
+        self._check_open()
+        out = self._world.out
+        core = {
+            "elapsed": self._elapsed,
+            "goals": self._goals,
+            "ready": self._ready.astype(np.uint8),
+            "obs": out.obs,
+            "cost": out.cost,
+        }
+        return {f"core/{k}": v.copy() for k, v in core.items()} | {
+            f"task/{k}": v for k, v in self._world.snapshot().items()
+        }
+
+    def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
+        """Return the observation that was current at a snapshot after going back to it.
+
+        Parameters
+        ----------
+        snapshot : mapping
+            What ``snapshot`` returned, from an environment of the same task and size.
+        """
+        self._check_open()
+        mine = self.snapshot()
+        for name, values in mine.items():
+            if name not in snapshot or np.shape(snapshot[name]) != values.shape:
+                raise InputError(
+                    f"This snapshot does not fit {self.num_envs} environments of {self.task.env_id}: "
+                    f"its entry {name!r} is missing or has another shape."
+                )
+        self._world.restore(
+            {name.removeprefix("task/"): np.asarray(snapshot[name]) for name in mine if name[:5] == "task/"}
         )
-
-
-class BatchTask(Protocol):
-    """What the batched core asks of a task family; see the module's text."""
-
-    out: Outputs
-
-    def reset(self, ids: npt.NDArray[np.int32], seeds: Sequence[int | None]) -> None:
-        """Start new episodes."""
-
-    def step(self, actions: Array) -> None:
-        """Advance all simulations by one environment step."""
-
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the complete state."""
-
-    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Go back to a state."""
+        self._elapsed[:] = snapshot["core/elapsed"]
+        self._goals[:] = snapshot["core/goals"]
+        self._ready[:] = snapshot["core/ready"] != 0
+        self._all_ready = bool(self._ready.all())
+        self._world.out.obs[:] = snapshot["core/obs"]
+        self._world.out.cost[:] = snapshot["core/cost"]
+        return self._world.out.obs.copy()
 
     def scene(self, index: int) -> dict[str, npt.NDArray[Any]]:
-        """Return what the renderer needs of one simulation."""
+        """Return what a picture of one environment needs.
 
-    def close(self) -> None:
-        """Let go of everything."""
+        Parameters
+        ----------
+        index : int
+            The environment.
+        """
+        self._check_open()
+        return self._world.scene(index)
+
+    def render(self) -> tuple[npt.NDArray[np.uint8], ...] | None:
+        """Return one picture per environment, or None if no render mode was chosen."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() was called without a render mode: pass render_mode='rgb_array'.")
+            return None
+        return tuple(self.frame(i) for i in range(self.num_envs))
+
+    def frame(self, index: int) -> npt.NDArray[np.uint8]:
+        """Return a picture of one environment.
+
+        Parameters
+        ----------
+        index : int
+            The environment.
+        """
+        self._check_open()
+        if self._renderer is None:
+            from steingate.envs.render import Renderer
+
+            self._renderer = Renderer(self, width=self.width, height=self.height, camera=self.camera)
+        return self._renderer.frame(index)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Let go of simulations, threads and the renderer; closing twice does nothing.
+
+        Parameters
+        ----------
+        **kwargs
+            Ignored.
+        """
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+        self._all_ready = False
+        self._world.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError("This environment is closed: make a new one.")
+
+
+def observation_space(task: TaskSpec) -> Box:
+    """Return the space of one observation: sensors without bounds, lidar within [0, 1].
+
+    Parameters
+    ----------
+    task : TaskSpec
+        The task.
+    """
+    low, high = np.full(task.observation_size, -np.inf), np.full(task.observation_size, np.inf)
+    low[task.sensors :], high[task.sensors :] = 0.0, 1.0
+    return Box(low, high, dtype=np.float64)
+
+
+def action_space(task: TaskSpec) -> Box:
+    """Return the space of one action.
+
+    Parameters
+    ----------
+    task : TaskSpec
+        The task.
+    """
+    dtype = np.float32 if task.family == "velocity" else np.float64
+    return Box(-task.action_bound, task.action_bound, (task.action_size,), dtype)
+
+
+def _build(task: TaskSpec, num_envs: int, threads: int, physics: str, layout_stream: Any) -> BatchTask:
+    if task.family == "velocity":
+        from steingate.envs.velocity import Velocity
+
+        return Velocity(task, num_envs, threads=threads, physics=physics, layout_stream=layout_stream)
+    from steingate.envs.navigation import Navigation
+
+    return Navigation(task, num_envs, threads=threads, physics=physics, layout_stream=layout_stream)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _positive(name: str, value: Any) -> int:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} is {value!r}; a positive integer is expected.")
+    return int(value)
+
+
+def _one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
