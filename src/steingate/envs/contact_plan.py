@@ -1,9 +1,9 @@
 """Who needs the engine in a step, and with which vases: decided in compiled code before anything moves.
 
 A vase the agent cannot reach during the step, and that no moving vase can reach, takes no part in it.
-Untouched since the reset it follows the settling curve (the same for every vase: it starts slightly inside the
-floor and sinks to rest within a second); later it lies still. So each simulation needs an engine model with
-only its active vases, and a Point without any needs none.
+Untouched since the reset it follows the settling curve (the same for every vase: it starts slightly inside
+the floor and sinks to rest within a second); later it lies still. So each simulation needs an engine model
+with only its active vases, and a Point without any needs none.
 """
 
 from __future__ import annotations

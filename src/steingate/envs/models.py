@@ -8,6 +8,7 @@ layout.
 from __future__ import annotations
 
 import functools
+import itertools
 
 import mujoco
 import numpy as np
@@ -73,6 +74,8 @@ _WORLD = """
   <worldbody>
     <geom name="floor" type="plane" size="3.5 3.5 0.1"/>{body}{vases}{ghosts}
   </worldbody>
+  <contact>{pairs}
+  </contact>
   <actuator>{actuators}
   </actuator>
   <sensor>{sensors}
@@ -84,6 +87,17 @@ _WORLD = """
 _ACCURACY = 'tolerance="1e-14"'
 _FLAGS = 'nativeccd="disable" multiccd="disable"'
 
+# The engine now reports the full depth of box against box where it used to report half of it. Half the stiffness
+# over twice the depth is the old force.
+_BOXES = {
+    "point": ("pointarrow",),
+    "car": ("agent", "back_bumper", "back_connector", "front_bumper", "front_connector"),
+}
+_PAIR = (
+    '\n    <pair geom1="{}" geom2="{}" condim="6" friction="1 1 0.005 0.0001 0.0001" solref="-1250 -100"'
+    ' solimp="0.9 0.95 0.002 0.5 2"/>'
+)
+
 
 def _vases(count: int) -> str:
     """Return the bodies of the vases, parked in a row: their places are state."""
@@ -92,6 +106,13 @@ def _vases(count: int) -> str:
         '<geom name="vase{i}" type="box" size="{h} {h} {h}" density="0.001"/></body>'
     )
     return "".join(body.format(i=i, x=i, z=VASE_HEIGHT, h=VASE_HALF) for i in range(count))
+
+
+def _box_pairs(agent: str, count: int) -> str:
+    """Return the contact parameters of every pair of boxes that can meet."""
+    vases = [f"vase{i}" for i in range(count)]
+    pairs = [*itertools.product(_BOXES[agent], vases), *itertools.combinations(vases, 2)]
+    return "".join(_PAIR.format(*pair) for pair in pairs)
 
 
 def _contact_sensors(count: int) -> str:
@@ -135,7 +156,7 @@ def world_xml(spec: TaskSpec, vases: int, *, ghosts: bool = False, original_opti
     ghosts : bool
         Include goal, hazards, circle and walls as bodies without contacts.
     original_options : bool
-        Leave tolerance and collision flags at the engine's defaults, as the original's model file does.
+        Leave tolerance, collision flags and contact pairs at the engine's defaults, as the original does.
     """
     body, actuators, density = _AGENTS[spec.agent]
     return _WORLD.format(
@@ -147,6 +168,7 @@ def world_xml(spec: TaskSpec, vases: int, *, ghosts: bool = False, original_opti
         body=body,
         vases=_vases(vases),
         ghosts=_ghosts(spec) if ghosts else "",
+        pairs="" if original_options else _box_pairs(spec.agent, vases),
         actuators=actuators,
         sensors=_contact_sensors(vases) if "cost_vases_contact" in spec.cost_parts else "",
     )

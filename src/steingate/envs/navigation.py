@@ -173,7 +173,7 @@ class Navigation:
             *(self._active, self._group_size, self._group_ids),
         )
         for count in self._group_size.nonzero()[0]:
-            self._run(count, self._group_ids[count, : self._group_size[count]], substeps)
+            self._run(int(count), self._group_ids[count, : self._group_size[count]], substeps)
 
     def _run(self, count: int, ids: Ids, substeps: int) -> None:
         """Advance some simulations, each with the same number of active vases, in the engine."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mujoco
 import mujoco.batch
 import numpy as np
@@ -45,7 +47,7 @@ class Simulations:
         self.warmstart: Array = self.batch.bind("qacc_warmstart")
         self.state: Array = self.batch.state
 
-    def bind(self, name: str) -> npt.NDArray:
+    def bind(self, name: str) -> npt.NDArray[Any]:
         """Return the live read-only (count, ...) array of a derived engine field.
 
         Parameters
@@ -53,7 +55,8 @@ class Simulations:
         name : str
             Field of ``mujoco.MjData``; must be bound before the call that computes it.
         """
-        return self.batch.bind(name)
+        field: npt.NDArray[Any] = self.batch.bind(name)
+        return field
 
     def step(self, substeps: int, ids: Ids | None = None, stage: int = NONE) -> None:
         """Advance simulations; derived fields lag one substep unless a stage is given.

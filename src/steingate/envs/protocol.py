@@ -11,7 +11,8 @@ model, simulations, streams, scratch arrays. It then has
     ``step`` (all rows, all fields).
 ``reset(ids, seeds)``
     start a new episode in the simulations ``ids`` (sorted int32 array). ``seeds[j]`` is the seed of
-    ``ids[j]``, or None to go on with that simulation's own stream. Other simulations must not change in any bit.
+    ``ids[j]``, or None to go on with that simulation's own stream. Other simulations must not change in any
+    bit.
 ``step(actions)``
     one environment step of all simulations; ``actions`` is a finite C-contiguous float64 (N, a) array, not
     yet clipped, not to be changed. Step counting, truncation, autoreset and info belong to the core. A goal

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from steingate.envs.vector import Array, Info, SafetyVectorEnv, Snapshot
+from steingate.envs.protocol import Array
+from steingate.envs.vector import Info, SafetyVectorEnv, Snapshot
 
 
 class SafetyEnv(gymnasium.Env[Array, Array]):
@@ -25,7 +26,7 @@ class SafetyEnv(gymnasium.Env[Array, Array]):
         Those of :class:`~steingate.envs.vector.SafetyVectorEnv` except the number of environments.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 50}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(self, env_id: str, render_mode: str | None = None, **options: Any) -> None:
         options.setdefault("threads", 1)
@@ -75,7 +76,8 @@ class SafetyEnv(gymnasium.Env[Array, Array]):
         snapshot : dict
             What ``snapshot`` returned.
         """
-        return self.core.restore(snapshot)[0]
+        obs: Array = self.core.restore(snapshot)[0]
+        return obs
 
     def render(self) -> npt.NDArray[np.uint8] | None:
         """Return a picture, or None if no render mode was chosen."""

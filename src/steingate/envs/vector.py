@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -65,7 +65,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     max_episode_steps, threads : int
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "render_modes": ["rgb_array"],
         "render_fps": 50,
@@ -80,7 +80,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         physics: str = "auto",
         layout_stream: str = "independent",
         render_mode: str | None = None,
-        camera: str = "fixed",
+        camera: Literal["fixed", "track"] = "fixed",
         width: int = 480,
         height: int = 480,
         copy: bool = True,
@@ -105,7 +105,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             "autoreset_mode": autoreset_mode,
             "render_fps": round(1.0 / task.period),
         }
-        self.render_mode, self.camera, self.width, self.height = render_mode, camera, width, height
+        self.render_mode, self.width, self.height = render_mode, width, height
+        self.camera: Literal["fixed", "track"] = camera
         self.single_observation_space = observation_space(task)
         self.single_action_space = action_space(task)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -155,9 +156,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         out.reward[ids], out.cost[ids], out.parts[:, ids], out.goal_met[ids] = 0.0, 0.0, 0.0, False
         return self._give(out.obs), self._info()
 
-    def step(
-        self, actions: npt.ArrayLike
-    ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]:
+    def step(self, actions: npt.ArrayLike) -> tuple[Array, Array, Array, Array, Info]:
         """Return observations, rewards, both flags and info after one step of every environment.
 
         Parameters
@@ -255,7 +254,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         """Return the complete state: restoring it and repeating the actions repeats every bit."""
         self._check_open()
         out = self._world.out
-        core = {
+        core: Snapshot = {
             "elapsed": self._elapsed,
             "goals": self._goals,
             "ready": self._ready.astype(np.uint8),
@@ -324,7 +323,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             from steingate.envs.render import Renderer
 
             self._renderer = Renderer(self, width=self.width, height=self.height, camera=self.camera)
-        return self._renderer.frame(index)
+        picture: npt.NDArray[np.uint8] = self._renderer.frame(index)
+        return picture
 
     def close_extras(self, **kwargs: Any) -> None:
         """Let go of simulations, threads and the renderer; closing twice does nothing.
