@@ -64,9 +64,10 @@ def log_prob(params: Params, obs: Any, act: Any) -> jax.Array:
 
 def gaussian_kl(mu_old: Any, log_std_old: Any, mu_new: Any, log_std_new: Any) -> jax.Array:
     """Return KL(old || new) of each sample and action dimension: (N, a)."""
-    ratio: jax.Array = jnp.exp(2.0 * (log_std_old - log_std_new))
+    ratio = jnp.exp(2.0 * (log_std_old - log_std_new))
     shift = ((mu_old - mu_new) * jnp.exp(-log_std_new)) ** 2
-    return 0.5 * (ratio + shift - 1.0) + (log_std_new - log_std_old)
+    divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (log_std_new - log_std_old)
+    return divergence
 
 
 def mean_kl_per_dim(old: Params, new: Params, obs: Any) -> jax.Array:
