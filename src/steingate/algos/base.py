@@ -7,6 +7,19 @@ import numpy as np
 
 from steingate.gates.base import Decision, Gate, Log, State
 
+__all__ = [
+    "Algorithm",
+    "Batch",
+    "Decision",
+    "Gate",
+    "Log",
+    "Params",
+    "State",
+    "Step",
+    "first_bad",
+    "identity",
+]
+
 Params = dict[
     str, Any
 ]  # {"w": (W1, W2, ...), "b": (b1, b2, ...)}, and "log_std" for a policy; float32 NumPy arrays
