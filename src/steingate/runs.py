@@ -1,0 +1,125 @@
+"""The run folder: training writes it, reports and policies only read it. Needs no JAX."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steingate.errors import RunError
+from steingate.storage.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
+from steingate.storage.files import replace_file, writing
+from steingate.storage.tables import Table, read_episodes, read_progress
+
+__all__ = [
+    "Checkpoint",
+    "RunFolder",
+    "Table",
+    "find_runs",
+    "folder_lock",
+    "latest_checkpoint",
+    "read_checkpoint",
+    "read_config",
+    "read_episodes",
+    "read_progress",
+    "run_path",
+    "write_checkpoint",
+    "write_config",
+]
+
+_MAX_CONFIG_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The names inside one run folder."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The resolved configuration with versions."""
+        return self.path / "config.json"
+
+    @property
+    def progress(self) -> Path:
+        """One row per epoch."""
+        return self.path / "progress.csv"
+
+    @property
+    def episodes(self) -> Path:
+        """One row per finished episode."""
+        return self.path / "episodes.csv"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+
+def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
+    """Return ``out/algo/env/seed-s``; what is no letter, digit, dot, dash or underscore becomes a dash."""
+
+    def plain(name: str) -> str:
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
+
+    return Path(out) / plain(algo) / plain(env.removeprefix("steingate/")) / f"seed-{seed}"
+
+
+def find_runs(root: str | Path) -> list[Path]:
+    """Every run folder at or below ``root``, in order of path."""
+    root = Path(root)
+    return sorted(path.parent for path in root.rglob("config.json")) if root.is_dir() else []
+
+
+def write_config(run: RunFolder, config: dict[str, Any]) -> None:
+    """Write ``config.json``; its presence is what makes a folder a run."""
+    replace_file(run.config, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Return the content of a run's ``config.json``."""
+    run = RunFolder(Path(path))
+    if not run.config.is_file():
+        raise RunError(f"{path} is not a run folder: it has no config.json.")
+    if run.config.stat().st_size > _MAX_CONFIG_BYTES:
+        raise RunError(
+            f"{run.config} is larger than any configuration this package writes; it will not be read."
+        )
+    try:
+        config = json.loads(run.config.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise RunError(f"{run.config} is damaged and cannot be read as JSON; restore it.") from error
+    if not isinstance(config, dict):
+        raise RunError(f"{run.config} is not a configuration: it must hold a JSON object.")
+    return config
+
+
+@contextmanager
+def folder_lock(run: RunFolder) -> Iterator[None]:
+    """Hold the run folder for this process; a second writer is refused by name.
+
+    The lock belongs to the open file, so the system frees it however the process ends.
+    """
+    with writing(run.path):
+        run.path.mkdir(parents=True, exist_ok=True)
+        file = open(run.path / "lock", "a+", encoding="utf-8")  # noqa: SIM115 (held across the yield)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            owner = file.read(20).strip() or "unknown"
+            raise RunError(
+                f"{run.path} is in use by process {owner}; wait for it or choose another --out."
+            ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+    finally:
+        file.close()

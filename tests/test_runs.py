@@ -1,0 +1,54 @@
+import subprocess
+import sys
+
+import pytest
+
+from steingate.errors import RunError
+from steingate.runs import RunFolder, find_runs, folder_lock, read_config, run_path, write_config
+
+
+def test_paths_have_no_spaces_or_braces(tmp_path):
+    assert (
+        str(run_path("runs", "steingate", "SafetyPointGoal1-v0", 0))
+        == "runs/steingate/SafetyPointGoal1-v0/seed-0"
+    )
+    assert (
+        str(run_path("runs", "cpo", "steingate/SafetyPointGoal1-v0", 3))
+        == "runs/cpo/SafetyPointGoal1-v0/seed-3"
+    )
+    assert str(run_path("r", "cpo", "my pkg:{Env}/../x", 1)) == "r/cpo/my-pkg-Env-..-x/seed-1"
+
+
+def test_config_round_trip_and_errors(tmp_path):
+    run = RunFolder(tmp_path)
+    write_config(run, {"config": {"seed": 3}})
+    assert read_config(tmp_path) == {"config": {"seed": 3}}
+    assert find_runs(tmp_path.parent) == [tmp_path]
+    for text, message in (("{", "damaged"), ("[1]", "JSON object"), ("[" * 10**5, "damaged")):
+        run.config.write_text(text)
+        with pytest.raises(RunError, match=message):
+            read_config(tmp_path)
+    run.config.unlink()
+    with pytest.raises(RunError, match="not a run folder"):
+        read_config(tmp_path)
+
+
+def test_a_second_writer_is_refused_and_a_dead_one_is_not(tmp_path):
+    hold = (
+        "import sys, time; from pathlib import Path; from steingate.runs import RunFolder, folder_lock\n"
+        "with folder_lock(RunFolder(Path(sys.argv[1]))):\n"
+        "    print('held', flush=True); time.sleep(60)\n"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", hold, tmp_path], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with (
+            pytest.raises(RunError, match=f"in use by process {holder.pid}"),
+            folder_lock(RunFolder(tmp_path)),
+        ):
+            pass
+    finally:
+        holder.kill()
+        holder.communicate()
+    with folder_lock(RunFolder(tmp_path)):
+        pass
