@@ -358,10 +358,11 @@ def test_saving_within_an_episode_needs_the_environments_help():
     env.reset(seed=0)
     for _ in range(5):
         env.step(np.full((3, 1), 0.1))
+    shown, *_ = env.step(np.full((3, 1), 0.1))
     saved = env.snapshot()
     assert all(array.dtype.kind in "fiu" for array in saved.values())
     other.reset(seed=99)
-    other.restore(saved)
+    assert np.array_equal(other.restore(saved), shown)
     for _ in range(20):
         left, right = env.step(np.full((3, 1), 0.1)), other.step(np.full((3, 1), 0.1))
         for a, b in zip(left[:4], right[:4], strict=True):

@@ -78,7 +78,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Start new episodes and return their observations; an integer ``seed`` means ``seed + i`` for row i."""
+        """Start new episodes and return what they show; an integer seed means ``seed + i`` for row i."""
         infos: dict[str, Any] = {}
         for i, one in enumerate(_seeds(seed, self.num_envs)):
             infos = self._add_info(infos, self._reset_one(i, one, options), i)
@@ -136,8 +136,8 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
             state.update({f"env{i}/{key}": np.asarray(value) for key, value in parts.items()})
         return state
 
-    def restore(self, snapshot: dict[str, NDArray[Any]]) -> None:
-        """Go back to a snapshot of a batch of the same size."""
+    def restore(self, snapshot: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the observations that were current at a snapshot after going back to it."""
         if snapshot["elapsed"].shape != (self.num_envs,):
             raise InputError(
                 f"This snapshot holds {snapshot['elapsed'].size} environments: {self.num_envs} are expected."
@@ -150,6 +150,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
             self._saving(env, "restore")(parts)
         self._elapsed[:] = snapshot["elapsed"]
         self._observations[:] = snapshot["observations"]
+        return self._observations.copy()
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the environments."""

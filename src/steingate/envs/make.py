@@ -83,7 +83,7 @@ def _native(name: str, num_envs: int, options: dict[str, Any]) -> VectorEnv[Any,
 
 
 def _from_module(spec: str, num_envs: int, options: dict[str, Any]) -> ForeignVectorEnv:
-    """Return environments of ``module:name``: something callable there, an id it registers or its ``make`` knows."""
+    """Return environments of ``module:name``: a callable there, or an id it registers or can make."""
     module_name, _, attribute = spec.partition(":")
     module = _imported(module_name, spec)
     maker = getattr(module, attribute, None)

@@ -1,4 +1,4 @@
-"""What a picture of a task shows: the state of one simulation in, coloured shapes out.
+"""What a picture of a task shows: the state of one simulation in, a posed model and coloured shapes out.
 
 The renderer asks the batched core for ``env.scene(i)``, a mapping of arrays that says all of simulation i:
 
@@ -11,4 +11,197 @@ The renderer asks the batched core for ``env.scene(i)``, a mapping of arrays tha
     position and quaternion of every vase.
 ``obs`` (d,), ``cost`` ()
     the observation shown last (its lidar blocks are drawn around the robot) and the cost of the last step.
+
+The robot and the vases are a model of their own, never the one being simulated. Everything else is a shape
+added to the picture: goal, hazards, circle, walls, the lidar ring, a red halo while a step costs, and in
+velocity tasks a bar on the floor whose length is the speed and whose cross mark is the limit.
 """
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steingate.envs.catalog import CIRCLE_RADIUS, GOAL_RADIUS, HAZARD_RADIUS, LIDAR_BINS, TaskSpec
+
+Array = NDArray[np.float64]
+State = Mapping[str, NDArray[Any]]
+Colour = tuple[float, float, float]
+Camera = Literal["fixed", "track"]
+
+GREEN: Colour = (0.16, 0.66, 0.40)
+VIOLET: Colour = (0.45, 0.36, 0.82)
+TEAL: Colour = (0.09, 0.65, 0.73)
+AMBER: Colour = (0.95, 0.64, 0.18)
+RED: Colour = (0.90, 0.17, 0.13)
+WHITE: Colour = (1.0, 1.0, 1.0)
+SLATE: Colour = (0.20, 0.27, 0.36)
+INK: Colour = (0.12, 0.15, 0.20)
+KINDS: dict[str, Colour] = {
+    "goal": GREEN,
+    "hazards": VIOLET,
+    "vases": TEAL,
+    "circle": GREEN,
+    "sigwalls": AMBER,
+}
+
+LIDAR_BALL = 0.022
+_LIDAR_RADIUS, _LIDAR_SPACING, _LIDAR_HEIGHT = 0.26, 0.06, 0.026
+_RIM = 0.022
+_WALL_REACH = 2.2
+_POST = 0.4
+_SECTION = 4.0
+_HALO = 0.42
+_UPRIGHT = np.eye(3)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One shape added to the picture: kind of geom, half sizes, centre, orientation, colour with opacity."""
+
+    kind: Literal["sphere", "cylinder", "box", "capsule"]
+    size: tuple[float, float, float]
+    position: tuple[float, float, float]
+    rgba: tuple[float, float, float, float]
+    axes: Array = field(default_factory=lambda: _UPRIGHT)
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the camera looks and from where: a point, a distance, and two angles in degrees."""
+
+    target: tuple[float, float, float]
+    distance: float
+    azimuth: float
+    elevation: float
+
+
+def pose(task: TaskSpec, state: State) -> Array:
+    """Return qpos of the picture's model: the robot, then the vases."""
+    parts = [np.ravel(state["qpos"])]
+    if task.count("vases"):
+        parts.append(np.ravel(state["vases"]))
+    return np.concatenate(parts).astype(np.float64)
+
+
+def view(task: TaskSpec, camera: Camera, root: Array) -> View:
+    """Return the camera's place; ``root`` is the position of the robot's first body."""
+    if task.family == "velocity":
+        height, distance = _ROBOT_VIEWS[task.agent]
+        if camera == "fixed":  # stands still while the robot crosses a section, then moves on to the next
+            x, y = (_SECTION * round(float(place) / _SECTION) for place in root[:2])
+            return View((x, y, height), 1.7 * distance, 90.0, -18.0)
+        return View((float(root[0]), float(root[1]), height), distance, 105.0, -14.0)
+    if camera == "fixed":
+        reach = 2.0 if task.family == "circle" else task.extent + 0.15
+        return View((0.0, -0.05 * reach, 0.0), 2.6 * reach, 90.0, -56.0)
+    return View((float(root[0]), float(root[1]), 0.1), 2.6, 90.0, -38.0)
+
+
+_ROBOT_VIEWS = {  # height looked at, distance
+    "ant": (0.35, 4.2),
+    "half_cheetah": (0.45, 3.6),
+    "hopper": (0.65, 3.4),
+    "humanoid": (0.95, 4.2),
+    "swimmer": (0.0, 3.6),
+    "walker2d": (0.75, 3.8),
+}
+
+
+def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Shape]:
+    """Return everything the picture shows besides the robot and the vases.
+
+    ``root`` is the position of the robot's first body and ``heading`` the angle of its x axis in the plane.
+    """
+    drawn: list[Shape] = []
+    if task.family == "velocity":
+        drawn += _speed_bar(task, state, root)
+    else:
+        drawn += _places(task, state)
+        drawn += _lidar(task, state, root, heading)
+    if float(state["cost"]) > 0:
+        floor = root[2] - 0.1 if task.agent == "swimmer" else 0.0
+        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.40), floor))
+    return drawn
+
+
+def _places(task: TaskSpec, state: State) -> Iterator[Shape]:
+    """Yield goal, hazards, circle and walls."""
+    for kind in task.objects:
+        colour = KINDS[kind.kind]
+        if kind.kind == "goal":
+            place = np.reshape(state["goal"], 2)
+            yield from _plate(GOAL_RADIUS, place, colour)
+            x, y = float(place[0]), float(place[1])
+            yield Shape("cylinder", (0.012, _POST / 2, 0.0), (x, y, _POST / 2), (*colour, 1.0))
+            yield Shape("sphere", (0.05, 0.05, 0.05), (x, y, _POST), (*colour, 1.0))
+        elif kind.kind == "hazards":
+            for i, place in enumerate(np.reshape(state["hazards"], (-1, 2))):
+                yield from _plate(HAZARD_RADIUS, place, colour, floor=0.0005 * i)  # they may overlap
+        elif kind.kind == "circle":
+            yield from _plate(CIRCLE_RADIUS, (0.0, 0.0), colour, lightness=0.82)
+        elif kind.kind == "sigwalls":
+            for x, y in kind.fixed:
+                half = (0.015, _WALL_REACH, 0.10) if x else (_WALL_REACH, 0.015, 0.10)
+                yield Shape("box", half, (x, y, half[2]), (*colour, 0.50))
+
+
+def _lidar(task: TaskSpec, state: State, root: Array, heading: float) -> Iterator[Shape]:
+    """Yield one ring of balls per lidar block, in the colour of what it sees, the nearer the more solid."""
+    values = np.reshape(state["obs"], -1)[task.sensors :].reshape(-1, LIDAR_BINS)
+    for block, (kind, row) in enumerate(zip(task.lidar, values, strict=True)):
+        radius = _LIDAR_RADIUS + _LIDAR_SPACING * block
+        for i, value in enumerate(row):
+            angle = heading + (i + 0.5) * 2 * np.pi / LIDAR_BINS
+            place = (root[0] + radius * np.cos(angle), root[1] + radius * np.sin(angle), _LIDAR_HEIGHT)
+            opacity = float(np.clip(0.08 + 0.92 * value, 0.0, 1.0))
+            yield Shape("sphere", (LIDAR_BALL,) * 3, place, (*KINDS[kind], opacity))
+
+
+def _speed_bar(task: TaskSpec, state: State, root: Array) -> Iterator[Shape]:
+    """Yield a bar whose length is the speed, one metre being the limit, with a mark at the limit."""
+    ratio = min(speed(task, state) / task.speed_limit, 2.5)
+    colour = RED if float(state["cost"]) > 0 else _blend(GREEN, AMBER, ratio)
+    level = float(root[2]) - 0.1 if task.agent == "swimmer" else 0.0
+    x, y = float(root[0]) - 0.5, float(root[1]) - _BAR_OFFSET.get(task.agent, 0.7)
+    yield Shape("box", (0.5, 0.05, 0.004), (x + 0.5, y, level + 0.004), (*_blend(INK, WHITE, 0.55), 1.0))
+    yield Shape("box", (0.015, 0.11, 0.014), (x + 1.0, y, level + 0.014), (*INK, 1.0))
+    length = max(abs(ratio), 0.01)
+    centre = x + float(np.sign(ratio)) * length / 2
+    yield Shape("box", (length / 2, 0.05, 0.010), (centre, y, level + 0.010), (*colour, 1.0))
+
+
+_BAR_OFFSET = {"ant": 1.0, "humanoid": 0.8, "swimmer": 0.8}
+
+
+def speed(task: TaskSpec, state: State) -> float:
+    """Return the speed as the observation shows it: along x, or in the plane if that is what costs."""
+    # Observations are qpos without the first one or two numbers, then qvel.
+    hidden = 2 if task.agent in ("ant", "humanoid", "swimmer") else 1
+    start = np.size(state["qpos"]) - hidden
+    forward, sideways = np.reshape(state["obs"], -1)[start : start + 2]
+    planar = task.agent in ("ant", "humanoid")
+    return float(np.hypot(forward, sideways)) if planar else float(forward)
+
+
+def _plate(
+    radius: float, place: Any, colour: Colour, *, lightness: float = 0.45, floor: float = 0.0
+) -> Iterator[Shape]:
+    """Yield a flat disc on the floor with a darker rim: two discs, the upper one a little smaller."""
+    yield _disc(radius, 0.004, place, (*colour, 1.0), floor)
+    yield _disc(radius - _RIM, 0.006, place, (*_blend(colour, WHITE, lightness), 1.0), floor)
+
+
+def _disc(
+    radius: float, half: float, place: Any, rgba: tuple[float, float, float, float], floor: float = 0.0
+) -> Shape:
+    """Return a flat disc on the floor."""
+    return Shape("cylinder", (radius, half, 0.0), (float(place[0]), float(place[1]), floor + half), rgba)
+
+
+def _blend(low: Colour, high: Colour, share: float) -> Colour:
+    """Return a colour between two."""
+    share = min(max(share, 0.0), 1.0)
+    return tuple(float(a + share * (b - a)) for a, b in zip(low, high, strict=True))  # type: ignore[return-value]
