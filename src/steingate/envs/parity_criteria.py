@@ -31,7 +31,7 @@ class Finding:
     def line(self) -> str:
         """Return the finding as one line of text."""
         verdict = "ok  " if self.holds else "FAIL"
-        return f"{verdict}  {self.criterion:<66} {self.figure:9.2e} {self.relation} {self.limit:g}"
+        return f"{verdict}  {self.criterion:<72} {self.figure:9.2e} {self.relation} {self.limit:g}"
 
 
 def at_most(criterion: str, values: npt.ArrayLike, limit: float, share: float = 1.0) -> list[Finding]:

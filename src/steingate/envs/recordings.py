@@ -25,7 +25,7 @@ _STEPS = ("step_action", "step_reward", "step_cost", "step_terminated", "step_tr
 _NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "nav": (
         *("seed", "policy", "ep_len", "agent_xy0", "agent_rot0", "obj_pos0", "meta"),
-        *(*_ROWS, "row_goal_pos", "row_agent_pos"),
+        *_ROWS,
         *(*_STEPS, "step_goal_met", "step_n_agent_contacts"),
     ),
     "vel": ("seed", "policy", "ep_len", "meta", *_ROWS, "row_ref_xy", *_STEPS),

@@ -43,12 +43,13 @@ def _seeded_state(seed: int | None, stream: Stream) -> NDArray[np.uint64]:
     if seed is not None and (not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0):
         raise InputError(f"Seed {seed!r} cannot be used: give a non-negative integer.")
     if stream == "independent":
-        return np.random.SeedSequence(None if seed is None else int(seed)).generate_state(4, np.uint64)
+        words = np.random.SeedSequence(None if seed is None else int(seed)).generate_state(4, np.uint64)
+        return words.astype(np.uint64)
     if seed is not None and seed >= 2**32:
         raise InputError(f"Seed {seed} is too large for the reference stream: use one below 2**32.")
     word = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
     twister = np.random.RandomState(int(word)).get_state(legacy=False)["state"]
-    return np.append(twister["key"].astype(np.uint64), np.uint64(twister["pos"]))
+    return np.array([*twister["key"].tolist(), twister["pos"]], dtype=np.uint64)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -87,7 +88,7 @@ def _next_twister(state):
             if y & np.uint64(1):
                 word ^= np.uint64(0x9908B0DF)
             state[i] = word
-        position = 0
+        position = np.int64(0)
     y = state[position]
     state[_KEY] = np.uint64(position + 1)
     y ^= y >> np.uint64(11)

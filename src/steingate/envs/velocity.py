@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from steingate.envs.catalog import TaskSpec
 from steingate.envs.physics import Array, Ids, Simulations
-from steingate.envs.vector import Outputs
+from steingate.envs.protocol import Outputs
 from steingate.envs.velocity_models import ROBOTS, load_robot
 
 _WORD = 2**64 - 1
@@ -173,7 +173,7 @@ class Velocity:
             rows = field[ids].reshape(len(ids), -1)
             self.out.obs[ids, start : start + rows.shape[1]] = rows
             start += rows.shape[1]
-        if contact:
+        if contact and self._data is not None:
             for i in ids:
                 self.sims.batch.get_data(i, self._data)
                 mujoco.mj_rnePostConstraint(self.model, self._data)
