@@ -45,7 +45,7 @@ def test_solution_of_a_step_matches_quadrature():
 
 @pytest.mark.parametrize("length", [0.05, 0.2, 1.0])
 def test_norm_is_the_limit_of_interpolation(length):
-    """The norm of the constant -1 / 7 from its least-norm interpolants, whose error halves with the spacing."""
+    """The norm of the constant -1 / 7 by least-norm interpolants, whose error halves with the spacing."""
     kernel = Kernel("matern52", length)
     squares = []
     for size in (101, 201):
