@@ -17,7 +17,6 @@ from steingate.errors import InputError
 from steingate.gates.base import Log
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-VALUE_ROWS = 1024  # values() pads to a multiple of this, so that few shapes are compiled
 
 
 @dataclass(frozen=True)
@@ -58,19 +57,6 @@ def init_adam(params: Params) -> Adam:
 def minibatch_order(rng: np.random.Generator, samples: int, passes: int = 10) -> npt.NDArray[np.int32]:
     """Return one fresh permutation of the samples per pass, (passes, samples); both critics share it."""
     return rng.permuted(np.tile(np.arange(samples, dtype=np.int32), (passes, 1)), axis=1)
-
-
-@jax.jit
-def _values(params: Params, obs: Any) -> jax.Array:
-    return value(params, obs)
-
-
-def values(params: Params, obs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return a critic's value of each row of ``obs``, (N,); any N, few compilations."""
-    count = len(obs)
-    padded = np.zeros((-(-count // VALUE_ROWS) * VALUE_ROWS, obs.shape[1]), np.float32)
-    padded[:count] = obs
-    return np.asarray(_values(params, padded))[:count]
 
 
 def fit_critic(
