@@ -90,7 +90,8 @@ def plan(
         touch[i] = False
         count = total
         if everything:
-            active[i] = True
+            for j in range(total):
+                active[i, j] = True
         else:
             count = choose(
                 q[i], v[i], vase_q[i], vase_v[i], status[i], reach, speed_gain, timestep * substeps, active[i]
@@ -102,8 +103,9 @@ def plan(
                     vase_v[i, j, 2] = curve[row, 1]
                     status[i, j] = MOVING
                 elif not active[i, j] and status[i, j] == STILL:
-                    vase_v[i, j] = 0.0
-                    vase_warm[i, j] = 0.0
+                    for n in range(6):
+                        vase_v[i, j, n] = 0.0
+                        vase_warm[i, j, n] = 0.0
         clock[i] += 1
         if count == 0 and not everything and q.shape[1] == 3:
             advance(q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, acc[i])
@@ -114,49 +116,65 @@ def plan(
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def load(ids, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, to_q, to_v, to_warm, to_ctrl):
-    """Copy agents and active vases into the engine's state rows."""
-    nq, nv = q.shape[1], v.shape[1]
+def _put(row, start, values):
+    """Write values into a row from a start on; quicker to compile and to run than assigning a slice."""
+    for j in range(values.shape[0]):
+        row[start + j] = values[j]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def _get(row, start, values):
+    """Fill values from a row, from a start on."""
+    for j in range(values.shape[0]):
+        values[j] = row[start + j]
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
+def load(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, state):
+    """Copy agents and active vases into the engine's state rows, whose fields start at ``columns``."""
+    at_q, at_v, at_warm, at_ctrl = columns
     for i in ids:
-        to_ctrl[i] = ctrl[i]
-        to_q[i, :nq] = q[i]
-        to_v[i, :nv] = v[i]
-        to_warm[i, :nv] = warm[i]
-        a, b = nq, nv
+        row = state[i]
+        _put(row, at_ctrl, ctrl[i])
+        _put(row, at_q, q[i])
+        _put(row, at_v, v[i])
+        _put(row, at_warm, warm[i])
+        a, b = q.shape[1], v.shape[1]
         for j in range(vase_q.shape[1]):
             if active[i, j]:
-                to_q[i, a : a + 7] = vase_q[i, j]
-                to_v[i, b : b + 6] = vase_v[i, j]
-                to_warm[i, b : b + 6] = vase_warm[i, j]
+                _put(row, at_q + a, vase_q[i, j])
+                _put(row, at_v + b, vase_v[i, j])
+                _put(row, at_warm + b, vase_warm[i, j])
                 a, b = a + 7, b + 6
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def save(
-    ids, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, from_q, from_v, from_warm,
-    from_acc, from_touch,
+    ids, columns, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, state, qacc,
+    sensors,
 ):  # fmt: skip
     """Copy agents and active vases back from the engine, and let calm vases rest."""
-    nq, nv = q.shape[1], v.shape[1]
+    at_q, at_v, at_warm, _ = columns
     for i in ids:
-        q[i] = from_q[i, :nq]
-        v[i] = from_v[i, :nv]
-        warm[i] = from_warm[i, :nv]
-        acc[i] = from_acc[i, :3]
-        if nq == 3:
-            acc[i, 2] = 0.0
-        for j in range(from_touch.shape[1]):
-            touch[i] = touch[i] or from_touch[i, j] > 0.0
-        a, b = nq, nv
+        row = state[i]
+        _get(row, at_q, q[i])
+        _get(row, at_v, v[i])
+        _get(row, at_warm, warm[i])
+        _get(qacc[i], 0, acc[i])
+        if q.shape[1] == 3:
+            acc[i, 2] = 0.0  # the third coordinate is the heading
+        for j in range(sensors.shape[1]):
+            touch[i] = touch[i] or sensors[i, j] > 0.0
+        a, b = q.shape[1], v.shape[1]
         for j in range(vase_q.shape[1]):
             if not active[i, j]:
                 continue
-            vase_q[i, j] = from_q[i, a : a + 7]
-            vase_v[i, j] = from_v[i, b : b + 6]
-            vase_warm[i, j] = from_warm[i, b : b + 6]
+            _get(row, at_q + a, vase_q[i, j])
+            _get(row, at_v + b, vase_v[i, j])
+            _get(row, at_warm + b, vase_warm[i, j])
             a, b = a + 7, b + 6
             w = vase_v[i, j]
-            slow = w[0] ** 2 + w[1] ** 2 + w[2] ** 2 < CALM_SPEED**2
-            slow = slow and w[3] ** 2 + w[4] ** 2 + w[5] ** 2 < CALM_TURN**2
+            slow = w[0] * w[0] + w[1] * w[1] + w[2] * w[2] < CALM_SPEED * CALM_SPEED
+            slow = slow and w[3] * w[3] + w[4] * w[4] + w[5] * w[5] < CALM_TURN * CALM_TURN
             calm[i, j] = calm[i, j] + 1 if slow else 0
             status[i, j] = STILL if calm[i, j] >= CALM_STEPS else MOVING

@@ -87,8 +87,8 @@ _WORLD = """
 _ACCURACY = 'tolerance="1e-14"'
 _FLAGS = 'nativeccd="disable" multiccd="disable"'
 
-# The engine now reports the full depth of box against box where it used to report half of it. Half the stiffness
-# over twice the depth is the old force.
+# The engine now reports the full depth of box against box where it used to report half of it. Half the
+# stiffness over twice the depth is the old force.
 _BOXES = {
     "point": ("pointarrow",),
     "car": ("agent", "back_bumper", "back_connector", "front_bumper", "front_connector"),

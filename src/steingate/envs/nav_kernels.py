@@ -30,8 +30,9 @@ REWARD_LIMIT = 10.0
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def rotation(w, x, y, z, out):
+def rotation(quaternion, out):
     """Write the rotation matrix of a quaternion, normalised first, into ``out`` (3, 3)."""
+    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
     norm = math.sqrt(w * w + x * x + y * y + z * z)
     w, x, y, z = w / norm, x / norm, y / norm, z / norm
     out[0, 0] = w * w + x * x - y * y - z * z
@@ -79,7 +80,7 @@ def see(x, y, position, turn, lidar_range, bins):
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def sense(q, v, acc, position, turn, obs):
+def sense(q, v, acc, position, turn, ball, obs):
     """Write the sensor entries of the observation, and the agent's position and rotation matrix.
 
     Parameters
@@ -88,20 +89,22 @@ def sense(q, v, acc, position, turn, obs):
         The agent's state.
     acc : (3,) array
         Acceleration of the agent's origin in world axes.
-    position, turn : (3,) and (3, 3) arrays
-        Receive origin and rotation matrix.
+    position, turn, ball : (3,), (3, 3) and (3, 3) arrays
+        Receive origin, rotation matrix and, of a Car, the ball's rotation matrix.
     obs : array
         Receives 12 (Point) or 24 (Car) entries.
     """
     car = q.shape[0] > 3
     if car:
-        rotation(q[3], q[4], q[5], q[6], turn)
-        position[:] = q[:3]
+        rotation(q[3:7], turn)
+        position[2] = q[2]
     else:
         c, s = math.cos(q[2]), math.sin(q[2])
-        turn[:] = 0.0
-        turn[0, 0], turn[0, 1], turn[1, 0], turn[1, 1], turn[2, 2] = c, -s, s, c, 1.0
-        position[0], position[1], position[2] = q[0], q[1], AGENT_HEIGHT
+        turn[0, 0], turn[0, 1], turn[0, 2] = c, -s, 0.0
+        turn[1, 0], turn[1, 1], turn[1, 2] = s, c, 0.0
+        turn[2, 0], turn[2, 1], turn[2, 2] = 0.0, 0.0, 1.0
+        position[2] = AGENT_HEIGHT
+    position[0], position[1] = q[0], q[1]
     vz = v[2] if car else 0.0
     for j in range(3):
         obs[j] = turn[0, j] * acc[0] + turn[1, j] * acc[1] + turn[2, j] * (acc[2] + GRAVITY)
@@ -109,18 +112,22 @@ def sense(q, v, acc, position, turn, obs):
         obs[6 + j] = v[3 + j] if car else 0.0
         obs[9 + j] = turn[1, j] * MAGNETIC_NORTH
     if car:
-        obs[12:15] = v[8:11]
-        rotation(q[9], q[10], q[11], q[12], obs[15:24].reshape(3, 3))
+        rotation(q[9:13], ball)
+        for j in range(3):
+            obs[12 + j] = v[8 + j]
+            for k in range(3):
+                obs[15 + 3 * j + k] = ball[j, k]
     else:
         obs[8] = v[2]
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def observe_goal(q, v, acc, xy, vase_q, goal, hazards, vases, lidar_range, position, turn, obs):
-    """Write one observation of a Goal task; ``position`` and ``turn`` are left at the agent's pose."""
-    sense(q, v, acc, position, turn, obs)
+def observe_goal(q, v, acc, xy, vase_q, goal, hazards, vases, lidar_range, position, turn, ball, obs):
+    """Write one observation of a Goal task; the other arrays but ``obs`` are scratch."""
+    sense(q, v, acc, position, turn, ball, obs)
     first = 24 if q.shape[0] > 3 else 12
-    obs[first:] = 0.0
+    for j in range(first, obs.shape[0]):
+        obs[j] = 0.0
     see(xy[goal, 0], xy[goal, 1], position, turn, lidar_range, obs[first : first + LIDAR_BINS])
     if obs.shape[0] > first + LIDAR_BINS:
         bins = obs[first + LIDAR_BINS : first + 2 * LIDAR_BINS]
@@ -132,11 +139,12 @@ def observe_goal(q, v, acc, xy, vase_q, goal, hazards, vases, lidar_range, posit
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def observe_circle(q, v, acc, lidar_range, position, turn, obs):
+def observe_circle(q, v, acc, lidar_range, position, turn, ball, obs):
     """Write one observation of a Circle task."""
-    sense(q, v, acc, position, turn, obs)
+    sense(q, v, acc, position, turn, ball, obs)
     first = obs.shape[0] - LIDAR_BINS
-    obs[first:] = 0.0
+    for j in range(first, obs.shape[0]):
+        obs[j] = 0.0
     see(0.0, 0.0, position, turn, lidar_range, obs[first:])
 
 
@@ -161,7 +169,7 @@ def inside_hazard(q, xy, hazards, vases):
 def some_vase_moves(vase_v):
     """Return whether the origin of some vase has at least the speed that costs."""
     for j in range(vase_v.shape[0]):
-        s = vase_v[j, 0] ** 2 + vase_v[j, 1] ** 2 + vase_v[j, 2] ** 2
+        s = vase_v[j, 0] * vase_v[j, 0] + vase_v[j, 1] * vase_v[j, 1] + vase_v[j, 2] * vase_v[j, 2]
         if math.sqrt(s) >= VASE_SPEED_LIMIT:
             return True
     return False
@@ -184,7 +192,7 @@ def finish_goal(
 
     Reward and cost belong to the old goal; the observation already shows the new one.
     """
-    position, turn = np.empty(3), np.empty((3, 3))
+    position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     for i in range(q.shape[0]):
         if streams.shape[1] != 4:
             next_double(streams[i])  # the original draws its number of substeps, always ten
@@ -206,20 +214,32 @@ def finish_goal(
         terminated[i] = False
         goal_met[i] = met
         if met:
-            xy[i, 0, :] = q[i, :2]
+            xy[i, 0, 0], xy[i, 0, 1] = q[i, 0], q[i, 1]
             for j in range(vase_q.shape[1]):
-                xy[i, vases + j, :] = vase_q[i, j, :2]
+                xy[i, vases + j, 0], xy[i, vases + j, 1] = vase_q[i, j, 0], vase_q[i, j, 1]
             terminated[i] = not draw_goal(streams[i], low, high, keepout, goal, xy[i])
             last[i] = goal_distance(q[i], xy[i], goal)
         observe_goal(
-            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, obs[i]
+            q[i],
+            v[i],
+            acc[i],
+            xy[i],
+            vase_q[i],
+            goal,
+            hazards,
+            vases,
+            lidar_range,
+            position,
+            turn,
+            ball,
+            obs[i],
         )
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, parts, terminated, goal_met):
     """Write all results of one step of a Circle task."""
-    position, turn = np.empty(3), np.empty((3, 3))
+    position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     for i in range(q.shape[0]):
         if streams.shape[1] != 4:
             next_double(streams[i])
@@ -230,20 +250,15 @@ def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, par
             parts[0, i] = cost[i]
         terminated[i] = False
         goal_met[i] = False
-        observe_circle(q[i], v[i], acc[i], lidar_range, position, turn, obs[i])
+        observe_circle(q[i], v[i], acc[i], lidar_range, position, turn, ball, obs[i])
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
-def start_episodes(
-    ids, q, v, warm, acc, xy, rot, vase_q, vase_v, vase_warm, vase_height, clock, touch, vases
-):  # fmt: skip
-    """Put agents and vases where the layouts say, at rest."""
+def start_episodes(ids, q, xy, rot, vase_q, vase_height, vases):
+    """Put agents and vases where the layouts say; their poses are zero before."""
     for i in ids:
-        q[i] = 0.0
-        v[i] = 0.0
-        warm[i] = 0.0
-        acc[i] = 0.0
-        q[i, :2] = xy[i, 0]
+        q[i, 0] = xy[i, 0, 0]
+        q[i, 1] = xy[i, 0, 1]
         if q.shape[1] > 3:
             q[i, 2] = AGENT_HEIGHT
             q[i, 3] = math.cos(rot[i, 0] / 2.0)
@@ -253,31 +268,39 @@ def start_episodes(
             q[i, 2] = rot[i, 0]
         for j in range(vase_q.shape[1]):
             yaw = rot[i, vases + j]
-            vase_q[i, j] = 0.0
-            vase_q[i, j, :2] = xy[i, vases + j]
+            vase_q[i, j, 0] = xy[i, vases + j, 0]
+            vase_q[i, j, 1] = xy[i, vases + j, 1]
             vase_q[i, j, 2] = vase_height
             vase_q[i, j, 3] = math.cos(yaw / 2.0)
             vase_q[i, j, 6] = math.sin(yaw / 2.0)
-        vase_v[i] = 0.0
-        vase_warm[i] = 0.0
-        clock[i] = 0
-        touch[i] = False
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def first_goal_observations(ids, q, v, acc, xy, vase_q, last, goal, hazards, vases, lidar_range, obs):
     """Write the observations that open episodes of a Goal task, and the first distances."""
-    position, turn = np.empty(3), np.empty((3, 3))
+    position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     for i in ids:
         last[i] = goal_distance(q[i], xy[i], goal)
         observe_goal(
-            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, obs[i]
+            q[i],
+            v[i],
+            acc[i],
+            xy[i],
+            vase_q[i],
+            goal,
+            hazards,
+            vases,
+            lidar_range,
+            position,
+            turn,
+            ball,
+            obs[i],
         )
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def first_circle_observations(ids, q, v, acc, lidar_range, obs):
     """Write the observations that open episodes of a Circle task."""
-    position, turn = np.empty(3), np.empty((3, 3))
+    position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     for i in ids:
-        observe_circle(q[i], v[i], acc[i], lidar_range, position, turn, obs[i])
+        observe_circle(q[i], v[i], acc[i], lidar_range, position, turn, ball, obs[i])

@@ -124,13 +124,11 @@ class Navigation:
         ids : int32 array
             Sorted simulations.
         """
-        nav_kernels.start_episodes(
-            *(ids, self.q, self.v, self.warm, self.acc, self.xy, self.rot, self.vase_q, self.vase_v),
-            *(self.vase_warm, VASE_HEIGHT, self.clock, self._touch, self._vases),
-        )
-        self.ctrl[ids] = 0.0
+        for zeroed in (self.q, self.v, self.warm, self.acc, self.ctrl, self.vase_q, self.vase_v):
+            zeroed[ids] = 0.0
+        self.vase_warm[ids], self.calm[ids], self.clock[ids], self._touch[ids] = 0.0, 0, 0, False
         self.status[ids] = contact_plan.FRESH
-        self.calm[ids] = 0
+        nav_kernels.start_episodes(ids, self.q, self.xy, self.rot, self.vase_q, VASE_HEIGHT, self._vases)
         if self._everything or self.spec.agent == "car":
             self._active[ids] = self._everything
             self._run(self.vase_q.shape[1] if self._everything else 0, ids, 0)
@@ -179,17 +177,16 @@ class Navigation:
         """Advance some simulations, each with the same number of active vases, in the engine."""
         sims, acc, touch = self._engines.get(count) or self._new_engine(count)
         contact_plan.load(
-            *(ids, self.ctrl, self.q, self.v, self.warm, self.vase_q, self.vase_v, self.vase_warm),
-            *(self._active, sims.qpos, sims.qvel, sims.warmstart, sims.ctrl),
+            *(ids, sims.columns, self.ctrl, self.q, self.v, self.warm, self.vase_q, self.vase_v),
+            *(self.vase_warm, self._active, sims.state),
         )
         if substeps:
             sims.step(substeps, ids, ACCELERATION)
         else:
             sims.forward(ids)
         contact_plan.save(
-            *(ids, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v, self.vase_warm),
-            *(self._active, self.status, self.calm, self._touch),
-            *(sims.qpos, sims.qvel, sims.warmstart, acc, touch),
+            *(ids, sims.columns, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v),
+            *(self.vase_warm, self._active, self.status, self.calm, self._touch, sims.state, acc, touch),
         )
 
     def _new_engine(self, count: int) -> tuple[Simulations, npt.NDArray[Any], npt.NDArray[Any]]:
@@ -197,7 +194,7 @@ class Navigation:
         # only worlds that run step after step gain from keeping engine data
         persistent = self._everything or count == 0
         sims = Simulations(compile_world(self.spec, count), len(self.q), self._threads, persistent=persistent)
-        touch = sims.bind("sensordata") if sims.model.nsensordata else np.zeros((len(self.q), 0))
+        touch = sims.bind("sensordata")
         self._engines[count] = sims, sims.bind("qacc"), touch
         return self._engines[count]
 

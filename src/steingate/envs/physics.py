@@ -36,6 +36,7 @@ class Simulations:
     ----------
     qpos, qvel, ctrl, warmstart : (count, ...) live arrays; a write is the state at the next call
     state : (count, n) the complete integration state, of which the above are views
+    columns : columns of ``state`` at which qpos, qvel, warmstart and ctrl start
     """
 
     def __init__(self, model: mujoco.MjModel, count: int, threads: int, *, persistent: bool = True) -> None:
@@ -46,6 +47,13 @@ class Simulations:
         self.ctrl: Array = self.batch.bind("ctrl")
         self.warmstart: Array = self.batch.bind("qacc_warmstart")
         self.state: Array = self.batch.state
+        # columns of the state rows at which the four fields start
+        self.columns: tuple[int, int, int, int] = (
+            _column(self.state, self.qpos),
+            _column(self.state, self.qvel),
+            _column(self.state, self.warmstart),
+            _column(self.state, self.ctrl),
+        )
 
     def bind(self, name: str) -> npt.NDArray[Any]:
         """Return the live read-only (count, ...) array of a derived engine field.
@@ -91,3 +99,8 @@ class Simulations:
             Sorted simulations; None for all.
         """
         self.batch.reset(ids, stage=NONE)
+
+
+def _column(state: Array, field: Array) -> int:
+    """Return the column of the state rows at which a view of them starts."""
+    return (field.ctypes.data - state.ctypes.data) // state.itemsize
