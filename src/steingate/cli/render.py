@@ -1,0 +1,62 @@
+"""``steingate render``: a video of a trained policy, without a display."""
+
+import argparse
+import sys
+
+from steingate.errors import InputError, MissingExtraError
+
+_TRIED = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("--out", required=True, metavar="FILE", help="video to write, .mp4 or .gif")
+    parser.add_argument("--worst", action="store_true", help="show the costliest of N episodes")
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        metavar="N",
+        help=f"episodes to show, or to choose from (default: 1, or {_TRIED})",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
+    parser.add_argument("--sample", action="store_true", help="draw actions instead of taking the mean")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="show one step in N (default: 1)")
+    parser.add_argument("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
+    parser.add_argument("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the video, print its name, and return the exit status."""
+    try:
+        from steingate.envs.catalog import TASKS
+        from steingate.training.evaluate import episode_seeds, evaluate, load_player
+        from steingate.training.film import film
+        from steingate.training.recipe import build_algorithm, make_envs
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("steingate render", "train") from error
+    episodes = args.episodes if args.episodes is not None else (_TRIED if args.worst else 1)
+    for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
+        if value < 1:
+            raise InputError(f"{name} is {value}: it must be greater than zero.")
+
+    def warn(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    player = load_player(args.run, warn)
+    seeds = episode_seeds(args.seed, episodes)
+    if args.worst:
+        found = evaluate(args.run, episodes, args.seed, args.sample)
+        seeds = [seeds[found.worst]]
+        cost = found.episodes.cost[found.worst]
+        print(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}", file=sys.stderr)
+    options = {"render_mode": "rgb_array"}
+    if player.cfg.env.removeprefix("steingate/") in TASKS:
+        options |= {"width": args.size, "height": args.size, "camera": args.camera}
+    envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, **options)
+    try:
+        film(envs, player, seeds, args.out, args.sample, args.every)
+    finally:
+        envs.close()
+    print(args.out)
+    return 0

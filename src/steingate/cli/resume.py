@@ -1,0 +1,21 @@
+"""``steingate resume``: go on from a run's last checkpoint, as if it had never stopped."""
+
+import argparse
+
+from steingate.errors import MissingExtraError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train on, print the run folder, and return the exit status."""
+    try:
+        from steingate.training.loop import resume
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("steingate resume", "train") from error
+    print(resume(args.run, quiet=args.quiet))
+    return 0

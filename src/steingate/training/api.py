@@ -1,0 +1,40 @@
+"""Training from Python: ``steingate.train(...)`` and ``steingate.load(...)``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steingate.errors import MissingExtraError
+from steingate.policy import Loaded, load
+
+__all__ = ["Loaded", "Run", "load", "train"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder."""
+
+    path: Path
+
+
+def train(*, config: str | Path | None = None, quiet: bool = False, **settings: Any) -> Run:
+    """Train one run and return it.
+
+    Parameters
+    ----------
+    config
+        A TOML file with settings; those given here win.
+    quiet
+        Show no progress.
+    **settings
+        Any field of :class:`~steingate.training.config.RunConfig`, such as ``env`` or ``total_steps``.
+    """
+    from steingate.training.config import RunConfig
+    from steingate.training.options import build
+
+    cfg = build(RunConfig, settings, config)
+    try:
+        from steingate.training import loop
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("training", "train") from error
+    return Run(loop.train(cfg, quiet=quiet))

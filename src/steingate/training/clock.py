@@ -1,0 +1,17 @@
+"""Where the time of an epoch goes."""
+
+import time
+
+
+class Clock:
+    """Seconds between laps, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Book the time since the last lap under ``name``."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now

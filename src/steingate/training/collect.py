@@ -1,0 +1,178 @@
+"""One epoch of experience from a vector environment: rollout, finished episodes, observation statistics."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algos.base import Params
+from steingate.algos.normaliser import Stats
+from steingate.errors import RunError
+from steingate.gates.base import Episodes
+from steingate.training import collect_kernels as kernels
+
+HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+class Carry(NamedTuple):
+    """Where running episodes stand between two rollouts: last observation (normalised) and totals so far."""
+
+    obs: npt.NDArray[np.float32]  # (E, d)
+    totals: npt.NDArray[np.float64]  # (E, 3): return, cost, length
+
+
+class Rollout(NamedTuple):
+    """T steps of E environments, and what is needed to close their paths."""
+
+    obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalised as seen; the last row follows the last step
+    act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space
+    logp: npt.NDArray[np.float32]  # (T, E)
+    rewards: npt.NDArray[np.float64]  # (T, 2, E): reward, cost
+    ends: npt.NDArray[np.uint8]  # (T, E): GOES_ON, TERMINATED, TRUNCATED
+    finals: npt.NDArray[np.float32]  # (n, d) final observations of truncated episodes, normalised
+    final_at: npt.NDArray[np.int64]  # (n,) their places in the flattened (T, E)
+    episodes: Episodes  # finished in this rollout
+    finished_at: npt.NDArray[np.int64]  # (episodes, 2): step t and environment
+    carry: Carry
+
+
+class RolloutStoppedError(Exception):
+    """The rollout was abandoned because the user asked the run to stop."""
+
+
+def collect(
+    envs: Any,
+    policy: Params,
+    stats: Stats,
+    noise: npt.NDArray[np.float32],
+    *,
+    mode: int = kernels.PUSH,
+    seeds: Sequence[int] | None = None,
+    start: Carry | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    name: str = "the environment",
+    steps_before: int = 0,
+) -> tuple[Rollout, Stats]:
+    """Return a rollout of ``len(noise)`` vector steps, and the observation statistics after it.
+
+    Parameters
+    ----------
+    envs
+        A vector environment with same-step autoreset and ``info["cost"]``.
+    policy
+        Parameters of the Gaussian policy.
+    stats
+        Observation statistics before; left unchanged.
+    noise
+        (T, E, a) standard normal numbers, or zeros to take the mean action.
+    mode
+        ``PUSH`` to learn the statistics on the way, ``FROZEN`` to use them as they are, ``RAW`` for neither.
+    seeds
+        One reset seed per environment.
+    start
+        Goes on from here without a reset; ``seeds`` are then not used.
+    stop
+        Asked before every step; true abandons the rollout with ``RolloutStoppedError``.
+    name, steps_before
+        For error messages: the environment, and how many steps were taken before.
+    """
+    steps, num_envs, act_dim = noise.shape
+    obs_dim = stats.mean.size
+    count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
+    weights, sizes, std = flat_policy(policy)
+    shift, scale = action_map(envs.single_action_space)
+
+    # New arrays each time: critics may still read the last rollout on another thread.
+    obs = np.empty((steps + 1, num_envs, obs_dim), np.float32)
+    actions = np.empty((steps, num_envs, act_dim), np.float32)
+    rewards = np.empty((steps, 2, num_envs))
+    ends = np.empty((steps, num_envs), np.uint8)
+    finals = np.empty((steps * num_envs, obs_dim), np.float32)
+    final_at = np.empty(steps * num_envs, np.int64)
+    episodes = np.empty((steps * num_envs, 5))
+    totals = np.zeros((num_envs, 3)) if start is None else start.totals.copy()
+    counters = np.zeros(2, np.int64)
+    command = np.empty((num_envs, act_dim))
+    scratch = np.empty((2, num_envs, int(sizes[1:].max())), np.float32)
+    memory = (
+        count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
+        final_at, episodes, totals, np.zeros(num_envs, np.bool_), np.ones(num_envs, np.bool_), counters,
+        command, scratch, np.empty((2, obs_dim)),
+    )  # fmt: skip
+    advance, step = kernels.advance, envs.step
+    nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
+
+    if start is None:
+        raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
+        _check(
+            advance(0, mode, raw, nothing, nothing, never, never, raw, *memory),
+            num_envs,
+            0,
+            name,
+            steps_before,
+        )
+    else:
+        obs[0] = start.obs
+        kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
+    for t in range(1, steps + 1):
+        if stop():
+            raise RolloutStoppedError
+        raw, reward, terminated, truncated, info = step(command)
+        bad = advance(
+            t, mode, raw, reward, info["cost"], terminated, truncated, info.get("final_obs", raw), *memory
+        )
+        if bad:
+            _check(bad, num_envs, t, name, steps_before)
+
+    finished, kept = int(counters[0]), int(counters[1])
+    done = episodes[:finished]
+    rollout = Rollout(
+        obs=obs,
+        act=actions,
+        logp=_log_prob(noise, policy["log_std"]),
+        rewards=rewards,
+        ends=ends,
+        finals=finals[:kept].copy(),
+        final_at=final_at[:kept].copy(),
+        episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=done[:, 4].astype(np.int64)),
+        finished_at=done[:, :2].astype(np.int64),
+        carry=Carry(obs[-1].copy(), totals),
+    )
+    return rollout, Stats(int(count[0]), mean, m2)
+
+
+def flat_policy(
+    policy: Params,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return the policy as the kernels take it: all layers as one vector, layer sizes, deviations."""
+    layers = list(zip(policy["w"], policy["b"], strict=True))
+    parts = [np.ravel(np.asarray(part, np.float32)) for layer in layers for part in layer]
+    sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
+    return np.concatenate(parts), np.array(sizes, np.int64), np.exp(np.asarray(policy["log_std"], np.float32))
+
+
+def action_map(space: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return shift and scale with a_env = shift + scale * a, which takes [-1, 1] to the bounds of ``space``.
+
+    A dimension without finite bounds is passed on as it is.
+    """
+    low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
+    bounded = np.isfinite(low) & np.isfinite(high)
+    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    return 0.5 * (low + high), 0.5 * (high - low)
+
+
+def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.float32]:
+    """Log-density of mean + std * noise: the mean cancels."""
+    constant = np.sum(log_std, dtype=np.float64) + noise.shape[-1] * HALF_LOG_2PI
+    return (-0.5 * np.sum(np.square(noise, dtype=np.float64), axis=-1) - constant).astype(np.float32)
+
+
+def _check(bad: int, num_envs: int, t: int, name: str, steps_before: int) -> None:
+    if bad:
+        quantity, row = divmod(bad - 1, num_envs)
+        raise RunError(
+            f"{name} (number {row} of {num_envs}) gave {kernels.QUANTITIES[quantity]} that is not finite at "
+            f"step {steps_before + t * num_envs}; the state before this epoch is kept; fix the environment."
+        )

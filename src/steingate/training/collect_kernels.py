@@ -1,0 +1,259 @@
+"""The compiled inner loop of collection: one call per vector step records, normalises and acts.
+
+Compiled without fast-math, so the same numbers come out however many threads there are. Nothing is
+allocated here: every array is made by ``collect.collect``. Rows are environments, t counts vector steps.
+"""
+
+import numba
+import numpy as np
+
+from steingate.algos.normaliser import CLIP, STD_FLOOR
+
+GOES_ON, TERMINATED, TRUNCATED = 0, 1, 2
+QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")
+RAW, PUSH, FROZEN = 0, 1, 2  # what the normaliser does: nothing, learn and normalise, normalise only
+
+compiled = numba.njit(nogil=True, cache=True)
+
+
+@compiled
+def tanh_rows(rows, width):
+    """Replace the first ``width`` numbers of each float32 row by their hyperbolic tangent, exact to rounding.
+
+    Lambert's continued fraction x/(1 + x²/(3 + x²/(5 + ...))), nine levels, at half the argument, then the
+    double-angle formula in the same quotient (error below 1e-10): plain arithmetic, so it is vectorised.
+    """
+    for i in range(rows.shape[0]):
+        for j in range(width):
+            x = np.float64(rows[i, j])
+            x = x if x < 9.5 else 9.5
+            x = x if x > -9.5 else -9.5
+            h = 0.5 * x
+            s = h * h
+            top = h * (34459425.0 + s * (4729725.0 + s * (135135.0 + s * (990.0 + s))))
+            bottom = 34459425.0 + s * (16216200.0 + s * (945945.0 + s * (13860.0 + s * 45.0)))
+            rows[i, j] = np.float32(2.0 * top * bottom / (bottom * bottom + top * top))
+
+
+@compiled
+def forward(weights, sizes, obs, scratch):
+    """Return which half of ``scratch`` (2, E, width) holds the network's output for the rows of ``obs``.
+
+    ``weights`` is one flat vector, layer after layer: W (in, out) in C order, then the bias.
+    """
+    rows = obs.shape[0]
+    layers = sizes.size - 1
+    start = 0
+    side = 0
+    for layer in range(layers):
+        fan_in, fan_out = sizes[layer], sizes[layer + 1]
+        w = weights[start : start + fan_in * fan_out].reshape((fan_in, fan_out))
+        out = scratch[side]
+        for i in range(rows):
+            line = out[i]
+            source = obs[i] if layer == 0 else scratch[1 - side, i]
+            for j in range(fan_out):
+                line[j] = weights[start + fan_in * fan_out + j]
+            whole = fan_in - fan_in % 4
+            for k in range(0, whole, 4):  # four at a time: a quarter of the loads and stores of ``line``
+                a, b, c, d = source[k], source[k + 1], source[k + 2], source[k + 3]
+                for j in range(fan_out):
+                    line[j] += (a * w[k, j] + b * w[k + 1, j]) + (c * w[k + 2, j] + d * w[k + 3, j])
+            for k in range(whole, fan_in):
+                for j in range(fan_out):
+                    line[j] += source[k] * w[k, j]
+        if layer < layers - 1:
+            tanh_rows(out, fan_out)
+        start += (fan_in + 1) * fan_out
+        side = 1 - side
+    return 1 - side
+
+
+@compiled
+def push_rows(count, mean, m2, rows, chosen, scratch):
+    """Add the chosen rows to the running statistics as one batch (Chan's update), in place.
+
+    ``count`` has one entry; ``scratch`` is (2, d) float64.
+    """
+    n = 0
+    for i in range(rows.shape[0]):
+        n += chosen[i]
+    if n == 0:
+        return
+    batch_mean, batch_m2 = scratch[0], scratch[1]
+    for j in range(mean.size):
+        batch_mean[j] = 0.0
+        batch_m2[j] = 0.0
+    for i in range(rows.shape[0]):
+        if chosen[i]:
+            for j in range(mean.size):
+                batch_mean[j] += rows[i, j]
+    for j in range(mean.size):
+        batch_mean[j] /= n
+    for i in range(rows.shape[0]):
+        if chosen[i]:
+            for j in range(mean.size):
+                gap = rows[i, j] - batch_mean[j]
+                batch_m2[j] += gap * gap
+    total = count[0] + n
+    shift, cross = n / total, count[0] * n / total
+    for j in range(mean.size):
+        gap = batch_mean[j] - mean[j]
+        mean[j] += gap * shift
+        m2[j] = (m2[j] + batch_m2[j]) + gap * gap * cross
+    count[0] = total
+
+
+@compiled
+def scales(count, m2, out):
+    """Write the standard deviation of each feature, floored, to ``out``."""
+    for j in range(m2.size):
+        std = np.sqrt(m2[j] / (count[0] - 1))
+        out[j] = std if std > STD_FLOOR else STD_FLOOR
+
+
+@compiled
+def normalise_row(mean, std, row, out):
+    """Write one float64 row, centred, scaled and clipped, to a float32 row."""
+    for j in range(mean.size):
+        x = (row[j] - mean[j]) / std[j]
+        x = x if x < CLIP else CLIP
+        x = x if x > -CLIP else -CLIP
+        out[j] = np.float32(x)
+
+
+@compiled
+def finite_rows(rows, chosen):
+    """Return the first chosen row that holds a NaN or an infinity, or -1."""
+    for i in range(rows.shape[0]):
+        if chosen[i]:
+            total = 0.0
+            for j in range(rows.shape[1]):
+                total += rows[i, j] * 0.0  # 0 unless the number is not finite
+            if total != 0.0:
+                return i
+    return -1
+
+
+@compiled
+def record(t, reward, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters):
+    """Store step t, add it to the running episodes, and move those that ended to ``episodes``.
+
+    Returns 0, or 1 + row + E * quantity for the first number that is not finite.
+    """
+    envs = reward.size
+    for i in range(envs):
+        if not np.isfinite(reward[i]):
+            return 1 + i + envs * 2
+        if not np.isfinite(cost[i]):
+            return 1 + i + envs * 3
+        rewards[t, 0, i] = reward[i]
+        rewards[t, 1, i] = cost[i]
+        totals[i, 0] += reward[i]
+        totals[i, 1] += cost[i]
+        totals[i, 2] += 1.0
+        ended[i] = terminated[i] or truncated[i]
+        ends[t, i] = GOES_ON
+        if ended[i]:
+            ends[t, i] = TERMINATED if terminated[i] else TRUNCATED
+            n = counters[0]
+            episodes[n, 0] = t
+            episodes[n, 1] = i
+            for k in range(3):
+                episodes[n, 2 + k] = totals[i, k]
+                totals[i, k] = 0.0
+            counters[0] = n + 1
+    return 0
+
+
+@compiled
+def act(t, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch):
+    """Sample the actions of step t and map them from [-1, 1] to the environments' range."""
+    side = forward(weights, sizes, obs[t], scratch)
+    for i in range(command.shape[0]):
+        for j in range(command.shape[1]):
+            a = scratch[side, i, j] + std[j] * noise[t, i, j]
+            actions[t, i, j] = a
+            command[i, j] = shift[j] + scale[j] * np.float64(a)
+
+
+@compiled
+def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counters, at, moments):
+    """Normalise the chosen rows of ``raw`` after adding them to the statistics; return a bad row or -1.
+
+    The rows go to ``obs[t]``, or, when ``at`` is given (its size is not 0), the ones marked TRUNCATED there
+    to the list ``finals`` together with their place in the rollout.
+    """
+    bad = finite_rows(raw, chosen)
+    if bad >= 0:
+        return bad
+    if mode == PUSH:
+        push_rows(count, mean, m2, raw, chosen, moments)
+    known = mode != RAW and count[0] > 1
+    if known:
+        scales(count, m2, moments[0])
+    for i in range(raw.shape[0]):
+        if not chosen[i]:
+            continue
+        if at.size == 0:
+            out = obs[t, i]
+        elif at[i] == TRUNCATED:
+            n = counters[1]
+            out = finals[n]
+            final_at[n] = (t - 1) * raw.shape[0] + i
+            counters[1] = n + 1
+        else:
+            continue
+        if known:
+            normalise_row(mean, moments[0], raw[i], out)
+        else:
+            for j in range(mean.size):
+                out[j] = np.float32(raw[i, j])
+    return -1
+
+
+@compiled
+def advance(
+    t, mode, raw, reward, cost, terminated, truncated, final_raw,  # what the environments returned
+    count, mean, m2, weights, sizes, std, shift, scale, noise,  # statistics, policy, randomness
+    obs, actions, rewards, ends, finals, final_at, episodes, totals, ended, everyone, counters,  # results
+    command, scratch, moments,
+):  # fmt: skip
+    """Record step t - 1, normalise what was seen, and write the actions of step t to ``command``.
+
+    At t = 0 there is nothing to record, at t = T (the last row of ``obs``) nothing to do. Returns 0, or
+    1 + row + E * quantity for the first number that is not finite (names in ``QUANTITIES``).
+    """
+    envs = raw.shape[0]
+    if t > 0:
+        bad = record(
+            t - 1, reward, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters
+        )
+        if bad:
+            return bad
+        if np.any(ended):
+            bad = observe(
+                t,
+                mode,
+                final_raw,
+                ended,
+                count,
+                mean,
+                m2,
+                obs,
+                finals,
+                final_at,
+                counters,
+                ends[t - 1],
+                moments,
+            )
+            if bad >= 0:
+                return 1 + bad + envs * 4
+    bad = observe(
+        t, mode, raw, everyone, count, mean, m2, obs, finals, final_at, counters, ends[0, :0], moments
+    )
+    if bad >= 0:
+        return 1 + bad + envs
+    if t < noise.shape[0]:
+        act(t, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
+    return 0

@@ -1,0 +1,57 @@
+"""Both critics with their optimisers: first values, and one epoch's fit."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algos.base import Params, first_bad
+from steingate.algos.critics import Adam, CriticFit, fit_critic, init_adam, minibatch_order
+from steingate.algos.networks import init_critic
+from steingate.errors import RunError
+from steingate.training.config import RunConfig
+from steingate.training.randomness import Purpose, stream
+
+
+class Critics(NamedTuple):
+    """Parameters and optimiser of the reward and the cost critic."""
+
+    reward: Params
+    reward_adam: Adam
+    cost: Params
+    cost_adam: Adam
+
+    @property
+    def params(self) -> tuple[Params, Params]:
+        """Parameters of both."""
+        return self.reward, self.cost
+
+
+def init_critics(cfg: RunConfig, obs_dim: int) -> Critics:
+    """Return the critics before the first epoch."""
+    reward = init_critic(stream(cfg.seed, 0, Purpose.REWARD_CRITIC), obs_dim, cfg.hidden)
+    cost = init_critic(stream(cfg.seed, 0, Purpose.COST_CRITIC), obs_dim, cfg.hidden)
+    return Critics(reward, init_adam(reward), cost, init_adam(cost))
+
+
+def fit_critics(
+    critics: Critics,
+    obs: npt.NDArray[np.float32],
+    targets: npt.NDArray[np.float32],
+    cfg: RunConfig,
+    epoch: int,
+) -> Critics:
+    """Return both critics fitted to the targets (2, N) of one epoch; what is not finite raises an error."""
+    fit = CriticFit(
+        cfg.critic_passes, cfg.critic_batch, cfg.critic_lr, cfg.critic_decay, cfg.critic_grad_norm
+    )
+    order = minibatch_order(stream(cfg.seed, epoch, Purpose.FIT), len(obs), cfg.critic_passes)
+    reward, reward_adam, _ = fit_critic(critics.reward, critics.reward_adam, obs, targets[0], order, fit)
+    cost, cost_adam, _ = fit_critic(critics.cost, critics.cost_adam, obs, targets[1], order, fit)
+    bad = first_bad({"the reward critic": reward, "the cost critic": cost})
+    if bad is not None:
+        raise RunError(
+            f"Training on {cfg.env} stopped after epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
+            f"{bad} is not finite; the state before that epoch is saved."
+        )
+    return Critics(reward, reward_adam, cost, cost_adam)

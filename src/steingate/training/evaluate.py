@@ -1,0 +1,194 @@
+"""A fixed policy on fresh seeds: the collection code of training, frozen statistics, whole episodes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algos.base import Params
+from steingate.algos.normaliser import Stats
+from steingate.core.certificate import Certificate
+from steingate.core.result import Result
+from steingate.errors import InputError, RunError
+from steingate.gates.base import Episodes
+from steingate.runs import Checkpoint, latest_checkpoint
+from steingate.training.collect import Carry, collect
+from steingate.training.collect_kernels import FROZEN, RAW
+from steingate.training.config import RunConfig
+from steingate.training.loop import stored_config
+from steingate.training.randomness import Purpose, stream
+from steingate.training.recipe import build_algorithm, make_envs
+
+CHUNK = 100  # vector steps per rollout
+MAX_STEPS = 1_000_000
+TAIL = 0.1  # share of worst episodes in the CVaR
+
+
+class Player(NamedTuple):
+    """What acts: a policy and the observation statistics it was trained with."""
+
+    cfg: RunConfig
+    epoch: int
+    policy: Params
+    stats: Stats
+    mode: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Episodes of one fixed policy; entry i was started with ``seeds[i]``."""
+
+    epoch: int
+    seeds: tuple[int, ...]
+    episodes: Episodes
+    limit: float
+    certificate: Result
+
+    @property
+    def worst(self) -> int:
+        """Index of the costliest episode."""
+        return int(np.argmax(self.episodes.cost))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON types."""
+        cost, ret = self.episodes.cost, self.episodes.ret
+        return {
+            "epoch": self.epoch,
+            "episodes": len(cost),
+            "return": {"mean": float(ret.mean()), "std": float(ret.std())},
+            "cost": {"mean": float(cost.mean()), "std": float(cost.std()), "limit": self.limit},
+            "length": {"mean": float(self.episodes.length.mean())},
+            "over_limit": float(np.mean(cost > self.limit)),
+            "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)},
+            "worst": {
+                "seed": self.seeds[self.worst],
+                "cost": float(cost[self.worst]),
+                "return": float(ret[self.worst]),
+            },
+            "certificate": self.certificate.to_dict(),
+        }
+
+
+def evaluate(
+    path: str | Path,
+    episodes: int,
+    seed: int = 0,
+    sample: bool = False,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Evaluation:
+    """Return what the newest policy of a run does in ``episodes`` whole episodes.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    episodes
+        How many.
+    seed
+        Decides the episodes; evaluation never meets the seeds of training.
+    sample
+        Draw actions as training does, instead of taking the mean.
+    warn
+        Hears of damaged checkpoints that were passed over.
+    """
+    if episodes < 1:
+        raise InputError(f"episodes is {episodes}: at least one is needed.")
+    player = load_player(path, warn)
+    seeds = episode_seeds(seed, episodes)
+    envs = make_envs(player.cfg, build_algorithm(player.cfg))
+    try:
+        outcome = play(envs, player, seeds, sample)
+    finally:
+        envs.close()
+    certificate = Certificate.preset(player.cfg.preset, limit=player.cfg.cost_limit, **player.cfg.certificate)
+    return Evaluation(
+        player.epoch, tuple(seeds), outcome, player.cfg.cost_limit, certificate.evaluate(outcome.cost)
+    )
+
+
+def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
+    """Return the newest policy of a run folder with its configuration."""
+    cfg = stored_config(path)
+    checkpoint = latest_checkpoint(Path(path) / "checkpoints", warn)
+    if checkpoint is None:
+        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
+    policy, stats = _policy(checkpoint)
+    return Player(cfg, checkpoint.epoch, policy, stats, FROZEN if cfg.normalise_obs else RAW)
+
+
+def episode_seeds(seed: int, episodes: int) -> list[int]:
+    """Return one reset seed per evaluation episode; a longer list begins with the shorter one."""
+    keys = (np.random.SeedSequence(seed, spawn_key=(i, int(Purpose.EVALUATION))) for i in range(episodes))
+    return [int(key.generate_state(1)[0]) for key in keys]
+
+
+def play(envs: Any, player: Player, seeds: Sequence[int], sample: bool) -> Episodes:
+    """Return one whole episode per seed, in the order of ``seeds``.
+
+    Each episode depends on its seed alone, not on its neighbours, so any of them can be played again.
+    """
+    parts = [
+        _wave(envs, player, seeds[first : first + envs.num_envs], sample)
+        for first in range(0, len(seeds), envs.num_envs)
+    ]
+    ret, cost, length = np.concatenate(parts).T
+    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
+
+
+def _wave(envs: Any, player: Player, seeds: Sequence[int], sample: bool) -> npt.NDArray[np.float64]:
+    """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
+    shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)
+    everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
+    first = np.full((envs.num_envs, 3), np.nan)
+    carry: Carry | None = None
+    for chunk in range(MAX_STEPS // CHUNK):
+        noise = np.zeros(shape, np.float32)
+        if sample:
+            for i, seed in enumerate(everyone):
+                noise[:, i] = stream(seed, chunk, Purpose.EVALUATION).standard_normal(noise[:, i].shape)
+        rollout, _ = collect(
+            envs,
+            player.policy,
+            player.stats,
+            noise,
+            mode=player.mode,
+            seeds=everyone,
+            start=carry,
+            name=player.cfg.env,
+            steps_before=chunk * CHUNK * envs.num_envs,
+        )
+        carry = rollout.carry
+        for (_, env), *outcome in zip(
+            rollout.finished_at,
+            rollout.episodes.ret,
+            rollout.episodes.cost,
+            rollout.episodes.length,
+            strict=True,
+        ):
+            if np.isnan(first[env, 0]):
+                first[env] = outcome
+        if not np.isnan(first[: len(seeds), 0]).any():
+            return first[: len(seeds)]
+    raise RunError(
+        f"An episode of {player.cfg.env} has not ended after {MAX_STEPS} steps; give it a max_episode_steps."
+    )
+
+
+def cvar(cost: npt.NDArray[np.float64], tail: float) -> float:
+    """Return the mean of the worst ``tail`` share of the costs; an episode at the edge counts in part."""
+    weight = np.full(len(cost), 1.0 / len(cost))
+    before = np.cumsum(weight) - weight
+    share = np.clip(tail - before, 0.0, weight)
+    return float(np.sum(np.sort(cost)[::-1] * share) / share.sum())
+
+
+def _policy(checkpoint: Checkpoint) -> tuple[Params, Stats]:
+    try:
+        params, stats = checkpoint.tree["policy"], checkpoint.tree["stats"]
+        policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
+        return policy, Stats(int(stats["count"]), stats["mean"], stats["m2"])
+    except (KeyError, TypeError) as error:
+        raise RunError(f"Checkpoint {checkpoint.path} holds no policy of this package.") from error

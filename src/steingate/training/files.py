@@ -1,0 +1,84 @@
+"""What training writes into a run folder: the record of the configuration, both tables, the checkpoints."""
+
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from steingate.runs import RunFolder, Table, read_progress, write_checkpoint, write_config
+from steingate.storage.checkpoint import checkpoint_path
+from steingate.storage.tables import EPISODE_COLUMNS
+from steingate.training.collect import action_map
+from steingate.training.config import RunConfig
+from steingate.training.state import TrainState, to_tree
+
+_PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
+
+
+def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str]) -> None:
+    """Write ``config.json``: every field, resolved, and what the run was made with."""
+    record = {
+        "config": cfg.to_dict(),
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
+        "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
+        "learner": learner,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_config(run, record)
+
+
+class Files:
+    """The tables of one run and the way to its checkpoints.
+
+    Parameters
+    ----------
+    run
+        The folder.
+    action_space
+        What the policy's [-1, 1] is mapped to; stored with each checkpoint, so that a policy can be used
+        without its environment.
+    normalise
+        Whether observations are normalised; stored too.
+    """
+
+    def __init__(self, run: RunFolder, action_space: Any, normalise: bool) -> None:
+        self.run = run
+        self.progress = Table(run.progress)
+        self.episodes = Table(run.episodes, EPISODE_COLUMNS)
+        shift, scale = action_map(action_space)
+        self._extras = {"action": {"shift": shift, "scale": scale}, "normalise": normalise}
+
+    def keep(self, state: TrainState) -> None:
+        """Cut both tables back to what had happened when ``state`` was reached."""
+        self.progress.keep(state.epoch)
+        self.episodes.keep(state.finished)
+
+    def add(self, row: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
+        """Append one epoch."""
+        self.episodes.append(episodes)
+        self.progress.append([row])
+
+    def save(self, state: TrainState) -> None:
+        """Write a checkpoint of the state, unless there is one, after syncing the rows it counts on."""
+        if checkpoint_path(self.run.checkpoints, state.epoch).exists():
+            return
+        tree = to_tree(state)
+        self.episodes.sync()
+        self.progress.sync()
+        write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **self._extras})
+
+    def seconds_before(self) -> float:
+        """Return the time spent on the epochs already in ``progress.csv``."""
+        if not self.run.progress.exists() or not self.run.progress.stat().st_size:
+            return 0.0
+        total = read_progress(self.run.path).get("Time/Total") or [0.0]
+        return float(total[-1] or 0.0)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

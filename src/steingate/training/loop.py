@@ -1,0 +1,168 @@
+"""A run from its first epoch, or its last checkpoint, to its end: epochs, tables, checkpoints, stopping."""
+
+import time
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steingate.algos.backend import configure
+from steingate.algos.base import Algorithm
+from steingate.errors import InputError, RunError
+from steingate.runs import RunFolder, folder_lock, latest_checkpoint, read_config
+from steingate.storage.checkpoint import checkpoint_files
+from steingate.training.beside import beside
+from steingate.training.collect import RolloutStoppedError
+from steingate.training.config import RunConfig
+from steingate.training.display import Display
+from steingate.training.epoch import run_epoch
+from steingate.training.events import Events
+from steingate.training.files import Files, record_config
+from steingate.training.options import from_mapping
+from steingate.training.recipe import build_algorithm, check_carry, make_envs
+from steingate.training.state import TrainState, first_state, from_tree
+from steingate.training.stop import StopRequest, stop_on_signals
+
+
+def train(cfg: RunConfig, quiet: bool = False) -> Path:
+    """Train from scratch and return the run folder.
+
+    Ctrl-C and SIGTERM write a checkpoint first, then end in ``KeyboardInterrupt`` and ``SystemExit(143)``.
+
+    Raises
+    ------
+    RunError
+        If the folder already holds a run or is in use, or if training had to stop.
+    """
+    run = RunFolder(cfg.path)
+    with folder_lock(run):
+        if run.config.exists():
+            raise RunError(
+                f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
+                "or choose another --out."
+            )
+        return _run(cfg, run, quiet, fresh=True)
+
+
+def resume(path: str | Path, quiet: bool = False) -> Path:
+    """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder."""
+    run = RunFolder(Path(path))
+    cfg = stored_config(run.path)
+    with folder_lock(run):
+        return _run(cfg, run, quiet, fresh=False)
+
+
+def stored_config(path: str | Path) -> RunConfig:
+    """Return the configuration a run folder was made with."""
+    settings = read_config(path).get("config")
+    if not isinstance(settings, dict):
+        raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
+    try:
+        return RunConfig(**from_mapping(RunConfig, settings, f"{path}/config.json"))
+    except InputError as error:
+        raise RunError(str(error)) from error
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that the epochs of one run share."""
+
+    cfg: RunConfig
+    algo: Algorithm
+    envs: Any
+    files: Files
+    events: Events
+    display: Display
+    pool: Executor
+    stop: StopRequest
+
+
+def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
+    learner = configure()
+    algo = build_algorithm(cfg)
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals())
+        display = stack.enter_context(Display(cfg, quiet=quiet))
+        envs = stack.enter_context(closing(make_envs(cfg, algo)))
+        check_carry(cfg, envs)
+        if fresh:
+            record_config(run, cfg, learner)
+        state = first_state(
+            cfg, algo, envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+        )
+        if not fresh:
+            state = _last_state(run, state, display)
+        files = Files(run, envs.single_action_space, cfg.normalise_obs)
+        files.keep(state)
+        if state.world is not None:
+            envs.reset(seed=0)
+            envs.restore(state.world)
+        events = stack.enter_context(Events(run.path))
+        pool = stack.enter_context(beside(cfg.overlap))
+        state = _epochs(_Job(cfg, algo, envs, files, events, display, pool, stop), state)
+        if stop() and state.epoch < cfg.epochs:
+            display.note(f"Stopped before epoch {state.epoch + 1}; go on with: steingate resume {run.path}")
+            stop.leave()
+    return run.path
+
+
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> TrainState:
+    """Return the state of the newest whole checkpoint; damaged ones are named and put aside."""
+    checkpoint = latest_checkpoint(run.checkpoints, display.note)
+    if checkpoint is None:
+        return first
+    for epoch, path in checkpoint_files(run.checkpoints):
+        if epoch > checkpoint.epoch:
+            path.rename(path.with_name(path.name + ".damaged"))
+    return from_tree(checkpoint.tree, first, str(checkpoint.path))
+
+
+def _epochs(job: _Job, state: TrainState) -> TrainState:
+    """Run the epochs that are left, or as many as the user lets us; return the last state, which is saved."""
+    cfg, files = job.cfg, job.files
+    before, saving = state, None
+    spent = files.seconds_before()
+    try:
+        while state.epoch < cfg.epochs and not job.stop():
+            began = time.perf_counter()
+            try:
+                following, report = run_epoch(job.algo, cfg, state, job.envs, job.pool, job.stop)
+            except RolloutStoppedError:
+                break
+            before, state = state, following
+            seconds = time.perf_counter() - began
+            spent += seconds
+            row = {**report.row, **_times(cfg, seconds, spent, report.seconds)}
+            files.add(row, report.episodes)
+            job.events.add(row)
+            job.display.epoch(row)
+            if saving is not None and saving.done():
+                saving.result()
+            if state.epoch % cfg.checkpoint_every == 0:
+                saving = job.pool.submit(files.save, state)
+        _done(saving)
+        job.pool.submit(files.save, state).result()
+    except RunError:
+        # The critics of the last state may be what is not finite; then the one before is the last good state.
+        _done(saving)
+        for candidate in (state, before):
+            with suppress(RunError):
+                job.pool.submit(files.save, candidate).result()
+                break
+        raise
+    return state
+
+
+def _done(saving: "Future[None] | None") -> None:
+    if saving is not None:
+        saving.exception()
+
+
+def _times(cfg: RunConfig, seconds: float, spent: float, parts: dict[str, float]) -> dict[str, float]:
+    return {
+        "Time/FPS": cfg.steps_per_epoch / max(seconds, 1e-9),
+        "Time/Total": spent,
+        "Time/Epoch": seconds,
+        **{f"Time/{name.capitalize()}": value for name, value in parts.items()},
+    }

@@ -1,0 +1,33 @@
+"""Where random numbers come from: one independent stream for each (seed, epoch, purpose).
+
+Nothing is carried from epoch to epoch, so a resumed run draws what an unbroken one would have drawn. For the
+same reason the environments get new reset seeds every epoch, from ``envs.adapters.epoch_seeds``.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Purpose(IntEnum):
+    """What a stream is for. The numbers are part of what a seed means: never reuse or reorder them."""
+
+    POLICY = 0
+    REWARD_CRITIC = 1
+    COST_CRITIC = 2
+    ACTIONS = 3
+    FIT = 4
+    EVALUATION = 5
+
+
+def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
+    """Return the generator of one purpose in one epoch."""
+    return np.random.Generator(
+        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(epoch, int(purpose))))
+    )
+
+
+def action_noise(seed: int, epoch: int, shape: tuple[int, int, int]) -> npt.NDArray[np.float32]:
+    """Return the standard normal numbers of one epoch's actions, shape (T, E, a)."""
+    return stream(seed, epoch, Purpose.ACTIONS).standard_normal(shape, dtype=np.float32)

@@ -1,0 +1,62 @@
+"""From a configuration to its algorithm and its environments: the one place where the two meet."""
+
+from typing import Any
+
+from steingate.algos.base import Algorithm
+from steingate.errors import InputError
+from steingate.training.config import RunConfig
+
+
+def build_algorithm(cfg: RunConfig) -> Algorithm:
+    """Return the algorithm a configuration asks for."""
+    from steingate.algos.library import make_recipe
+    from steingate.algos.trust_region import TrustRegion
+
+    region = TrustRegion(
+        cfg.max_kl, cfg.cg_iters, cfg.damping, cfg.search_steps, cfg.shrink, variant=cfg.variant
+    )
+    return make_recipe(
+        cfg.algo,
+        limit=cfg.cost_limit,
+        variant=cfg.variant,
+        window=cfg.window,
+        region=region,
+        preset=cfg.preset,
+        certificate=cfg.certificate,
+    ).build()
+
+
+def make_envs(cfg: RunConfig, algo: Algorithm, num_envs: int | None = None, **options: Any) -> Any:
+    """Return the vector environment of a configuration, as the algorithm wants it.
+
+    Parameters
+    ----------
+    cfg
+        Gives the id, the number of environments and threads, and the environment's own options.
+    algo
+        May wrap the environments.
+    num_envs
+        Another number of environments.
+    **options
+        Further options of the environment.
+    """
+    from steingate.envs.make import make_vec
+
+    threads = {} if cfg.threads is None else {"threads": cfg.threads}
+    envs = make_vec(
+        cfg.env, num_envs or cfg.num_envs, **{"copy": False, **threads, **cfg.env_options, **options}
+    )
+    return algo.wrap(envs)
+
+
+def check_carry(cfg: RunConfig, envs: Any) -> None:
+    """Refuse episodes that outlive an epoch where the environments cannot be saved within one."""
+    if not cfg.carry_episodes:
+        return
+    envs.reset(seed=0)
+    try:
+        envs.snapshot()
+    except AttributeError as error:
+        raise InputError(
+            f"carry_episodes needs an environment that can be saved, and {cfg.env} has no snapshot()."
+        ) from error

@@ -1,0 +1,113 @@
+"""TrainState: all that one epoch hands to the next, and its way into a checkpoint and back."""
+
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algos.base import Algorithm, Params
+from steingate.algos.normaliser import Stats, init_stats
+from steingate.errors import RunError
+from steingate.gates.base import State
+from steingate.training.beside import finished
+from steingate.training.collect import Carry
+from steingate.training.config import RunConfig
+from steingate.training.critics import Critics, init_critics
+from steingate.training.progress import Window, empty_window
+from steingate.training.randomness import Purpose, stream
+
+
+class TrainState(NamedTuple):
+    """The state between two epochs; saving it, and nothing else, is what a checkpoint does."""
+
+    epoch: int
+    policy: Params
+    step: State
+    gate: State
+    critics: "Future[Critics]"  # perhaps still being fitted on another thread
+    stats: Stats  # of observations
+    window: Window  # last episodes, for the log
+    finished: int  # episodes finished so far: rows of episodes.csv
+    carry: Carry | None  # running episodes, when they outlive an epoch
+    world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in
+
+
+def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> TrainState:
+    """Return the state before the first epoch."""
+    from steingate.algos.networks import init_policy
+
+    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.hidden)
+    return TrainState(
+        epoch=0,
+        policy=policy,
+        step=algo.step.init(policy),
+        gate=algo.gate.init(),
+        critics=finished(init_critics(cfg, obs_dim)),
+        stats=init_stats(obs_dim),
+        window=empty_window(),
+        finished=0,
+        carry=None,
+        world=None,
+    )
+
+
+def to_tree(state: TrainState) -> dict[str, Any]:
+    """Return the state as plain data, waiting for the critics if they are still being fitted."""
+    tree = state._replace(critics=state.critics.result())._asdict()
+    tree["stats"] = state.stats._asdict()
+    return {name: _plain(value) for name, value in tree.items()}
+
+
+def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
+    """Return the state a checkpoint's tree holds, in the types and shapes of the run's first state."""
+    try:
+        stats = tree["stats"]
+        return TrainState(
+            epoch=tree["epoch"],
+            policy=_like(first.policy, tree["policy"]),
+            step=_like(first.step, tree["step"]),
+            gate=_like(first.gate, tree["gate"], fixed=False),
+            critics=finished(_like(first.critics.result(), tree["critics"])),
+            stats=Stats(
+                stats["count"], _like(first.stats.mean, stats["mean"]), _like(first.stats.m2, stats["m2"])
+            ),
+            window=tree["window"],
+            finished=tree["finished"],
+            carry=None if tree["carry"] is None else Carry(*tree["carry"]),
+            world=tree["world"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"Checkpoint {name} does not belong to this run: {error}.") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return a tree of parameters with every array as NumPy's."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return np.asarray(value)
+
+
+def _like(model: Any, value: Any, fixed: bool = True) -> Any:
+    """Return ``value`` in the types of ``model``, and if ``fixed`` in the shapes of its arrays."""
+    if isinstance(model, dict):
+        if not isinstance(value, dict) or model.keys() != value.keys():
+            raise ValueError(f"it lacks one of {', '.join(model)}")
+        return {key: _like(item, value[key], fixed) for key, item in model.items()}
+    if isinstance(model, tuple | list):
+        if not isinstance(value, list) or len(model) != len(value):
+            raise ValueError("a part of it has another length")
+        items = [_like(item, other, fixed) for item, other in zip(model, value, strict=True)]
+        return type(model)(*items) if hasattr(model, "_fields") else type(model)(items)
+    if isinstance(model, np.ndarray | np.generic) or hasattr(model, "dtype"):
+        array = np.asarray(value)
+        if array.dtype != model.dtype or (fixed and array.shape != np.shape(model)):
+            raise ValueError(f"an array of it has the shape {array.shape} instead of {np.shape(model)}")
+        return array
+    if isinstance(value, np.ndarray | dict | list):
+        raise ValueError("a number of it is something else")
+    return value

@@ -1,0 +1,246 @@
+import numpy as np
+import pytest
+from tests.training.probes import Constant, Endless, Walk
+
+from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.normaliser import Stats, init_stats, normalise, push
+from steingate.envs.make import make_vec
+from steingate.errors import RunError
+from steingate.training.collect import Carry, RolloutStoppedError, action_map, collect, flat_policy
+from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def setup(num_envs=3, steps=40, env=Walk, hidden=(16, 8), **options):
+    envs = make_vec(env, num_envs, copy=False, **options)
+    obs_dim, act_dim = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+    policy = init_policy(rng(1), obs_dim, act_dim, hidden)
+    policy["log_std"] = np.full(act_dim, -0.3, np.float32)
+    noise = rng(2).standard_normal((steps, num_envs, act_dim), dtype=np.float32)
+    return envs, policy, init_stats(obs_dim), noise
+
+
+def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
+    """The rules of a rollout, one environment and one number at a time."""
+    envs = [env() for _ in range(num_envs)]
+    raw = np.array([e.reset(seed=s)[0] for e, s in zip(envs, seeds, strict=True)])
+    low, high = envs[0].action_space.low, envs[0].action_space.high
+    rows = {name: [] for name in ("obs", "act", "reward", "cost", "end", "final")}
+    totals, episodes = np.zeros((num_envs, 3)), []
+    stats = push(stats, raw)
+    obs = normalise(stats, raw).astype(np.float32)
+    for t in range(len(noise)):
+        act = np.asarray(mean(policy, obs)) + np.exp(policy["log_std"]) * noise[t]
+        command = low + (high - low) * (act.astype(np.float64) + 1.0) / 2.0
+        answers = [e.step(np.clip(c, low, high)) for e, c in zip(envs, command, strict=True)]
+        ended = np.array([a[2] or a[3] for a in answers])
+        finals = np.array([a[0] for a in answers])
+        rows["obs"].append(obs)
+        rows["act"].append(act)
+        rows["reward"].append([a[1] for a in answers])
+        rows["cost"].append([a[4]["cost"] for a in answers])
+        rows["end"].append([TERMINATED if a[2] else TRUNCATED if a[3] else 0 for a in answers])
+        raw = np.array(
+            [e.reset()[0] if over else a[0] for e, a, over in zip(envs, answers, ended, strict=True)]
+        )
+        stats = push(stats, finals[ended])
+        rows["final"] += [
+            (t * num_envs + i, normalise(stats, finals[i]))
+            for i in range(num_envs)
+            if answers[i][3] and not answers[i][2]
+        ]
+        stats = push(stats, raw)
+        obs = normalise(stats, raw).astype(np.float32)
+        for i, a in enumerate(answers):
+            totals[i] += a[1], a[4]["cost"], 1
+            if ended[i]:
+                episodes.append((t, i, *totals[i]))
+                totals[i] = 0
+    return {**rows, "last": obs, "episodes": np.array(episodes), "stats": stats, "totals": totals}
+
+
+def test_a_rollout_is_what_the_rules_say():
+    envs, policy, stats, noise = setup(steps=60)
+    stats = push(stats, rng(5).normal(size=(20, 3)))
+    rollout, after = collect(envs, policy, stats, noise, seeds=[5, 6, 7])
+    slow = slow_collect(3, policy, stats, noise, [5, 6, 7])
+    np.testing.assert_allclose(rollout.obs[:-1], slow["obs"], atol=1e-5)
+    np.testing.assert_allclose(rollout.obs[-1], slow["last"], atol=1e-5)
+    np.testing.assert_allclose(rollout.act, slow["act"], atol=1e-5)
+    np.testing.assert_allclose(rollout.rewards[:, 0], slow["reward"], atol=1e-5)
+    np.testing.assert_allclose(rollout.rewards[:, 1], slow["cost"], atol=1e-5)
+    np.testing.assert_array_equal(rollout.ends, slow["end"])
+    assert {TERMINATED, TRUNCATED} <= set(rollout.ends.ravel().tolist())
+    np.testing.assert_array_equal(rollout.final_at, [place for place, _ in slow["final"]])
+    np.testing.assert_allclose(rollout.finals, [final for _, final in slow["final"]], atol=1e-5)
+    np.testing.assert_array_equal(rollout.finished_at, slow["episodes"][:, :2])
+    np.testing.assert_allclose(rollout.episodes.ret, slow["episodes"][:, 2], atol=1e-5)
+    np.testing.assert_allclose(rollout.episodes.cost, slow["episodes"][:, 3], atol=1e-5)
+    np.testing.assert_array_equal(rollout.episodes.length, slow["episodes"][:, 4])
+    np.testing.assert_allclose(rollout.carry.totals, slow["totals"], atol=1e-5)
+    assert after.count == slow["stats"].count
+    np.testing.assert_allclose(after.mean, slow["stats"].mean, atol=1e-6)
+    np.testing.assert_allclose(after.m2, slow["stats"].m2, rtol=1e-5)
+
+
+def test_the_compiled_statistics_equal_the_readable_ones_to_the_bit():
+    envs, policy, stats, noise = setup(num_envs=4, steps=30)
+    raw = []
+
+    class Watched:
+        single_action_space = envs.single_action_space
+
+        def reset(self, seed):
+            obs, info = envs.reset(seed=seed)
+            raw.append(obs.copy())
+            return obs, info
+
+        def step(self, command):
+            answer = envs.step(command)
+            if "final_obs" in answer[4]:
+                raw.append(answer[4]["final_obs"][answer[4]["_final_obs"]])
+            raw.append(answer[0].copy())
+            return answer
+
+    rollout, after = collect(Watched(), policy, stats, noise, seeds=[1, 2, 3, 4])
+    expected, seen = stats, []
+    for rows in raw:
+        expected = push(expected, rows)
+        seen.append(normalise(expected, rows))
+    assert after.count == expected.count
+    np.testing.assert_array_equal(after.mean, expected.mean)
+    np.testing.assert_array_equal(after.m2, expected.m2)
+    np.testing.assert_array_equal(rollout.obs[0], seen[0].astype(np.float32))
+    np.testing.assert_array_equal(rollout.obs[-1], seen[-1].astype(np.float32))
+
+
+def test_the_first_observation_of_one_environment_is_raw():
+    envs, policy, stats, noise = setup(num_envs=1, steps=2)
+    rollout, _ = collect(envs, policy, stats, noise, seeds=[4])
+    first, _ = Walk().reset(seed=4)
+    np.testing.assert_array_equal(rollout.obs[0, 0], first.astype(np.float32))
+    assert rollout.obs[1, 0, 0] != rollout.obs[0, 0, 0]
+
+
+def test_log_probabilities_are_those_of_the_policy():
+    envs, policy, stats, noise = setup()
+    rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+    expected = log_prob(policy, rollout.obs[:-1].reshape(-1, 3), rollout.act.reshape(-1, 2))
+    np.testing.assert_allclose(rollout.logp.ravel(), expected, atol=1e-4)
+
+
+def test_statistics_can_be_frozen_or_unused():
+    envs, policy, _, noise = setup()
+    stats = Stats(100, np.array([0.5, 1.0, 7.0]), np.array([99.0, 99.0 * 4, 0.0]))
+    rollout, after = collect(envs, policy, stats, noise, mode=FROZEN, seeds=[1, 2, 3])
+    first, _ = Walk().reset(seed=1)
+    np.testing.assert_allclose(rollout.obs[0, 0], (first - [0.5, 1.0, 7.0]) / [1.0, 2.0, 0.01], rtol=1e-6)
+    assert after.count == 100
+    np.testing.assert_array_equal(after.mean, stats.mean)
+    raw, after = collect(envs, policy, stats, noise, mode=RAW, seeds=[1, 2, 3])
+    np.testing.assert_allclose(raw.obs[0, 0], first, rtol=1e-6)
+    assert after.count == 100
+
+
+def test_going_on_equals_not_stopping():
+    envs, policy, stats, noise = setup(steps=50)
+    whole, end = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+    first, middle = collect(envs, policy, stats, noise[:23], seeds=[1, 2, 3])
+    second, later = collect(envs, policy, middle, noise[23:], start=first.carry)
+    np.testing.assert_array_equal(np.concatenate([first.act, second.act]), whole.act)
+    np.testing.assert_array_equal(np.concatenate([first.obs[:-1], second.obs]), whole.obs)
+    np.testing.assert_array_equal(
+        np.concatenate([first.episodes.ret, second.episodes.ret]), whole.episodes.ret
+    )
+    np.testing.assert_array_equal(later.m2, end.m2)
+    np.testing.assert_array_equal(second.carry.totals, whole.carry.totals)
+
+
+def test_no_finished_episode_is_no_problem():
+    envs, policy, stats, noise = setup(env=Endless)
+    rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+    assert len(rollout.episodes.cost) == 0
+    assert rollout.finals.shape == (0, 2)
+    np.testing.assert_array_equal(rollout.carry.totals, [[40.0, 20.0, 40.0]] * 3)
+
+
+def test_every_step_may_end_an_episode():
+    envs, policy, stats, noise = setup(env=lambda: Constant(length=1))
+    rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+    assert len(rollout.episodes.cost) == 120
+    assert len(rollout.finals) == 120
+    np.testing.assert_array_equal(rollout.final_at, np.arange(120))
+
+
+@pytest.mark.parametrize(
+    ("what", "quantity"), [("reward", "a reward"), ("cost", "a cost"), ("obs", "an observation")]
+)
+def test_what_is_not_finite_is_named(what, quantity):
+    from tests.training.probes import Broken
+
+    envs, policy, stats, noise = setup(num_envs=2, env=lambda: Broken(what, at=9))
+    with pytest.raises(RunError, match=rf"Broken \(number 0 of 2\) gave {quantity} .* at step 1018;"):
+        collect(envs, policy, stats, noise, seeds=[1, 2], name="Broken", steps_before=1000)
+
+
+def test_a_final_observation_that_is_not_finite_is_named():
+    class LastBad(Constant):
+        def step(self, action):
+            obs, *rest = super().step(action)
+            return (obs * np.nan if rest[2] else obs), *rest
+
+    envs, policy, stats, noise = setup(env=LastBad)
+    with pytest.raises(RunError, match="gave a final observation that is not finite at step 30;"):
+        collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+
+
+def test_a_request_to_stop_abandons_the_rollout():
+    envs, policy, stats, noise = setup()
+    asked = iter([False] * 5 + [True])
+    with pytest.raises(RolloutStoppedError):
+        collect(envs, policy, stats, noise, seeds=[1, 2, 3], stop=lambda: next(asked))
+
+
+@pytest.mark.parametrize("hidden", [(64, 64), (5,), (7, 3, 9)])
+def test_the_compiled_network_is_the_network(hidden):
+    policy = init_policy(rng(3), 11, 3, hidden)
+    obs = rng(4).normal(size=(6, 11)).astype(np.float32) * 3
+    weights, sizes, std = flat_policy(policy)
+    scratch = np.empty((2, 6, max(*hidden, 3)), np.float32)
+    side = forward(weights, sizes, obs, scratch)
+    np.testing.assert_allclose(scratch[side, :, :3], mean(policy, obs), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(std, [1.0, 1.0, 1.0])
+
+
+def test_the_compiled_tangent_is_exact_to_rounding():
+    x = np.concatenate([np.linspace(-12, 12, 100_001), [0.0, 1e-30, -1e-7, 1e30, -1e30]]).astype(np.float32)
+    rows = x[None].copy()
+    tanh_rows(rows, x.size)
+    expected = np.tanh(x.astype(np.float64))
+    np.testing.assert_allclose(rows[0], expected, rtol=1.2e-7, atol=0)
+    assert np.abs(rows).max() <= 1.0
+
+
+def test_actions_fill_the_range_of_the_task():
+    from gymnasium.spaces import Box
+
+    shift, scale = action_map(
+        Box(np.array([-2.0, 0.0, -np.inf]), np.array([2.0, 1.0, np.inf]), dtype=np.float64)
+    )
+    np.testing.assert_array_equal(shift + scale * -1.0, [-2.0, 0.0, -1.0])
+    np.testing.assert_array_equal(shift + scale * 1.0, [2.0, 1.0, 1.0])
+    np.testing.assert_array_equal(shift + scale * 3.0, [6.0, 2.0, 3.0])
+
+
+def test_carried_state_is_not_changed():
+    envs, policy, stats, noise = setup(steps=5)
+    first, middle = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
+    before = Carry(first.carry.obs.copy(), first.carry.totals.copy())
+    mean_before = middle.mean.copy()
+    collect(envs, policy, middle, noise, start=first.carry)
+    np.testing.assert_array_equal(first.carry.obs, before.obs)
+    np.testing.assert_array_equal(first.carry.totals, before.totals)
+    np.testing.assert_array_equal(middle.mean, mean_before)
