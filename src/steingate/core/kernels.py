@@ -29,8 +29,8 @@ class Kernel:
     def __post_init__(self) -> None:
         if self.name not in KERNELS:
             raise InputError(f"There is no kernel {self.name!r}: choose one of {', '.join(KERNELS)}.")
-        if not (0.0 < self.length < np.inf):
-            raise InputError(f"The kernel length is {self.length!r}: give a positive number.")
+        if not (1e-12 <= self.length <= 1e12):
+            raise InputError(f"The kernel length is {self.length!r}: give a number between 1e-12 and 1e12.")
 
     def __call__(self, d: npt.ArrayLike) -> Array:
         """Kernel values at the differences ``d``."""

@@ -22,11 +22,8 @@ Operator = Literal["langevin", "weighted"]
 Statistic = Literal["V", "U"]
 Method = Literal["auto", "direct", "fast"]
 
-DIRECT_LIMIT = {
-    "matern52": 170,
-    "rbf": 350,
-    "imq": 350,
-}  # samples up to which the direct sum is quicker, measured
+# Samples up to which the direct sum is quicker, measured.
+DIRECT_LIMIT = {"matern52": 170, "rbf": 350, "imq": 350}
 PAIRS_PER_BIN = 1500  # pairs of the direct sum that take as long as one bin of the fast sum, measured
 MAX_BINS = 2**17  # more would not fit into the memory of a small machine
 DIRECT_BLOCK = 15_000  # entries per block of the direct sum: larger arrays cost fresh memory pages each time
