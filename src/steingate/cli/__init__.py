@@ -1,0 +1,81 @@
+"""The ``steingate`` command: a table of commands, each a module that is imported only when it is called.
+
+A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit status). To add one, write
+the module and add its line to ``COMMANDS``.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from steingate import __version__
+from steingate.cli.parser import Parser, nearest
+from steingate.errors import InputError, SteingateError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("steingate.cli.train", "one training run with live progress"),
+    "resume": ("steingate.cli.resume", "go on with a run from its last checkpoint"),
+    "evaluate": ("steingate.cli.evaluate", "run a trained policy: return, cost, tail and certificate"),
+    "render": ("steingate.cli.render", "a video of a trained policy"),
+    "certify": ("steingate.cli.certify", "the certificate of a list of episode costs"),
+    "plan": ("steingate.cli.plan", "how many episodes a budget needs, and what n episodes can certify"),
+    "algos": ("steingate.cli.algos", "the algorithms, one line each"),
+    "envs": ("steingate.cli.envs", "the native tasks, one line each"),
+}
+
+SHUT = 1
+USAGE = 2
+INTERRUPTED = 130  # 128 + SIGINT
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status: 2 after one sentence on stderr when the user has to act."""
+    try:
+        status = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        if sys.stdout is not None:  # it is None when the caller closed it
+            sys.stdout.flush()
+        return status
+    except SteingateError as error:
+        print(f"steingate: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (a pager, head) has left; what is still buffered must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if argv[0] in ("-V", "--version"):
+        print(f"steingate {__version__}")
+        return 0
+    name = argv[0]
+    if name not in COMMANDS:
+        kind = "option" if name.startswith("-") else "command"
+        raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
+    module, summary = COMMANDS[name]
+    command = import_module(module)
+    parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")
+    command.add_arguments(parser)
+    args = parser.parse(argv[1:])
+    return 0 if args is None else int(command.run(args))
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: steingate COMMAND [options]",
+            "",
+            *lines,
+            "",
+            "steingate COMMAND --help explains one command; steingate --version prints the version.",
+        ]
+    )

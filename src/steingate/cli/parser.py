@@ -1,0 +1,45 @@
+"""An argument parser whose complaints are one sentence and whose options are never abbreviated."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import NoReturn
+
+from steingate.errors import InputError
+
+
+class Parser(argparse.ArgumentParser):
+    """``argparse`` with one-sentence ``InputError`` complaints and the nearest name for a misspelt option."""
+
+    def __init__(self, prog: str, description: str) -> None:
+        super().__init__(prog=prog, description=description, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the complaint as an ``InputError`` instead of leaving the process."""
+        raise InputError(f"{message.rstrip('.')}; run {self.prog} --help.")
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace | None:
+        """Return the parsed options, or ``None`` when help was asked for and printed."""
+        if "-h" in argv or "--help" in argv:
+            self.print_help()
+            return None
+        known = [option for action in self._actions for option in action.option_strings]
+        # Checked before parsing, because a missing argument would hide the misspelt option that caused it.
+        for word in argv:
+            if word == "--":
+                break
+            option = word.split("=", 1)[0]
+            if option.startswith("--") and option not in known:
+                raise InputError(
+                    f"There is no option {option}{nearest(option, known)}; run {self.prog} --help."
+                )
+        args, rest = self.parse_known_args(argv)
+        if rest:
+            raise InputError(f"Nothing is known to do with {rest[0]!r}; run {self.prog} --help.")
+        return args
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean X?)"`` for the known name most like ``name``, or an empty string."""
+    matches = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {matches[0]}?)" if matches else ""

@@ -1,0 +1,25 @@
+"""Tables for people: the same text with and without a terminal, colours only where there is one."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+
+def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "") -> None:
+    """Print a title, rows of name, value and note, and a closing paragraph; ``title`` may use rich markup."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # A pipe has no width; wrapping at 80 columns would tear the rows apart.
+        console = Console(highlight=False, width=120)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    for name, value, note in rows:
+        table.add_row(escape(name), escape(value), escape(note))
+    console.print(title)
+    console.print(table)
+    if footer:
+        console.print(escape(footer))

@@ -1,0 +1,117 @@
+"""What a configuration can promise before any episode is seen, and what it cannot."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from steingate.core.factors import lemma_constants, required_discrete_weight
+from steingate.core.kernels import Kernel
+from steingate.core.plan import episodes_needed, noise_episodes
+from steingate.core.reference import HybridReference
+
+if TYPE_CHECKING:
+    from steingate.core.certificate import Certificate
+
+
+class Check(NamedTuple):
+    """One statement about a configuration: its subject, whether it is good news, and the sentence."""
+
+    name: str
+    holds: bool
+    text: str
+
+
+def attainability(certificate: "Certificate") -> tuple[Check, ...]:
+    """Return the checks of a configuration: reference risk, factor, form of the bound, lemma, sample size."""
+    checks = [_reference_check(certificate), _factor_check(certificate), _form_check(certificate)]
+    checks += [_lemma_check(certificate), _size_check(certificate)]
+    return tuple(checks)
+
+
+def _reference_check(certificate: "Certificate") -> Check:
+    risk, budget = certificate.reference_risk, certificate.budget
+    if risk < budget:
+        text = f"The reference's risk {risk:.6g} is below the budget {budget:g} by {budget - risk:.4g}."
+        return Check("reference", True, text)
+    text = f"The reference's risk {risk:.6g} is not below the budget {budget:g}, so the Stein bound never is."
+    if certificate.guard != "none":
+        text += " Only the empirical guard can open the gate, and the guard carries no guarantee."
+    if certificate.decision == "confident":
+        text += " The direct bound can still open the gate."
+    return Check("reference", False, text)
+
+
+def _factor_check(certificate: "Certificate") -> Check:
+    factor, required = certificate.factor, certificate.required_factor
+    if required is None:
+        text = f"The Stein factor {factor:.4g} is not known to be valid: {certificate.factor_reason}."
+        return Check("factor", False, text)
+    holds = factor >= required * (1.0 - 1e-9)
+    sign = "is at least" if holds else "is below"
+    return Check(
+        "factor", holds, f"The Stein factor {factor:.4g} {sign} the smallest valid one, {required:.4g}."
+    )
+
+
+def _form_check(certificate: "Certificate") -> Check:
+    doubts = []
+    if certificate.interior_statistic != "ksd":
+        doubts.append("the squared discrepancy stands where the proof has the discrepancy itself")
+    hybrid = HybridReference(certificate.interior, certificate.zero_mass, certificate.one_mass)
+    needed = required_discrete_weight(hybrid, certificate.risk)
+    if certificate.discrete_weight < needed:
+        doubts.append(
+            f"the atoms weigh {certificate.discrete_weight:g}, less than the {needed:.4g} they need"
+        )
+    if certificate.statistic == "U":
+        doubts.append("the U-statistic may fall below the discrepancy it estimates")
+    if certificate.min_interior > 1:
+        doubts.append(f"fewer than {certificate.min_interior} interior episodes count as no discrepancy")
+    if certificate.guard != "none":
+        doubts.append("the empirical guard replaces the bound by the mean risk of the episodes seen")
+    if doubts:
+        return Check(
+            "form", False, f"The number compared with the budget is no proven bound: {'; '.join(doubts)}."
+        )
+    return Check("form", True, "The bound has the form that is proven.")
+
+
+def _lemma_check(certificate: "Certificate") -> Check:
+    constants = lemma_constants(certificate.interior)
+    if constants.holds:
+        text = (
+            f"The reference satisfies the lemma: K_p = {constants.K_p:.4g}, M_p = {constants.M_p:.4g}, "
+            f"B_int = {constants.B_int:.5g}."
+        )
+        return Check("lemma", True, text)
+    return Check("lemma", False, constants.reason)
+
+
+def _size_check(certificate: "Certificate") -> Check:
+    budget = certificate.budget
+    if certificate.decision == "confident":
+        needed = episodes_needed(budget, certificate.delta)
+        text = (
+            f"{needed} episodes without any risk certify the budget {budget:g} "
+            f"with error probability {certificate.delta:g}; fewer cannot."
+        )
+        return Check("size", True, text)
+    if not certificate.attainable:
+        return Check("size", False, "No number of episodes brings the Stein bound within the budget.")
+    if certificate.kernel_length is None:
+        text = "How many episodes outweigh sampling noise is unknown: the kernel depends on the samples."
+        return Check("size", False, text)
+    enough = noise_episodes(
+        certificate.interior,
+        Kernel(certificate.kernel, certificate.kernel_length),
+        certificate.operator,
+        certificate.factor,
+        certificate.reference_risk,
+        budget,
+        certificate.alpha,
+        certificate.interior_clip,
+    )
+    text = (
+        f"From {enough} interior episodes on, sampling noise fits into the "
+        f"{budget - certificate.reference_risk:.4g} that the reference leaves of the budget"
+    )
+    text += "; below that the rule takes the noise off." if certificate.decision == "excess" else "."
+    return Check("size", True, text)

@@ -1,0 +1,309 @@
+"""The certificate: a configuration checked once, then evaluated on any list of episode costs."""
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.core.attainability import Check, attainability
+from steingate.core.confidence import ConfidenceRule
+from steingate.core.costs import check_costs
+from steingate.core.factors import rkhs_factor
+from steingate.core.kernels import Kernel, KernelName, released_length
+from steingate.core.null import null_quantile
+from steingate.core.options import Guard, InteriorStatistic, Rule, check_options
+from steingate.core.presets import half_budget_reference, preset_fields
+from steingate.core.reference import HybridReference, Interior
+from steingate.core.result import DecidedBy, Result
+from steingate.core.risk import Risk, Sigmoid
+from steingate.core.stein import Operator, Statistic, ksd_squared
+from steingate.errors import InputError
+
+_SIGMOID = Sigmoid()
+_NO_EXCESS = 1e-12  # the released code's tolerance for "no excess violation mass"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A risk bound for episode costs: the reference's risk plus how far the costs are from the reference.
+
+    ``bound = reference_risk + discrete_weight * SD_disc + stein_factor * interior_mass * SD_int``, and the
+    gate opens when the bound is within the budget. Start from ``Certificate.preset``; every field may be
+    overridden there.
+
+    Parameters
+    ----------
+    limit
+        Episode-cost limit, in cost units.
+    budget
+        Largest accepted risk, in (0, 1).
+    scale_multiplier
+        Costs are divided by ``limit * scale_multiplier`` and clipped to [0, 1]; the paper uses 1, its code 2.
+    reference
+        Density between the atoms; ``None`` solves Beta(2, b) for a reference risk of half the budget.
+    zero_mass, one_mass
+        The reference's atoms at 0 and 1.
+    risk
+        Nondecreasing function from normalised cost to [0, 1].
+    zero_tol, one_tol
+        A normalised cost up to ``zero_tol``, or from ``1 - one_tol``, belongs to an atom.
+    interior_clip
+        Costs between the atoms are moved into ``[interior_clip, 1 - interior_clip]`` for the discrepancy.
+    min_interior
+        Fewer costs than this between the atoms count as no discrepancy (2 in the paper and its code).
+    kernel, kernel_length
+        Base kernel and its length; length ``None`` is the released rule, which looks at the samples.
+    min_bandwidth
+        Smallest length of the released rule.
+    operator
+        ``langevin`` as published, or ``weighted`` by x (1 - x), which keeps the Stein kernel bounded.
+    statistic
+        ``V`` (all pairs) or ``U`` (pairs of different episodes).
+    interior_statistic
+        ``ksd``, or ``ksd_squared`` as in the paper's appendix.
+    interior_weighted
+        Whether the interior term carries the interior mass; the paper's Algorithm 2 omits it.
+    stein_factor
+        Factor of the interior term; ``None`` computes the smallest valid one.
+    discrete_weight
+        Factor of the atom term.
+    guard, guard_slack
+        Whether the mean risk of the episodes replaces the bound when no violation atom shows (``released``:
+        none beyond the reference's) and it is at most ``reference_risk + guard_slack``.
+    decision
+        ``bound`` compares the bound with the budget; ``excess`` first removes the discrepancy that sampling
+        noise explains; ``confident`` uses a bound that holds with probability ``1 - delta``.
+    alpha
+        Level of the noise quantile that ``excess`` removes.
+    delta
+        Error probability of ``confident``.
+    stein_share
+        Share of ``delta`` spent on the Stein half of ``confident``; the direct bound gets the rest.
+    preset_name
+        Where the configuration started; a label only.
+    """
+
+    limit: float
+    budget: float = 0.10
+    scale_multiplier: float = 2.0
+    reference: Interior | None = None
+    zero_mass: float = 0.0
+    one_mass: float = 0.0
+    risk: Risk = _SIGMOID
+    zero_tol: float = 1e-4
+    one_tol: float = 1e-4
+    interior_clip: float = 1e-5
+    min_interior: int = 1
+    kernel: KernelName = "matern52"
+    kernel_length: float | None = 0.2
+    min_bandwidth: float = 0.05
+    operator: Operator = "weighted"
+    statistic: Statistic = "V"
+    interior_statistic: InteriorStatistic = "ksd"
+    interior_weighted: bool = True
+    stein_factor: float | None = None
+    discrete_weight: float = 1.0
+    guard: Guard = "none"
+    guard_slack: float = 0.0
+    decision: Rule = "excess"
+    alpha: float = 0.05
+    delta: float = 0.05
+    stein_share: float = 0.01
+    preset_name: str = "custom"
+    reference_risk: float = field(init=False)
+    _scale: float = field(init=False, repr=False, compare=False)
+    _kernel: Kernel | None = field(init=False, repr=False, compare=False)
+    confidence: ConfidenceRule | None = field(init=False, repr=False, compare=False)
+    _noise_of: dict[int, float] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    @classmethod
+    def preset(cls, name: str, limit: float, **overrides: Any) -> "Certificate":
+        """Return the preset ``paper``, ``released``, ``certified`` or ``confident`` with overrides applied.
+
+        Besides the fields, ``risk_threshold`` and ``risk_width`` set the sigmoid risk function.
+        """
+        known = [item.name for item in fields(cls) if item.init and item.name not in ("limit", "preset_name")]
+        return cls(limit=limit, **preset_fields(name, overrides, known))
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if self.reference is None:
+            self._fill(
+                "reference", half_budget_reference(self.budget, self.risk, self.zero_mass, self.one_mass)
+            )
+        hybrid = HybridReference(self.interior, self.zero_mass, self.one_mass)
+        self._fill("reference_risk", hybrid.expectation(self.risk))
+        self._fill("_scale", self.limit * self.scale_multiplier)
+        self._fill("_kernel", None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length))
+        if self.stein_factor is None:
+            self._fill("stein_factor", self._valid_factor())
+        self._fill("confidence", self._confidence_rule() if self.decision == "confident" else None)
+
+    def _fill(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)  # only while the frozen instance is being made
+
+    @property
+    def interior(self) -> Interior:
+        """The density between the atoms, solved or given."""
+        assert self.reference is not None
+        return self.reference
+
+    @property
+    def factor(self) -> float:
+        """The factor in front of the interior discrepancy, computed or given."""
+        assert self.stein_factor is not None
+        return self.stein_factor
+
+    @property
+    def attainable(self) -> bool:
+        """Whether the rule that decides can meet the budget at all, guards aside."""
+        return self.decision == "confident" or self.reference_risk < self.budget
+
+    @property
+    def required_factor(self) -> float | None:
+        """The smallest valid Stein factor, or ``None`` when this kernel has none that can be computed."""
+        return self._found_factor[0]
+
+    @property
+    def factor_reason(self) -> str:
+        """Why ``required_factor`` is ``None``; empty when it is a number."""
+        return self._found_factor[1]
+
+    @cached_property
+    def _found_factor(self) -> tuple[float | None, str]:
+        if self._kernel is None:
+            return None, "the length of its kernel depends on the samples"
+        found = rkhs_factor(self.interior, self.risk, self._kernel, self.operator)
+        return found.value, "" if found.value is not None else found.reason.rstrip(".")
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """What this configuration can and cannot promise, one statement at a time."""
+        return attainability(self)
+
+    def explain(self) -> str:
+        """Return the checks as text, one line each."""
+        return "\n".join(f"{'yes' if check.holds else 'NO '}  {check.text}" for check in self.checks)
+
+    def evaluate(self, costs: npt.ArrayLike) -> Result:
+        """Return the certificate of a list of episode costs, whatever their order."""
+        values = check_costs(costs)
+        n = values.size
+        x = np.minimum(values / self._scale, 1.0)
+        inside = (x > self.zero_tol) & (x < 1.0 - self.one_tol)
+        m = int(np.count_nonzero(inside))
+        ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - self.one_tol))
+        zeros = n - m - ones
+        zero_mass, one_mass, interior_mass = zeros / n, ones / n, m / n
+        risks = self.risk(x)
+        empirical_risk = float(np.add.reduce(risks)) / n
+        ksd = self._ksd(x if m == n else x[inside])
+        weight = interior_mass if self.interior_weighted else 1.0
+
+        excess_mass = max(one_mass - self.one_mass, 0.0)
+        discrete = max(self.zero_mass - zero_mass, 0.0) + excess_mass
+        discrete_term = self.discrete_weight * discrete
+        interior_term = self.factor * weight * self._used(ksd)
+        stein_bound = self.reference_risk + discrete_term + interior_term
+
+        guarded = self.guard != "none" and self._guard_holds(one_mass, excess_mass, empirical_risk)
+        bound = empirical_risk if guarded else stein_bound
+        decided_by: DecidedBy = "guard" if guarded else "stein_bound"
+        value = bound
+        extra: dict[str, Any] = {}
+        if self.decision == "excess" and not guarded:
+            quantile = self._noise(m)
+            excess = max(ksd - quantile, 0.0)
+            value = self.reference_risk + discrete_term + self.factor * weight * self._used(excess)
+            decided_by = "excess"
+            extra = {"null_quantile": quantile, "excess_discrepancy": self._used(excess)}
+        elif self.confidence is not None:
+            found = self.confidence.bounds(risks, zeros, ones, ksd, self.factor)
+            bound = value = found.bound
+            guarded, decided_by = False, found.decided_by
+            extra = {
+                "delta": self.delta,
+                "stein_upper": found.stein_upper,
+                "direct_upper": found.direct_upper,
+                "more_episodes": self.confidence.more_episodes(risks, bound),
+            }
+        return Result(
+            bound=bound,
+            safe=value <= self.budget,
+            budget=self.budget,
+            decided_by=decided_by,
+            decision_value=value,
+            preset=self.preset_name,
+            limit=self.limit,
+            scale=self._scale,
+            samples=n,
+            interior_samples=m,
+            zero_mass=zero_mass,
+            one_mass=one_mass,
+            interior_mass=interior_mass,
+            reference_risk=self.reference_risk,
+            empirical_risk=empirical_risk,
+            discrete_discrepancy=discrete,
+            interior_discrepancy=self._used(ksd),
+            discrete_term=discrete_term,
+            interior_term=interior_term,
+            stein_bound=stein_bound,
+            guarded=guarded,
+            stein_factor=self.factor,
+            attainable=self.attainable,
+            **extra,
+        )
+
+    def _ksd(self, x: npt.NDArray[np.float64]) -> float:
+        m = x.size
+        if m < self.min_interior or (m < 2 and self.statistic == "U"):
+            return 0.0
+        if self.zero_tol < self.interior_clip or self.one_tol < self.interior_clip:
+            x = np.clip(x, self.interior_clip, 1.0 - self.interior_clip)
+        kernel = self._kernel or Kernel(self.kernel, released_length(x, self.min_bandwidth))
+        return sqrt(max(ksd_squared(x, self.interior, kernel, self.operator, self.statistic), 0.0))
+
+    def _used(self, ksd: float) -> float:
+        return ksd if self.interior_statistic == "ksd" else ksd * ksd
+
+    def _guard_holds(self, one_mass: float, excess_mass: float, empirical_risk: float) -> bool:
+        watched = one_mass if self.guard == "paper" else excess_mass
+        return watched <= _NO_EXCESS and empirical_risk <= self.reference_risk + self.guard_slack
+
+    def _noise(self, m: int) -> float:
+        if m < self.min_interior:
+            return 0.0
+        if m not in self._noise_of:
+            assert self._kernel is not None
+            self._noise_of[m] = null_quantile(
+                self.interior, self._kernel, self.operator, m, self.alpha, self.interior_clip
+            )
+        return self._noise_of[m]
+
+    def _valid_factor(self) -> float:
+        value = self.required_factor
+        if value is None:
+            raise InputError(
+                f"No valid Stein factor is known here ({self.factor_reason}); "
+                f"choose another kernel, reference or risk, or give stein_factor explicitly."
+            )
+        return value
+
+    def _confidence_rule(self) -> ConfidenceRule:
+        required = self.required_factor
+        valid = required is not None and self.factor >= required * (1.0 - 1e-9) and self.statistic == "V"
+        return ConfidenceRule.build(
+            interior=self.interior,
+            risk=self.risk,
+            kernel=self._kernel if valid and self.min_interior <= 1 else None,
+            operator=self.operator,
+            zero_tol=self.zero_tol,
+            one_tol=self.one_tol,
+            clip=self.interior_clip,
+            budget=self.budget,
+            delta=self.delta,
+            stein_share=self.stein_share,
+        )

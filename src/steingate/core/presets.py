@@ -1,0 +1,126 @@
+"""The four named configurations of the certificate, and the overrides that may change them."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+from scipy.optimize import brentq
+
+from steingate.core.kernels import Kernel
+from steingate.core.reference import Beta, HybridReference
+from steingate.core.risk import Risk, Sigmoid
+from steingate.errors import InputError
+
+_PUBLISHED: dict[str, Any] = {
+    "reference": Beta(2.0, 5.0),
+    "kernel": "rbf",
+    "kernel_length": None,
+    "operator": "langevin",
+    "stein_factor": 0.10,
+    "min_interior": 2,
+    "decision": "bound",
+}
+_OURS: dict[str, Any] = {
+    "scale_multiplier": 2.0,
+    "reference": None,
+    "zero_tol": 1e-4,
+    "one_tol": 1e-4,
+    "kernel": "matern52",
+    "kernel_length": 0.2,
+    "operator": "weighted",
+    "interior_weighted": True,
+    "stein_factor": None,
+    "min_interior": 1,
+    "guard": "none",
+}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        **_PUBLISHED,
+        "scale_multiplier": 1.0,
+        "zero_tol": 0.0,
+        "one_tol": 0.0,
+        "interior_weighted": False,
+        "guard": "paper",
+    },
+    "released": {
+        **_PUBLISHED,
+        "scale_multiplier": 2.0,
+        "zero_tol": 1e-4,
+        "one_tol": 1e-4,
+        "interior_weighted": True,
+        "guard": "released",
+    },
+    "certified": {**_OURS, "decision": "excess"},
+    "confident": {**_OURS, "decision": "confident"},
+}
+
+_SHORTCUTS = ("risk_threshold", "risk_width")
+
+
+def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Return the certificate's fields for a preset with overrides applied.
+
+    Parameters
+    ----------
+    name
+        ``paper``, ``released``, ``certified`` or ``confident``.
+    overrides
+        Any field of the certificate, or ``risk_threshold`` and ``risk_width`` for the sigmoid risk function.
+        ``kernel`` may be a ``Kernel``, ``reference`` a ``HybridReference`` and ``guard`` a bool.
+    known
+        The names of the fields.
+    """
+    if name not in PRESETS:
+        raise InputError(f"There is no preset {name!r}; choose {listed(PRESETS)}.")
+    allowed = [*known, *_SHORTCUTS]
+    for key in overrides:
+        if key not in allowed:
+            raise InputError(f"A certificate has no option {key!r}{_nearest(key, allowed)}.")
+    values = {**PRESETS[name], **overrides, "preset_name": name}
+    if any(key in values for key in _SHORTCUTS):
+        if "risk" in overrides:
+            raise InputError("Give either risk or risk_threshold and risk_width, not both.")
+        default = Sigmoid()
+        values["risk"] = Sigmoid(
+            values.pop("risk_threshold", default.threshold), values.pop("risk_width", default.width)
+        )
+    if isinstance(values["kernel"], Kernel):
+        values["kernel"], values["kernel_length"] = values["kernel"].name, values["kernel"].length
+    if isinstance(values["reference"], HybridReference):
+        hybrid = values["reference"]
+        values |= {"reference": hybrid.interior, "zero_mass": hybrid.zero_mass, "one_mass": hybrid.one_mass}
+    if values["guard"] in (None, False, True):
+        values["guard"] = "released" if values["guard"] else "none"
+    return values
+
+
+def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:
+    """Return the Beta(2, b) whose hybrid reference has risk ``budget / 2``."""
+    return Beta(2.0, _half_budget_shape(budget, risk, zero_mass, one_mass))
+
+
+@lru_cache(maxsize=256)
+def _half_budget_shape(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> float:
+    def gap(shape: float) -> float:
+        return HybridReference(Beta(2.0, shape), zero_mass, one_mass).expectation(risk) - budget / 2.0
+
+    low, high = 1.05, 2000.0
+    if not gap(low) >= 0.0 >= gap(high):
+        raise InputError(
+            f"No Beta(2, b) reference has half of the budget {budget:g} as its risk with this risk function "
+            f"and atoms of {zero_mass:g} and {one_mass:g}; give reference=Beta(a, b) yourself."
+        )
+    return float(brentq(gap, low, high, xtol=1e-12, rtol=1e-14))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as ``a, b or c``."""
+    *head, last = names
+    return f"{', '.join(head)} or {last}" if head else last
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    matches = get_close_matches(key, list(known), n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else f"; it has {', '.join(known)}"

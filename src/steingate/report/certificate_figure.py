@@ -1,0 +1,214 @@
+"""One picture of a certificate: the costs, the reference they are held against, and the bound's terms."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.core.certificate import Certificate
+from steingate.core.costs import Costs, check_costs
+from steingate.core.result import Result
+from steingate.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+
+_INK, _SOFT, _PAPER = "#22303c", "#7b8794", "#ffffff"
+_SAFE, _RISKY = "#2a9d8f", "#d1495b"
+_COSTS, _REFERENCE, _RISK = "#9db4c8", "#22303c", "#e08e1b"
+_TERMS = {"reference": "#5b7f9c", "atoms": "#d1495b", "interior": "#edae49"}
+_STYLE: dict[Any, Any] = {
+    "font.size": 10.0,
+    "axes.edgecolor": _SOFT,
+    "axes.labelcolor": _INK,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "steingate",  # the same figure gives the same file
+}
+
+
+def save_certificate_figure(
+    certificate: Certificate, costs: npt.ArrayLike, path: str | Path, result: Result | None = None
+) -> None:
+    """Write the figure of a certificate; the format follows from the suffix (PNG, SVG or PDF)."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
+        )
+    figure = certificate_figure(certificate, costs, result)
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
+    try:
+        figure.savefig(target, dpi=160, facecolor=_PAPER, metadata={**dates} or None)
+    except OSError as error:
+        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+
+
+def certificate_figure(
+    certificate: Certificate, costs: npt.ArrayLike, result: Result | None = None
+) -> "Figure":
+    """Return a figure: atoms as bars, interior histogram over the reference density, terms of the bound."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots", "plot") from None
+    values = check_costs(costs)
+    result = result or certificate.evaluate(values)
+    x = np.minimum(values / result.scale, 1.0)
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(11.0, 4.9))
+        grid = figure.add_gridspec(
+            1, 2, width_ratios=(2.5, 1.0), left=0.03, right=0.985, top=0.80, bottom=0.13, wspace=0.18
+        )
+        parts = grid[0].subgridspec(1, 3, width_ratios=(0.5, 5.0, 0.5), wspace=0.03)
+        zero, interior, one = parts[0], parts[1], parts[2]
+        _atom(figure.add_subplot(zero), "no cost", result.zero_mass, certificate.zero_mass, _SAFE)
+        _interior(figure.add_subplot(interior), certificate, result, x)
+        _atom(figure.add_subplot(one), f"≥ {result.scale:g}", result.one_mass, certificate.one_mass, _RISKY)
+        _terms(figure.add_subplot(grid[1]), result)
+        _headline(figure, result)
+    return figure
+
+
+def _headline(figure: "Figure", result: Result) -> None:
+    word, colour = ("OPEN", _SAFE) if result.safe else ("SHUT", _RISKY)
+    sign = "≤" if result.safe else ">"
+    badge = {"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": colour}
+    figure.text(0.03, 0.94, word, color=_PAPER, fontsize=12, fontweight="bold", va="center", bbox=badge)
+    comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
+    figure.text(0.095, 0.94, comparison, fontsize=13, fontweight="bold", va="center")
+    setting = f"preset {result.preset}, {result.samples} episodes, limit {result.limit:g}"
+    figure.text(0.985, 0.94, setting, color=_SOFT, va="center", ha="right")
+
+
+def _atom(axes: "Axes", label: str, mass: float, reference: float, colour: str) -> None:
+    axes.bar([0], [mass], width=0.7, color=colour)
+    if reference > 0.0:
+        axes.hlines(reference, -0.45, 0.45, color=_REFERENCE, linewidth=1.8)
+    text = f"{mass:.0%}" if mass in (0.0, 1.0) else f"{mass:.1%}"
+    axes.text(0, max(mass, reference) + 0.02, text, ha="center", fontsize=9)
+    axes.set(xlim=(-0.6, 0.6), ylim=(0.0, 1.12), xticks=[0], xticklabels=[label], yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", length=0)
+
+
+def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) -> None:
+    inside = x[(x > certificate.zero_tol) & (x < 1.0 - certificate.one_tol)]
+    grid = np.linspace(0.0, 1.0, 501)
+    mass = 1.0 - certificate.zero_mass - certificate.one_mass
+    density = mass * certificate.interior.pdf(np.clip(grid, 1e-3, 1.0 - 1e-3))
+    bins = np.linspace(0.0, 1.0, 1 + int(np.clip(2.0 * np.sqrt(max(inside.size, 1)), 25, 80)))
+    heights = np.histogram(inside, bins)[0] / (result.samples * np.diff(bins))
+    axes.stairs(heights, bins, fill=True, color=_COSTS, label="episodes between the atoms")
+    axes.plot(grid, density, color=_REFERENCE, linewidth=1.8, label=f"reference {_name(certificate)}")
+    # One tall bar must not flatten the reference, nor a density that is infinite at an end everything else.
+    peak = float(density[5:-5].max())
+    top = 1.12 * max(peak, min(float(heights.max()), 4.0 * peak))
+    for edge, height in zip(bins, heights, strict=False):
+        if height > top:
+            share = f"{height * (bins[1] - bins[0]):.0%}"
+            axes.text(edge + 0.5 * bins[1], 0.94 * top, share, fontsize=8, ha="center", color=_INK)
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, top), yticks=[])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("episode cost")
+    ticks = np.linspace(0.0, 1.0, 6)
+    axes.set_xticks(ticks, [f"{tick * result.scale:g}" for tick in ticks])
+    limit = result.limit / result.scale
+    axes.axvline(limit, color=_SOFT, linewidth=1.0, linestyle=":")
+    side = "right" if limit > 0.5 else "left"
+    axes.text(limit, 0.985 * top, " limit ", color=_SOFT, fontsize=9, va="top", ha=side)
+
+    risk = axes.twinx()
+    label = f"risk of an episode (one half at {_threshold(certificate, result):g})"
+    risk.plot(grid, certificate.risk(grid), color=_RISK, linewidth=1.6, linestyle="--", label=label)
+    risk.set(ylim=(0.0, 1.12), yticks=[])
+    risk.spines[["left", "right"]].set_visible(False)
+    handles = [*axes.get_legend_handles_labels()[0], *risk.get_legend_handles_labels()[0]]
+    axes.legend(
+        handles=handles,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )
+
+
+def _terms(axes: "Axes", result: Result) -> None:
+    bottom = 0.0
+    for name, height in (
+        ("reference", result.reference_risk),
+        ("atoms", result.discrete_term),
+        ("interior", result.interior_term),
+    ):
+        axes.bar([0], [height], bottom=bottom, width=0.62, color=_TERMS[name], label=name)
+        bottom += height
+    bars = [("Stein\nbound", bottom, result.decided_by == "stein_bound"), *_others(result)]
+    top = 1.14 * max(result.budget, *(height for _, height, _ in bars))
+    for position, (_, height, decides) in enumerate(bars):
+        if position > 0:
+            colour = (_SAFE if result.safe else _RISKY) if decides else _COSTS
+            axes.bar([position], [height], width=0.62, color=colour)
+        # A label that the budget line would cross moves above the line.
+        base = result.budget if 0.0 <= result.budget - height < 0.06 * top else height
+        axes.text(position, base + 0.012 * top, _number(height), ha="center", fontsize=9)
+    axes.axhline(result.budget, color=_INK, linewidth=1.4)
+    label = f"budget {result.budget:g}"
+    axes.text(len(bars) + 0.22, result.budget + 0.012 * top, label, fontsize=9, va="bottom", ha="right")
+    axes.set(xlim=(-0.5, len(bars) + 0.25), ylim=(0.0, top), ylabel="risk")
+    axes.set_xticks(range(len(bars)), [name for name, _, _ in bars])
+    for tick, (_, _, decides) in zip(axes.get_xticklabels(), bars, strict=True):
+        tick.set_fontweight("bold" if decides else "normal")
+    axes.tick_params(axis="x", length=0)
+    axes.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+        handlelength=1.0,
+        columnspacing=1.0,
+        handletextpad=0.4,
+    )
+
+
+def _others(result: Result) -> list[tuple[str, float, bool]]:
+    """Return the bars beside the Stein bound: name, height, and whether it is the one that decided."""
+    if result.direct_upper is not None:
+        direct = ("direct\nbound", result.direct_upper, result.decided_by == "direct_confidence")
+        if result.stein_upper is None:
+            return [direct]
+        return [("Stein\n+ radii", result.stein_upper, result.decided_by == "stein_confidence"), direct]
+    if result.null_quantile is not None:
+        return [("less\nnoise", result.decision_value, True)]
+    return [("mean\nrisk", result.empirical_risk, result.guarded)]
+
+
+def _number(value: float) -> str:
+    return "≈ 0" if 0.0 < value < 5e-5 else f"{value:.3g}"
+
+
+def _threshold(certificate: Certificate, result: Result) -> float:
+    """Return the cost at which the risk function passes one half."""
+    grid = np.linspace(0.0, 1.0, 2001)
+    crossing = int(np.searchsorted(np.asarray(certificate.risk(grid)), 0.5))
+    return float(f"{grid[min(crossing, grid.size - 1)] * result.scale:.4g}")
+
+
+def _name(certificate: Certificate) -> str:
+    reference = certificate.interior
+    shapes = {key: getattr(reference, key) for key in ("a", "b", "mu", "sigma") if hasattr(reference, key)}
+    if not shapes:
+        return str(getattr(reference, "name", type(reference).__name__))
+    return f"{type(reference).__name__}({', '.join(f'{value:.3g}' for value in shapes.values())})"
