@@ -29,7 +29,16 @@ def drawn(task, state, root=(0.2, -0.3, 0.1), heading=0.0):
 
 
 def beads(task, state, heading=0.0):
-    return [shape for shape in drawn(task, state, heading=heading) if shape.size == (scene.LIDAR_BALL,) * 3]
+    return [shape for shape in drawn(task, state, heading=heading) if is_bead(shape)]
+
+
+def is_bead(shape):
+    return shape.kind == "sphere" and shape.size[0] <= scene.LIDAR_BEAD
+
+
+def strength(shape):
+    """Return the lidar value a bead shows, read back from its size."""
+    return (shape.size[0] / scene.LIDAR_BEAD - 0.4) / 0.6
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.env_id)
@@ -87,33 +96,37 @@ def test_the_brightest_bead_points_at_what_it_sees(task):
     mujoco.mj_kinematics(model, data)
     root, axis = data.xpos[1], data.xmat[1].reshape(3, 3)[:, 0]
     shapes = scene.shapes(task, state, root, float(np.arctan2(axis[1], axis[0])))
-    rings = [shape for shape in shapes if shape.size == (scene.LIDAR_BALL,) * 3]
+    rings = [shape for shape in shapes if is_bead(shape)]
     assert len(rings) == 16 * len(task.lidar)
     for block, kind in enumerate(task.lidar):
         ring = rings[16 * block : 16 * (block + 1)]
-        assert {shape.rgba[:3] for shape in ring} == {scene.KINDS[kind]}
+        values = np.reshape(state["obs"], -1)[task.sensors + 16 * block :][:16]
+        assert np.allclose([strength(shape) for shape in ring], values)
         targets = (
             np.zeros((1, 2)) if kind == "circle" else np.reshape(state[kind], (len(state[kind]), -1))[:, :2]
         )
         offsets = targets - root[:2]
         nearest = offsets[np.argmin(np.linalg.norm(offsets, axis=1))]
-        best = max(ring, key=lambda shape: shape.rgba[3])
-        if best.rgba[3] < 0.1:  # out of the lidar's range
-            assert np.linalg.norm(nearest) > 0.95 * task.lidar_range
+        best = max(ring, key=strength)
+        share = np.sqrt(strength(best))
+        mixed = (1 - share) * np.array(scene.PALE) + share * np.array(scene.KINDS[kind])
+        assert best.rgba == pytest.approx((*mixed, 1.0), abs=1e-6)
+        if np.linalg.norm(nearest) >= task.lidar_range:
+            assert strength(best) == pytest.approx(0, abs=1e-12)
             continue
         bead = np.array(best.position[:2]) - root[:2]
         cosine = bead @ nearest / np.linalg.norm(bead) / np.linalg.norm(nearest)
         assert cosine > np.cos(2 * np.pi / 16)
 
 
-def test_opacity_follows_the_lidar_value():
+def test_beads_follow_the_lidar_value_from_pale_to_full_colour():
     task = TASKS["SafetyPointGoal1-v0"]
     state = dict(state_of(task))
     state["obs"] = np.concatenate([np.zeros(12), np.linspace(0, 1, 48)])
-    opacity = [shape.rgba[3] for shape in beads(task, state)]
-    assert all(np.diff(opacity) > 0)
-    assert opacity[0] < 0.1
-    assert opacity[-1] == 1.0
+    shown = beads(task, state)
+    assert [strength(shape) for shape in shown] == pytest.approx(np.linspace(0, 1, 48))
+    assert shown[0].rgba == (*scene.PALE, 1.0)
+    assert shown[-1].rgba == pytest.approx((*scene.KINDS["vases"], 1.0))
 
 
 def test_the_ring_turns_with_the_robot():

@@ -36,6 +36,7 @@ VIOLET: Colour = (0.45, 0.36, 0.82)
 TEAL: Colour = (0.09, 0.65, 0.73)
 AMBER: Colour = (0.95, 0.64, 0.18)
 RED: Colour = (0.90, 0.17, 0.13)
+PALE: Colour = (0.84, 0.85, 0.85)
 WHITE: Colour = (1.0, 1.0, 1.0)
 SLATE: Colour = (0.20, 0.27, 0.36)
 INK: Colour = (0.12, 0.15, 0.20)
@@ -47,7 +48,7 @@ KINDS: dict[str, Colour] = {
     "sigwalls": AMBER,
 }
 
-LIDAR_BALL = 0.022
+LIDAR_BEAD = 0.028
 _LIDAR_RADIUS, _LIDAR_SPACING, _LIDAR_HEIGHT = 0.26, 0.06, 0.026
 _RIM = 0.022
 _WALL_REACH = 2.2
@@ -89,24 +90,24 @@ def pose(task: TaskSpec, state: State) -> Array:
 def view(task: TaskSpec, camera: Camera, root: Array) -> View:
     """Return the camera's place; ``root`` is the position of the robot's first body."""
     if task.family == "velocity":
-        height, distance = _ROBOT_VIEWS[task.agent]
+        height, distance, elevation = _ROBOT_VIEWS[task.agent]
         if camera == "fixed":  # stands still while the robot crosses a section, then moves on to the next
             x, y = (_SECTION * round(float(place) / _SECTION) for place in root[:2])
-            return View((x, y, height), 1.7 * distance, 90.0, -18.0)
-        return View((float(root[0]), float(root[1]), height), distance, 105.0, -14.0)
+            return View((x, y, height), 1.7 * distance, 90.0, elevation)
+        return View((float(root[0]), float(root[1]), height), distance, 105.0, elevation)
     if camera == "fixed":
         reach = 2.0 if task.family == "circle" else task.extent + 0.15
         return View((0.0, -0.05 * reach, 0.0), 2.6 * reach, 90.0, -56.0)
     return View((float(root[0]), float(root[1]), 0.1), 2.6, 90.0, -38.0)
 
 
-_ROBOT_VIEWS = {  # height looked at, distance
-    "ant": (0.35, 4.2),
-    "half_cheetah": (0.45, 3.6),
-    "hopper": (0.65, 3.4),
-    "humanoid": (0.95, 4.2),
-    "swimmer": (0.0, 3.6),
-    "walker2d": (0.75, 3.8),
+_ROBOT_VIEWS = {  # height looked at, distance, elevation
+    "ant": (0.30, 4.4, -22.0),
+    "half_cheetah": (0.40, 3.6, -14.0),
+    "hopper": (0.65, 3.6, -14.0),
+    "humanoid": (0.90, 4.2, -14.0),
+    "swimmer": (0.0, 4.8, -42.0),
+    "walker2d": (0.72, 3.8, -14.0),
 }
 
 
@@ -123,7 +124,7 @@ def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Sh
         drawn += _lidar(task, state, root, heading)
     if float(state["cost"]) > 0:
         floor = root[2] - 0.1 if task.agent == "swimmer" else 0.0
-        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.40), floor))
+        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor))
     return drawn
 
 
@@ -144,20 +145,25 @@ def _places(task: TaskSpec, state: State) -> Iterator[Shape]:
             yield from _plate(CIRCLE_RADIUS, (0.0, 0.0), colour, lightness=0.82)
         elif kind.kind == "sigwalls":
             for x, y in kind.fixed:
-                half = (0.015, _WALL_REACH, 0.10) if x else (_WALL_REACH, 0.015, 0.10)
+                half = (0.015, _WALL_REACH, 0.07) if x else (_WALL_REACH, 0.015, 0.07)
                 yield Shape("box", half, (x, y, half[2]), (*colour, 0.50))
 
 
 def _lidar(task: TaskSpec, state: State, root: Array, heading: float) -> Iterator[Shape]:
-    """Yield one ring of balls per lidar block, in the colour of what it sees, the nearer the more solid."""
+    """Yield one ring of beads per lidar block, in the colour of what it sees.
+
+    The higher the value, the stronger the colour and the larger the bead. Faint beads are pale, not
+    transparent: a transparent one would throw its full shadow.
+    """
     values = np.reshape(state["obs"], -1)[task.sensors :].reshape(-1, LIDAR_BINS)
     for block, (kind, row) in enumerate(zip(task.lidar, values, strict=True)):
         radius = _LIDAR_RADIUS + _LIDAR_SPACING * block
         for i, value in enumerate(row):
             angle = heading + (i + 0.5) * 2 * np.pi / LIDAR_BINS
             place = (root[0] + radius * np.cos(angle), root[1] + radius * np.sin(angle), _LIDAR_HEIGHT)
-            opacity = float(np.clip(0.08 + 0.92 * value, 0.0, 1.0))
-            yield Shape("sphere", (LIDAR_BALL,) * 3, place, (*KINDS[kind], opacity))
+            strength = float(np.clip(value, 0.0, 1.0))
+            size = LIDAR_BEAD * (0.4 + 0.6 * strength)
+            yield Shape("sphere", (size, size, size), place, (*_blend(PALE, KINDS[kind], strength**0.5), 1.0))
 
 
 def _speed_bar(task: TaskSpec, state: State, root: Array) -> Iterator[Shape]:
