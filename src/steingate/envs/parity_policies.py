@@ -25,12 +25,12 @@ class Uniform:
     spec : TaskSpec
         The task.
     seeds : sequence of int
-        Reset seeds of the episodes; the noise of each follows from its seed, as recorded.
+        Noise seeds of the episodes.
     """
 
     def __init__(self, spec: TaskSpec, seeds: Sequence[int]) -> None:
         shape = (spec.max_episode_steps, spec.action_size)
-        noise = [_noise(seed).uniform(-1.0, 1.0, shape) for seed in seeds]
+        noise = [np.random.default_rng(seed).uniform(-1.0, 1.0, shape) for seed in seeds]
         # Gymnasium keeps action bounds in single precision.
         self._actions: Array = np.stack(noise, axis=1) * float(np.float32(spec.action_bound))
 
@@ -55,13 +55,13 @@ class Scripted:
     spec : TaskSpec
         A Goal or Circle task.
     seeds : sequence of int
-        Reset seeds of the episodes; the noise of each follows from its seed, as recorded.
+        Noise seeds of the episodes.
     """
 
     def __init__(self, spec: TaskSpec, seeds: Sequence[int]) -> None:
         self.spec = spec
         shape = (spec.max_episode_steps, 2)
-        self._noise = np.stack([_noise(seed).standard_normal(shape) for seed in seeds], axis=1)
+        self._noise = np.stack([np.random.default_rng(seed).standard_normal(shape) for seed in seeds], axis=1)
         centres = (np.arange(LIDAR_BINS) + 0.5) * 2 * math.pi / LIDAR_BINS
         self._cos, self._sin = np.cos(centres), np.sin(centres)
 
@@ -104,9 +104,15 @@ class Scripted:
 POLICIES: Final[dict[str, type[Uniform] | type[Scripted]]] = {"uniform": Uniform, "scripted": Scripted}
 
 
-def _noise(seed: int) -> np.random.Generator:
-    """Return the noise generator of the episode with a reset seed."""
-    return np.random.default_rng(_NOISE_SEED + seed - _FIRST_SEED)
+def noise_seed(reset_seed: int) -> int:
+    """Return the noise seed of the recorded episode with a reset seed.
+
+    Parameters
+    ----------
+    reset_seed : int
+        20000 for the first episode.
+    """
+    return _NOISE_SEED + reset_seed - _FIRST_SEED
 
 
 def _wrapped(angle: Array) -> Array:

@@ -12,7 +12,7 @@ from scipy import stats
 from steingate.envs.catalog import TaskSpec, find_task
 from steingate.envs.navigation import Navigation
 from steingate.envs.parity_criteria import Finding, at_least, at_most
-from steingate.envs.parity_policies import POLICIES
+from steingate.envs.parity_policies import POLICIES, noise_seed
 from steingate.envs.protocol import BatchTask
 from steingate.envs.recordings import STATISTICS, Recording
 from steingate.envs.velocity import Velocity
@@ -73,7 +73,7 @@ def run_episodes(spec: TaskSpec, policy: str, seeds: list[int], threads: int) ->
         Threads for the engine.
     """
     count = len(seeds)
-    act = POLICIES[policy](spec, seeds)
+    act = POLICIES[policy](spec, [noise_seed(seed) for seed in seeds])
     task: BatchTask = (Velocity if spec.family == "velocity" else Navigation)(
         spec, count, threads=threads, layout_stream="reference"
     )

@@ -74,11 +74,12 @@ def read_recording(path: str | Path) -> Recording:
     """
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        with path.open("rb") as handle:
+            loaded = np.load(handle, allow_pickle=False)
+            arrays = dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else {}
     except FileNotFoundError:
         raise InputError(f"There is no file {path}: give the npz file of a recording.") from None
-    except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} is not a readable npz file ({error}).") from None
     kind = _kind(path, arrays)
     missing = [name for name in _NEEDED[kind] if name not in arrays]
