@@ -254,6 +254,18 @@ def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, par
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
+def upright(yaw, pose):
+    """Write the quaternion of a rotation about the vertical into ``pose[3:7]``, all else in it being zero.
+
+    Normalised, because rounding decides whether the wheels of a Car that starts exactly on the floor carry load:
+    a quaternion a little short would lift them.
+    """
+    w, z = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
+    norm = math.sqrt(w * w + z * z)
+    pose[3], pose[6] = w / norm, z / norm
+
+
+@numba.njit(nogil=True, cache=True, error_model="numpy")
 def start_episodes(ids, q, xy, rot, vase_q, vase_height, vases):
     """Put agents and vases where the layouts say; their poses are zero before."""
     for i in ids:
@@ -261,18 +273,15 @@ def start_episodes(ids, q, xy, rot, vase_q, vase_height, vases):
         q[i, 1] = xy[i, 0, 1]
         if q.shape[1] > 3:
             q[i, 2] = AGENT_HEIGHT
-            q[i, 3] = math.cos(rot[i, 0] / 2.0)
-            q[i, 6] = math.sin(rot[i, 0] / 2.0)
+            upright(rot[i, 0], q[i])
             q[i, 9] = 1.0
         else:
             q[i, 2] = rot[i, 0]
         for j in range(vase_q.shape[1]):
-            yaw = rot[i, vases + j]
+            upright(rot[i, vases + j], vase_q[i, j])
             vase_q[i, j, 0] = xy[i, vases + j, 0]
             vase_q[i, j, 1] = xy[i, vases + j, 1]
             vase_q[i, j, 2] = vase_height
-            vase_q[i, j, 3] = math.cos(yaw / 2.0)
-            vase_q[i, j, 6] = math.sin(yaw / 2.0)
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -26,6 +26,8 @@ __all__ = ["BatchTask", "Outputs", "SafetyVectorEnv"]
 Info = dict[str, Any]
 Snapshot = dict[str, npt.NDArray[Any]]
 
+_NO_BOUND = 1e9  # more than any sensor reads; Gymnasium's checker objects to infinity
+
 
 class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     """N simulations of one native task.
@@ -346,14 +348,15 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
 
 def observation_space(task: TaskSpec) -> Box:
-    """Return the space of one observation: sensors without bounds, lidar within [0, 1].
+    """Return the space of one observation: sensors practically without bounds, lidar within [0, 1].
 
     Parameters
     ----------
     task : TaskSpec
         The task.
     """
-    low, high = np.full(task.observation_size, -np.inf), np.full(task.observation_size, np.inf)
+    high = np.full(task.observation_size, _NO_BOUND)
+    low = -high
     low[task.sensors :], high[task.sensors :] = 0.0, 1.0
     return Box(low, high, dtype=np.float64)
 

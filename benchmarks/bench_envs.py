@@ -1,0 +1,174 @@
+"""Time of the whole ``VectorEnv.step`` over bare engine steps of the full model, task by task.
+
+Run ``python benchmarks/bench_envs.py [--quick] [IDS...]``; the table also goes to results/bench_envs.csv.
+Both sides use the same number of simulations, threads and substeps and random actions. The engine side has
+the original's model with every body and the engine's default options; our side includes observation, reward,
+cost and automatic resets. Rounds of both sides alternate and each side counts its fastest, so that other load
+on the machine disturbs the ratio little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import mujoco
+import mujoco.batch
+import numpy as np
+
+from steingate.envs.catalog import TASKS, TaskSpec
+from steingate.envs.models import world_xml
+from steingate.envs.vector import SafetyVectorEnv
+from steingate.envs.velocity_models import load_robot
+
+IDS = [
+    *(
+        f"Safety{agent}{task}-v0"
+        for agent in ("Point", "Car")
+        for task in ("Goal1", "Goal2", "Circle1", "Circle2")
+    ),
+    "SafetyHalfCheetahVelocity-v1",
+    "SafetyAntVelocity-v1",
+]
+THREADS = 2
+# the original's microseconds per step on one core, random actions, with and without resets
+ORIGINAL = {
+    "SafetyPointGoal1-v0": (1760, 782),
+    "SafetyPointCircle1-v0": (3240, 206),
+    "SafetyCarGoal1-v0": (2395, 767),
+    "SafetyCarCircle1-v0": (3077, 549),
+}
+ORIGINAL_RESET = 1.2e6  # its reset compiles the model again: 1.2 to 1.5 s
+
+
+def limit(task: TaskSpec, num_envs: int) -> float | None:
+    """Return the ratio to reach, if one is set for the task."""
+    few = num_envs < 32
+    if task.agent == "point":
+        goal = {"SafetyPointGoal1-v0": 0.35, "SafetyPointCircle1-v0": 0.25}.get(task.env_id)
+        return None if goal is None else goal * (2 if few else 1)
+    return 1.4 if few else 1.25
+
+
+def full_model(task: TaskSpec) -> mujoco.MjModel:
+    """Return the model with every body of the original and its options."""
+    if task.family == "velocity":
+        return load_robot(task.agent)
+    text = world_xml(task, task.count("vases"), ghosts=True, original_options=True)
+    return mujoco.MjModel.from_xml_string(text)
+
+
+def bare_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
+    """Return a function that gives the seconds of one round of bare engine steps."""
+    model = full_model(task)
+    batch = mujoco.batch.Batch(model, num_envs, THREADS, persistent=True)
+    qpos, ctrl = batch.bind("qpos"), batch.bind("ctrl")
+    env = SafetyVectorEnv(task.env_id, num_envs, threads=THREADS, physics="mujoco")
+
+    def run() -> float:
+        env.reset(seed=0)
+        batch.reset(stage=0)
+        scenes = [env.scene(i) for i in range(num_envs)]
+        for row, scene in zip(qpos, scenes, strict=True):
+            row[: scene["qpos"].size] = scene["qpos"]
+            if task.count("vases"):
+                row[scene["qpos"].size :] = scene["vases"].ravel()
+        start = time.perf_counter()
+        for action in actions:
+            ctrl[:] = action
+            batch.step(None, task.substeps)
+        return time.perf_counter() - start
+
+    return run
+
+
+def whole_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
+    """Return a function that gives the seconds of one round of our steps."""
+    env = SafetyVectorEnv(task.env_id, num_envs, threads=THREADS, copy=False)
+    env.reset(seed=0)
+    for action in actions[:20]:
+        env.step(action)
+
+    def run() -> float:
+        start = time.perf_counter()
+        for action in actions:
+            env.step(action)
+        return time.perf_counter() - start
+
+    return run
+
+
+def reset_time(task: TaskSpec) -> float:
+    """Return the median microseconds of resetting one of eight environments."""
+    env = SafetyVectorEnv(task.env_id, 8, threads=THREADS)
+    env.reset(seed=0)
+    mask = np.zeros(8, bool)
+    mask[3] = True
+    times = []
+    for _ in range(100):
+        start = time.perf_counter()
+        env.reset(options={"reset_mask": mask})
+        times.append(time.perf_counter() - start)
+    return float(np.median(times)) * 1e6
+
+
+def measure(task: TaskSpec, num_envs: int, rounds: int, steps: int) -> dict[str, object]:
+    """Return one row of the table."""
+    rng = np.random.default_rng(0)
+    bound = task.action_bound
+    actions = rng.uniform(-bound, bound, (steps, num_envs, task.action_size))
+    bare, whole = bare_round(task, num_envs, actions), whole_round(task, num_envs, actions)
+    times = np.array([(bare(), whole()) for _ in range(rounds)]) / steps / num_envs * 1e6
+    engine, ours = times.min(axis=0)
+    with_resets, without = ORIGINAL.get(task.env_id, ("", ""))
+    goal = limit(task, num_envs)
+    return {
+        "task": task.env_id,
+        "envs": num_envs,
+        "engine_us": round(engine, 2),
+        "ours_us": round(ours, 2),
+        "ratio": round(ours / engine, 3),
+        "to_reach": "" if goal is None else goal,
+        "reached": "" if goal is None else ours / engine <= goal,
+        "steps_per_s": round(1e6 / ours),
+        "reset_us": round(reset_time(task)),
+        "original_us": with_resets,
+        "original_without_resets_us": without,
+    }
+
+
+def main() -> None:
+    """Measure, print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("ids", nargs="*", default=IDS)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work")
+    parser.add_argument("--out", type=Path, default=Path("results/bench_envs.csv"))
+    options = parser.parse_args()
+    rounds, steps = (3, 100) if options.quick else (8, 400)
+    rows = []
+    widths = {"task": -31, "envs": 5, "engine us": 11, "ours us": 9, "ratio": 7, "reach": 6, "steps/s": 10}
+    print("".join(f"{name:{'<' if w < 0 else '>'}{abs(w)}}" for name, w in widths.items()), "reset us")
+    for env_id in options.ids:
+        for num_envs in (8, 32):
+            row = measure(TASKS[env_id], num_envs, rounds, steps)
+            rows.append(row)
+            original = (
+                f"   (original: {row['original_us']} us a step with resets)" if row["original_us"] else ""
+            )
+            print(
+                f"{env_id:31}{num_envs:5}{row['engine_us']:11}{row['ours_us']:9}{row['ratio']:7}"
+                f"{row['to_reach']!s:>6}{row['steps_per_s']:10}{row['reset_us']:9}{original}",
+                flush=True,
+            )
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
