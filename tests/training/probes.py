@@ -53,19 +53,19 @@ class Constant(gymnasium.Env):
     """The same reward and cost on every step; cut by a time limit or really over after ``length`` steps."""
 
     def __init__(self, length=10, over=False, reward=1.0, cost=0.5):
-        self.observation_space = Box(-1.0, 1.0, (2,))
-        self.action_space = Box(-1.0, 1.0, (1,))
+        self.observation_space = Box(-1.0, 1.0, (3,))
+        self.action_space = Box(-1.0, 1.0, (2,))
         self.length, self.over, self.reward, self.cost = length, over, reward, cost
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.t = 0
-        return np.array([0.0, 0.3]), {}
+        return np.array([0.0, 0.3, 0.0]), {}
 
     def step(self, action):
         self.t += 1
         end = self.t >= self.length
-        obs = np.array([self.t / self.length, 0.3])
+        obs = np.array([self.t / self.length, 0.3, 0.0])
         return obs, self.reward, end and self.over, end and not self.over, {"cost": self.cost}
 
 

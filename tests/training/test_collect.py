@@ -163,7 +163,7 @@ def test_no_finished_episode_is_no_problem():
     envs, policy, stats, noise = setup(env=Endless)
     rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
     assert len(rollout.episodes.cost) == 0
-    assert rollout.finals.shape == (0, 2)
+    assert rollout.finals.shape == (0, 3)
     np.testing.assert_array_equal(rollout.carry.totals, [[40.0, 20.0, 40.0]] * 3)
 
 

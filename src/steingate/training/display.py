@@ -141,7 +141,7 @@ class Display:
 
 
 def _mode(row: dict[str, Any]) -> int:
-    """Return what the step did: a balanced step that met no limit improves, one out of reach of it recovers."""
+    """Return what the step did: a balanced step far from the limit improves, or recovers."""
     case = row.get("Step/Case")
     if int(row["Gate/Mode"]) == Mode.BALANCE and case is not None:
         return int({0: Mode.RECOVER, 1: Mode.BALANCE, 2: Mode.BALANCE}.get(int(case), Mode.IMPROVE))
@@ -165,7 +165,7 @@ def _bar(value: float, full: float, style: str) -> Text:
 
 
 def _bound(row: dict[str, Any]) -> Text:
-    """Return the bound as a bar made of its terms, on a scale that ends at twice the budget or at the bound."""
+    """Return the bound as a bar of its terms, on a scale up to twice the budget, or up to the bound."""
     bound, budget = row.get("Gate/Bound"), float(row["Gate/Budget"])
     if bound is None or bound != bound:
         return Text("no finished episode", style="yellow")

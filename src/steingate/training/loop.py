@@ -98,7 +98,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
         if state.world is not None:
             envs.reset(seed=0)
             envs.restore(state.world)
-        events = stack.enter_context(Events(run.path))
+        events = Events(run.path)
         pool = stack.enter_context(beside(cfg.overlap))
         state = _epochs(_Job(cfg, algo, envs, files, events, display, pool, stop), state)
         if stop() and state.epoch < cfg.epochs:

@@ -1,0 +1,90 @@
+"""Run with python -m: train in a child process and kill -9 it at random moments, then let it finish.
+
+usage: killing RUN_CONFIG_JSON KILLS SEED. Children are forked before JAX starts, with everything else loaded,
+so that each begins soon. Prints how many rows of progress there were at each kill.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import jax  # noqa: F401  (imported here once, so that the children need not)
+import numpy as np
+
+from steingate.algos.networks import init_policy
+from steingate.algos.normaliser import init_stats
+from steingate.training.collect import collect
+from steingate.training.config import RunConfig
+from steingate.training.loop import resume, train
+from steingate.training.recipe import build_algorithm, make_envs
+
+
+def child(cfg):
+    """Start or go on in a forked process; return its id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nothing runs in this process that a fork could tear apart
+        pid = os.fork()
+    if pid == 0:
+        try:
+            if (cfg.path / "config.json").exists():
+                resume(cfg.path, quiet=True)
+            else:
+                train(cfg, quiet=True)
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+    return pid
+
+
+def warm_up(cfg):
+    """Load the compiled kernels and the environments, which need no JAX."""
+    envs = make_envs(cfg, build_algorithm(cfg))
+    dims = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+    policy = init_policy(np.random.default_rng(0), *dims, cfg.hidden)
+    noise = np.zeros((2, cfg.num_envs, dims[1]), np.float32)
+    collect(envs, policy, init_stats(dims[0]), noise, seeds=range(cfg.num_envs))
+    envs.close()
+
+
+def rows(path):
+    """Whole lines of progress so far."""
+    try:
+        return max(path.joinpath("progress.csv").read_bytes().count(b"\n") - 1, 0)
+    except OSError:
+        return 0
+
+
+def main():
+    """Kill, resume, and finally let it finish."""
+    settings, kills, seed = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    cfg = RunConfig(**{**settings, "hidden": tuple(settings["hidden"])})
+    chance = random.Random(seed)
+    warm_up(cfg)
+    print("kills at rows", end="")
+    for _ in range(kills):
+        pid = child(cfg)
+        # Some are killed while they start, most after a few further epochs, all at an arbitrary instant.
+        begun, patience = time.monotonic(), chance.uniform(0.0, 1.5) if chance.random() < 0.2 else 60.0
+        target = rows(cfg.path) + chance.randint(1, 6)
+        while rows(cfg.path) < target and time.monotonic() < begun + patience:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                raise SystemExit(" a child ended by itself")
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0.0, 0.02))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        print(f" {rows(cfg.path)}", end="", flush=True)
+    print()
+    _, status = os.waitpid(child(cfg), 0)
+    raise SystemExit(os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path.cwd()))
+    main()

@@ -1,0 +1,37 @@
+"""Tiny runs on probe environments, and what of a run folder must repeat exactly."""
+
+from pathlib import Path
+
+from steingate.runs import read_progress
+from steingate.storage.checkpoint import checkpoint_files
+from steingate.training.config import RunConfig
+
+TINY = {
+    "env": "tests.training.probes:Walk",
+    "total_steps": 480,
+    "steps_per_epoch": 80,
+    "num_envs": 4,
+    "cost_limit": 4.0,
+    "hidden": (8, 8),
+    "critic_passes": 2,
+    "critic_batch": 32,
+    "cg_iters": 4,
+    "checkpoint_every": 2,
+}
+
+
+def tiny(out, **changes) -> RunConfig:
+    """A run of six epochs of eighty steps."""
+    return RunConfig(**{**TINY, "out": str(out), **changes})
+
+
+def facts(run: Path) -> dict:
+    """Everything a run computed: progress without times, episodes, the bytes of the last checkpoint."""
+    progress = {name: column for name, column in read_progress(run).items() if not name.startswith("Time/")}
+    epoch, last = checkpoint_files(run / "checkpoints")[-1]
+    return {
+        "progress": progress,
+        "episodes": (run / "episodes.csv").read_text(),
+        "epoch": epoch,
+        "checkpoint": last.read_bytes(),
+    }
