@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 from steingate.cli import envs
 from steingate.envs.catalog import TASKS
@@ -65,3 +67,16 @@ def test_listing_loads_no_simulator():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_page_shows_the_same_table():
+    page = Path(__file__).parents[2] / "docs" / "environments.md"
+    rows = []
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| Safety"):
+            cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            rows.append((cells[0], *map(int, cells[1:4]), cells[4]))
+    assert rows == [
+        (t.env_id, t.observation_size, t.action_size, t.max_episode_steps, t.cost_text)
+        for t in TASKS.values()
+    ]
