@@ -151,7 +151,7 @@ class Velocity:
         if self._xpos is not None:
             self.place[rows] = self._xpos[rows, 1, :2]
         elif self._xipos is not None:
-            self.place[rows] = np.einsum("b,nbk->nk", self._mass_share, self._xipos[rows])[:, :2]
+            _mean_places(self._mass_share, self._xipos, self._all if ids is None else ids, self.place)
         else:
             self.place[rows, 0] = self.sims.qpos[rows, 0]
 
@@ -236,7 +236,19 @@ def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> None:
 
 
 @numba.njit(nogil=True, cache=True)
+def _mean_places(share, xipos, ids, place):
+    """Write centres of mass; a plain sum, so that the size of the batch cannot change its order."""
+    for i in ids:
+        x, y = 0.0, 0.0
+        for body in range(share.size):
+            x += share[body] * xipos[i, body, 0]
+            y += share[body] * xipos[i, body, 1]
+        place[i, 0], place[i, 1] = x, y
+
+
+@numba.njit(nogil=True, cache=True)
 def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, reward, cost, terminated):
+    """Write the results of one step of every simulation."""
     nq, nv = qpos.shape[1], qvel.shape[1]
     for i in range(qpos.shape[0]):
         split = nq - rules.hidden
@@ -259,6 +271,7 @@ def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, 
 
 @numba.njit(nogil=True, cache=True)
 def _healthy(rules, qpos, qvel):
+    """Return whether an episode may go on in this state."""
     if not rules.low < qpos[rules.height] < rules.high:
         return False
     if not abs(qpos[rules.height + 1]) < rules.lean:
