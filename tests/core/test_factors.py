@@ -113,6 +113,24 @@ def test_solutions_that_are_not_smooth_have_no_factor(interior, risk, operator):
     assert found.values[-1] > 1.1 * found.values[0]
 
 
+def test_a_slowly_diverging_norm_is_noticed():
+    """The third derivative of x^2.4 misses square integrability by a hair."""
+    assert rkhs_factor(Beta(2, 5), Power(2.4), MATERN, "weighted").value is None
+    assert rkhs_factor(Beta(2, 5), Power(3.0), MATERN, "weighted").converged
+
+
+@pytest.mark.parametrize("shapes", [(2, 5), (2, 30), (5, 1.5), (0.3, 0.4), (1, 1), (20, 20)])
+@pytest.mark.parametrize(
+    "risk", [Sigmoid(0.3, 1.0), Sigmoid(0.5, 0.2), Sigmoid(0.9, 0.02), Sigmoid(0.5, 0.0005)]
+)
+@pytest.mark.parametrize("operator", ["langevin", "weighted"])
+def test_every_sigmoid_has_a_factor_for_every_beta_reference(shapes, risk, operator):
+    kernel = Kernel("matern52", 1.0)
+    found = rkhs_factor(Beta(*shapes), risk, kernel, operator)
+    assert found.converged
+    assert grid_factors(Beta(*shapes), risk, kernel, operator, 60)[-1] < found.value
+
+
 def test_a_reference_that_underflows_has_no_factor():
     found = rkhs_factor(Density(log_pdf=lambda x: -1 / x - 1 / (1 - x)), SIGMOID, MATERN, "weighted")
     assert found.value is None

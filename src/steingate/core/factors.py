@@ -23,7 +23,7 @@ from steingate.core.stein import Operator, stein_kernel
 
 Array = npt.NDArray[np.float64]
 
-PANELS = (24, 48, 96, 192, 384, 768)
+PANELS = (12, 24, 48, 96, 192, 384, 768)
 GRIDS = (100, 200, 400)
 CUTS = (1e-7, 1e-9, 1e-11, 1e-13)
 
@@ -59,6 +59,11 @@ class FactorResult:
 
 def lemma_constants(interior: Interior) -> LemmaConstants:
     """Return K_p, M_p and B_int of a density, with ``holds=False`` and the reason where one is infinite."""
+    cached: Any = interior
+    return _cached_constants(cached) if hashable(interior) else _constants(interior)
+
+
+def _constants(interior: Interior) -> LemmaConstants:
     reach = (8.0, 14.0, 20.0)
     coarse = np.linspace(-reach[-1], reach[-1], 4001)
 
@@ -171,6 +176,11 @@ def _factor(interior: Interior, risk: Risk, kernel: Kernel, operator: Operator) 
     return FactorResult(values[-1] + 20.0 * change, True, reason, GRIDS, values)
 
 
+@lru_cache(maxsize=64)
+def _cached_constants(interior: Any) -> LemmaConstants:
+    return _constants(interior)
+
+
 @lru_cache(maxsize=256)
 def _cached_factor(interior: Any, risk: Any, kernel: Kernel, operator: Operator) -> FactorResult:
     return _factor(interior, risk, kernel, operator)
@@ -178,6 +188,7 @@ def _cached_factor(interior: Any, risk: Any, kernel: Kernel, operator: Operator)
 
 def _settled_norm(norm: Callable[[int], float]) -> FactorResult:
     values: list[float] = []
+    change = inf
     for panels in PANELS:
         values.append(norm(panels))
         if not isfinite(values[-1]):
@@ -185,10 +196,11 @@ def _settled_norm(norm: Callable[[int], float]) -> FactorResult:
                 "The reference is too thin near 0 or 1 for double precision: use one such as a Beta density."
             )
             return FactorResult(None, False, reason, PANELS[: len(values)], tuple(values))
-        if len(values) < 3:
-            continue
-        before, change = abs(values[-2] - values[-3]), abs(values[-1] - values[-2])
-        if change <= 1e-8 * values[-1] or (change <= 1e-5 * values[-1] and change <= 0.5 * before):
+        before, change = change, abs(values[-1] - values[-2]) if len(values) > 1 else inf
+        # Below 1e-7 the change is rounding, which third derivatives on narrow panels would only magnify.
+        if change <= 1e-7 * values[-1] or (
+            isfinite(before) and change <= min(1e-5 * values[-1], 0.5 * before)
+        ):
             reason = "The norm of the Stein solution has settled."
             return FactorResult(values[-1] + change, True, reason, PANELS[: len(values)], tuple(values))
     reason = (
