@@ -342,7 +342,7 @@ def true_risk(case):
 
 
 def failures(made, case, n, repeats, seed):
-    """Return how often the bound is below the true risk, and how often the gate opens on a risk over budget."""
+    """Return how often the bound is below the true risk, and how often the gate opens over budget."""
     rng = np.random.default_rng(seed)
     truth = true_risk(case)
     below = opened = 0

@@ -46,8 +46,11 @@ def save_certificate_figure(
         )
     figure = certificate_figure(certificate, costs, result)
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
+    from matplotlib import rc_context
+
     try:
-        figure.savefig(target, dpi=160, facecolor=_PAPER, metadata={**dates} or None)
+        with rc_context(_STYLE):
+            figure.savefig(target, dpi=160, facecolor=_PAPER, metadata={**dates} or None)
     except OSError as error:
         raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
 
