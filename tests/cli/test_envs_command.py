@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from steingate.cli import envs
 from steingate.envs.catalog import TASKS
 
@@ -31,6 +33,17 @@ SIZES = {
     "SafetySwimmerVelocity-v1": (8, 2, 1000),
     "SafetyWalker2dVelocity-v1": (17, 6, 1000),
 }
+
+
+_MAKE = """
+from steingate.envs.make import make_vec
+from steingate.errors import MissingExtraError
+try:
+    make_vec("SafetyPointGoal1-v0", 2)
+except MissingExtraError as error:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+"""
 
 
 def parsed(*words):
@@ -80,3 +93,20 @@ def test_the_page_shows_the_same_table():
         (t.env_id, t.observation_size, t.action_size, t.max_episode_steps, t.cost_text)
         for t in TASKS.values()
     ]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "words"),
+    [
+        ("gymnasium", "from steingate.cli import main; sys.exit(main(['envs']))", "steingate envs"),
+        ("mujoco", _MAKE, "SafetyPointGoal1-v0"),
+        ("numba", _MAKE, "SafetyPointGoal1-v0"),
+    ],
+)
+def test_what_is_not_installed_is_named_in_one_sentence(missing, code, words):
+    block = f"import sys\nsys.modules[{missing!r}] = None\n"  # importing it now fails as if it were not there
+    done = subprocess.run([sys.executable, "-c", block + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert "pip install 'steingate[envs]'" in done.stderr

@@ -316,6 +316,14 @@ def test_unusable_resets_and_objects_are_one_sentence():
         env.reset(seed=0)
     with pytest.raises(InputError, match="not an environment"):
         batch(dict)
+    one = Walk()
+    with pytest.raises(InputError, match="same environment twice"):
+        batch(lambda: one)
+    with pytest.raises(InputError, match="max_episode_steps is 0"):
+        batch(max_episode_steps=0)
+    short = batch(type("Short", (Walk,), {"_obs": lambda self: np.zeros(1, np.float32)}), num_envs=1)
+    with pytest.raises(InputError, match="gives 1 numbers as observation: its space has 2"):
+        short.reset(seed=0)
     with pytest.raises(InputError, match="2 seeds are given for 3"):
         batch().reset(seed=[1, 2])
 

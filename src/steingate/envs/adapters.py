@@ -60,6 +60,10 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         for attribute in ("reset", "step", "observation_space", "action_space"):
             if not hasattr(first, attribute):
                 raise InputError(f"{name!r} is not an environment: it has no {attribute!r}.")
+        if len({id(env) for env in self.envs}) < num_envs:
+            raise InputError(f"{name!r} gives the same environment twice: make a new one at each call.")
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise InputError(f"max_episode_steps is {max_episode_steps}: a positive number is expected.")
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps or _stated_limit(first)
         self._limit = max_episode_steps
@@ -211,7 +215,13 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 
     def _observe(self, i: int, obs: Any) -> None:
         """Store an observation, and the original for a cost function (copied: it may be a buffer in use)."""
-        self._observations[i] = self._flatten(obs)
+        flat = self._flatten(obs)
+        if flat.shape != self._observations[i].shape:
+            size = self._observations.shape[1]
+            raise InputError(
+                f"Environment {self.name!r} gives {flat.size} numbers as observation: its space has {size}."
+            )
+        self._observations[i] = flat
         if self._cost is not None:
             self._last[i] = copying.deepcopy(obs)
 

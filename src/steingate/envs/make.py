@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 
 from steingate.envs.adapters import Cost, ForeignVectorEnv
 from steingate.envs.catalog import TASKS
-from steingate.errors import InputError, SteingateError
+from steingate.errors import InputError, MissingExtraError, SteingateError
 
 _PREFIX = "steingate/"
 _BROKEN_MODULE = (
@@ -79,7 +79,12 @@ def _native(name: str, num_envs: int, options: dict[str, Any]) -> VectorEnv[Any,
             raise InputError(
                 f"The native task {name!r} has no option {option!r}: it takes {', '.join(known)}."
             )
-    return SafetyVectorEnv(name, num_envs, **options)
+    try:
+        return SafetyVectorEnv(name, num_envs, **options)
+    except ModuleNotFoundError as error:
+        if error.name not in ("mujoco", "numba"):
+            raise
+        raise MissingExtraError(f"The native task {name}", "envs") from error
 
 
 def _from_module(spec: str, num_envs: int, options: dict[str, Any]) -> ForeignVectorEnv:
