@@ -257,8 +257,8 @@ def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, par
 def upright(yaw, pose):
     """Write the quaternion of a rotation about the vertical into ``pose[3:7]``, all else in it being zero.
 
-    Normalised, because rounding decides whether the wheels of a Car that starts exactly on the floor carry load:
-    a quaternion a little short would lift them.
+    Normalised, because rounding decides whether the wheels of a Car that starts exactly on the floor carry
+    load: a quaternion a little short would lift them.
     """
     w, z = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
     norm = math.sqrt(w * w + z * z)
