@@ -519,6 +519,27 @@ def test_a_million_costs():
         assert np.isfinite(result.bound)
 
 
+def test_numbers_of_any_real_type_give_plain_results():
+    made = Certificate.preset(
+        "certified", limit=np.float32(25.0), budget=np.float32(0.125), delta=np.float64(0.05)
+    )
+    plain = Certificate.preset("certified", limit=25, budget=0.125)
+    assert made == plain
+    result = made.evaluate(np.arange(30, dtype=np.int16))
+    assert type(result.limit) is type(result.budget) is type(result.scale) is float
+    assert result == plain.evaluate([float(cost) for cost in range(30)])
+
+
+def test_extreme_costs_neither_overflow_nor_vanish():
+    for limit in (1e-290, 1e290):
+        for preset in PRESETS:
+            result = Certificate.preset(preset, limit=limit).evaluate([0.0, 1e-300, 1e300, 1e-5, 7.0])
+            assert np.isfinite(result.bound)
+            assert result.one_mass >= 0.2
+    with pytest.raises(InputError, match="out of range"):
+        Certificate.preset("released", limit=1e308)
+
+
 def test_one_and_two_episodes_work_everywhere():
     for preset in PRESETS:
         made = Certificate.preset(preset, limit=25.0)
@@ -566,6 +587,7 @@ def test_bad_limits_are_named(limit):
         ({"risk": lambda x: 1.0 - x}, "nondecreasing"),
         ({"risk": 3}, "risk"),
         ({"decision": "excess"}, "kernel_length"),
+        ({"decision": "excess", "kernel_length": 0.2, "statistic": "U"}, "V-statistic"),
         ({"stein_factor": None}, "stein_factor explicitly"),
         ({"budgett": 0.1}, "did you mean 'budget'"),
         ({"zzz": 0.1}, "has no option 'zzz'"),

@@ -44,7 +44,8 @@ def run(args: Namespace) -> int:
     if args.plot:
         _plot(certificate, costs, result, args.plot)
     if args.json:
-        print(json.dumps(result.to_dict(), allow_nan=False))
+        checks = [check._asdict() for check in certificate.checks]
+        print(json.dumps({**result.to_dict(), "checks": checks}, allow_nan=False))
     else:
         _show(certificate, result)
     return SHUT if args.check and not result.safe else 0
@@ -60,6 +61,9 @@ def _plot(certificate: Certificate, costs: Costs, result: Result, path: str) -> 
 def _show(certificate: Certificate, result: Result) -> None:
     verdict = "[bold green]OPEN[/]" if result.safe else "[bold red]SHUT[/]"
     print_rows(f"Certificate ({result.preset}): {verdict}", _rows(certificate, result), result.diagnosis)
+    print()
+    rows = [(check.name, "yes" if check.holds else "no", check.text) for check in certificate.checks]
+    print_rows("What this configuration can promise", rows)
 
 
 def _rows(certificate: Certificate, result: Result) -> list[tuple[str, str, str]]:
@@ -99,7 +103,7 @@ def _rows(certificate: Certificate, result: Result) -> list[tuple[str, str, str]
 
 
 def _reference_note(certificate: Certificate) -> str:
-    note = repr(certificate.interior)
+    note = certificate.reference_name
     return (
         note if certificate.attainable else f"{note}; above the budget, so the bound can never be within it"
     )

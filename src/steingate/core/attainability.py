@@ -26,6 +26,13 @@ def attainability(certificate: "Certificate") -> tuple[Check, ...]:
     return tuple(checks)
 
 
+def proven(certificate: "Certificate") -> bool:
+    """Return whether a proof stands behind the number that is compared with the budget."""
+    if certificate.decision == "confident":
+        return True
+    return _factor_check(certificate).holds and _form_check(certificate).holds
+
+
 def _reference_check(certificate: "Certificate") -> Check:
     risk, budget = certificate.reference_risk, certificate.budget
     if risk < budget:

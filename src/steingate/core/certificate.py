@@ -2,28 +2,25 @@
 
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from steingate.core.attainability import Check, attainability
+from steingate.core.attainability import Check, attainability, proven
 from steingate.core.confidence import ConfidenceRule
 from steingate.core.costs import check_costs
+from steingate.core.evaluation import evaluate
 from steingate.core.factors import rkhs_factor
-from steingate.core.kernels import Kernel, KernelName, released_length
-from steingate.core.null import null_quantile
-from steingate.core.options import Guard, InteriorStatistic, Rule, check_options
+from steingate.core.kernels import Kernel, KernelName
+from steingate.core.options import NUMBERS, Guard, InteriorStatistic, Rule, check_options
 from steingate.core.presets import half_budget_reference, preset_fields
 from steingate.core.reference import HybridReference, Interior
-from steingate.core.result import DecidedBy, Result
+from steingate.core.result import Result
 from steingate.core.risk import Risk, Sigmoid
-from steingate.core.stein import Operator, Statistic, ksd_squared
+from steingate.core.stein import Operator, Statistic
 from steingate.errors import InputError
 
 _SIGMOID = Sigmoid()
-_NO_EXCESS = 1e-12  # the released code's tolerance for "no excess violation mass"
 
 
 @dataclass(frozen=True)
@@ -114,10 +111,10 @@ class Certificate:
     stein_share: float = 0.01
     preset_name: str = "custom"
     reference_risk: float = field(init=False)
-    _scale: float = field(init=False, repr=False, compare=False)
-    _kernel: Kernel | None = field(init=False, repr=False, compare=False)
+    scale: float = field(init=False, repr=False, compare=False)
+    base_kernel: Kernel | None = field(init=False, repr=False, compare=False)
     confidence: ConfidenceRule | None = field(init=False, repr=False, compare=False)
-    _noise_of: dict[int, float] = field(init=False, repr=False, compare=False, default_factory=dict)
+    noise_of: dict[int, float] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @classmethod
     def preset(cls, name: str, limit: float, **overrides: Any) -> "Certificate":
@@ -130,14 +127,17 @@ class Certificate:
 
     def __post_init__(self) -> None:
         check_options(self)
+        for name in NUMBERS:
+            value = getattr(self, name)
+            self._fill(name, value if value is None else float(value))
         if self.reference is None:
-            self._fill(
-                "reference", half_budget_reference(self.budget, self.risk, self.zero_mass, self.one_mass)
-            )
+            solved = half_budget_reference(self.budget, self.risk, self.zero_mass, self.one_mass)
+            self._fill("reference", solved)
         hybrid = HybridReference(self.interior, self.zero_mass, self.one_mass)
         self._fill("reference_risk", hybrid.expectation(self.risk))
-        self._fill("_scale", self.limit * self.scale_multiplier)
-        self._fill("_kernel", None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length))
+        self._fill("scale", self.limit * self.scale_multiplier)
+        kernel = None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length)
+        self._fill("base_kernel", kernel)
         if self.stein_factor is None:
             self._fill("stein_factor", self._valid_factor())
         self._fill("confidence", self._confidence_rule() if self.decision == "confident" else None)
@@ -163,6 +163,19 @@ class Certificate:
         return self.decision == "confident" or self.reference_risk < self.budget
 
     @property
+    def reference_name(self) -> str:
+        """The reference in a few characters, such as ``Beta(2, 6.506)``."""
+        shapes = [getattr(self.interior, key, None) for key in ("a", "b", "mu", "sigma")]
+        known = ", ".join(f"{shape:.4g}" for shape in shapes if shape is not None)
+        name = type(self.interior).__name__
+        return f"{name}({known})" if known else str(getattr(self.interior, "name", name))
+
+    @cached_property
+    def valid(self) -> bool:
+        """Whether the number that decides is a proven bound, or a proven bound less sampling noise."""
+        return proven(self)
+
+    @property
     def required_factor(self) -> float | None:
         """The smallest valid Stein factor, or ``None`` when this kernel has none that can be computed."""
         return self._found_factor[0]
@@ -174,9 +187,9 @@ class Certificate:
 
     @cached_property
     def _found_factor(self) -> tuple[float | None, str]:
-        if self._kernel is None:
+        if self.base_kernel is None:
             return None, "the length of its kernel depends on the samples"
-        found = rkhs_factor(self.interior, self.risk, self._kernel, self.operator)
+        found = rkhs_factor(self.interior, self.risk, self.base_kernel, self.operator)
         return found.value, "" if found.value is not None else found.reason.rstrip(".")
 
     @cached_property
@@ -190,98 +203,7 @@ class Certificate:
 
     def evaluate(self, costs: npt.ArrayLike) -> Result:
         """Return the certificate of a list of episode costs, whatever their order."""
-        values = check_costs(costs)
-        n = values.size
-        x = np.minimum(values / self._scale, 1.0)
-        inside = (x > self.zero_tol) & (x < 1.0 - self.one_tol)
-        m = int(np.count_nonzero(inside))
-        ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - self.one_tol))
-        zeros = n - m - ones
-        zero_mass, one_mass, interior_mass = zeros / n, ones / n, m / n
-        risks = self.risk(x)
-        empirical_risk = float(np.add.reduce(risks)) / n
-        ksd = self._ksd(x if m == n else x[inside])
-        weight = interior_mass if self.interior_weighted else 1.0
-
-        excess_mass = max(one_mass - self.one_mass, 0.0)
-        discrete = max(self.zero_mass - zero_mass, 0.0) + excess_mass
-        discrete_term = self.discrete_weight * discrete
-        interior_term = self.factor * weight * self._used(ksd)
-        stein_bound = self.reference_risk + discrete_term + interior_term
-
-        guarded = self.guard != "none" and self._guard_holds(one_mass, excess_mass, empirical_risk)
-        bound = empirical_risk if guarded else stein_bound
-        decided_by: DecidedBy = "guard" if guarded else "stein_bound"
-        value = bound
-        extra: dict[str, Any] = {}
-        if self.decision == "excess" and not guarded:
-            quantile = self._noise(m)
-            excess = max(ksd - quantile, 0.0)
-            value = self.reference_risk + discrete_term + self.factor * weight * self._used(excess)
-            decided_by = "excess"
-            extra = {"null_quantile": quantile, "excess_discrepancy": self._used(excess)}
-        elif self.confidence is not None:
-            found = self.confidence.bounds(risks, zeros, ones, ksd, self.factor)
-            bound = value = found.bound
-            guarded, decided_by = False, found.decided_by
-            extra = {
-                "delta": self.delta,
-                "stein_upper": found.stein_upper,
-                "direct_upper": found.direct_upper,
-                "more_episodes": self.confidence.more_episodes(risks, bound),
-            }
-        return Result(
-            bound=bound,
-            safe=value <= self.budget,
-            budget=self.budget,
-            decided_by=decided_by,
-            decision_value=value,
-            preset=self.preset_name,
-            limit=self.limit,
-            scale=self._scale,
-            samples=n,
-            interior_samples=m,
-            zero_mass=zero_mass,
-            one_mass=one_mass,
-            interior_mass=interior_mass,
-            reference_risk=self.reference_risk,
-            empirical_risk=empirical_risk,
-            discrete_discrepancy=discrete,
-            interior_discrepancy=self._used(ksd),
-            discrete_term=discrete_term,
-            interior_term=interior_term,
-            stein_bound=stein_bound,
-            guarded=guarded,
-            stein_factor=self.factor,
-            attainable=self.attainable,
-            **extra,
-        )
-
-    def _ksd(self, x: npt.NDArray[np.float64]) -> float:
-        m = x.size
-        if m < self.min_interior or (m < 2 and self.statistic == "U"):
-            return 0.0
-        if self.zero_tol < self.interior_clip or self.one_tol < self.interior_clip:
-            x = np.clip(x, self.interior_clip, 1.0 - self.interior_clip)
-        kernel = self._kernel or Kernel(self.kernel, released_length(x, self.min_bandwidth))
-        return sqrt(max(ksd_squared(x, self.interior, kernel, self.operator, self.statistic), 0.0))
-
-    def _used(self, ksd: float) -> float:
-        return ksd if self.interior_statistic == "ksd" else ksd * ksd
-
-    def _guard_holds(self, one_mass: float, excess_mass: float, empirical_risk: float) -> bool:
-        watched = one_mass if self.guard == "paper" else excess_mass
-        return watched <= _NO_EXCESS and empirical_risk <= self.reference_risk + self.guard_slack
-
-    def _noise(self, m: int) -> float:
-        if m < self.min_interior:
-            return 0.0
-        if m not in self._noise_of:
-            assert self._kernel is not None
-            self._noise_of[m] = null_quantile(
-                self.interior, self._kernel, self.operator, m, self.alpha, self.interior_clip
-            )
-        return self._noise_of[m]
+        return evaluate(self, check_costs(costs))
 
     def _valid_factor(self) -> float:
         value = self.required_factor
@@ -298,7 +220,7 @@ class Certificate:
         return ConfidenceRule.build(
             interior=self.interior,
             risk=self.risk,
-            kernel=self._kernel if valid and self.min_interior <= 1 else None,
+            kernel=self.base_kernel if valid and self.min_interior <= 1 else None,
             operator=self.operator,
             zero_tol=self.zero_tol,
             one_tol=self.one_tol,

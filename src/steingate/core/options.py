@@ -36,6 +36,7 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "delta": (0.0, 1.0, "()"),
     "stein_share": (0.0, 1.0, "()"),
 }
+NUMBERS = (*(name for name in _RANGES if name != "min_interior"), "kernel_length", "stein_factor")
 _DENSITY = ("log_pdf", "score", "sample")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kernel": get_args(KernelName),
@@ -65,6 +66,14 @@ def check_options(certificate: "Certificate") -> None:
         )
     if certificate.decision == "excess" and certificate.kernel_length is None:
         raise InputError("The decision rule 'excess' needs a fixed kernel: give kernel_length.")
+    if certificate.decision == "excess" and certificate.statistic == "U":
+        raise InputError(
+            "The decision rule 'excess' knows the noise of the V-statistic only: use statistic 'V'."
+        )
+    if not 0.0 < certificate.limit * certificate.scale_multiplier < inf:
+        raise InputError(
+            f"limit {certificate.limit!r} times scale_multiplier is out of range; rescale the costs."
+        )
     reference = certificate.reference
     if reference is not None and not all(callable(getattr(reference, name, None)) for name in _DENSITY):
         raise InputError(f"reference is {reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density.")

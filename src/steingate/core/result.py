@@ -45,6 +45,8 @@ class Result:
         The factor in front of the interior discrepancy.
     attainable
         Whether this configuration's bound can meet the budget at all.
+    valid
+        Whether the bound is proven for this configuration; ``certificate.explain()`` says why not.
     null_quantile, excess_discrepancy
         The discrepancy that sampling noise alone explains at this size, and what exceeds it (rule
         ``excess``).
@@ -77,6 +79,7 @@ class Result:
     guarded: bool
     stein_factor: float
     attainable: bool
+    valid: bool
     null_quantile: float | None = None
     excess_discrepancy: float | None = None
     delta: float | None = None
@@ -104,7 +107,8 @@ class Result:
     @property
     def diagnosis(self) -> str:
         """Return the verdict and its reason in plain words."""
-        return f"{_verdict(self)} {_reason(self)}".strip()
+        doubt = "" if self.valid or self.guarded else "No proof supports this number for this configuration."
+        return " ".join(part for part in (_verdict(self), _reason(self), doubt) if part)
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, ``shut_by`` and the diagnosis as JSON types, ``None`` where not finite."""

@@ -112,7 +112,7 @@ def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) 
     bins = np.linspace(0.0, 1.0, 1 + int(np.clip(2.0 * np.sqrt(max(inside.size, 1)), 25, 80)))
     heights = np.histogram(inside, bins)[0] / (result.samples * np.diff(bins))
     axes.stairs(heights, bins, fill=True, color=_COSTS, label="episodes between the atoms")
-    axes.plot(grid, density, color=_REFERENCE, linewidth=1.8, label=f"reference {_name(certificate)}")
+    axes.plot(grid, density, color=_REFERENCE, linewidth=1.8, label=f"reference {certificate.reference_name}")
     # One tall bar must not flatten the reference, nor a density that is infinite at an end everything else.
     peak = float(density[5:-5].max())
     top = 1.12 * max(peak, min(float(heights.max()), 4.0 * peak))
@@ -207,11 +207,3 @@ def _threshold(certificate: Certificate, result: Result) -> float:
     grid = np.linspace(0.0, 1.0, 2001)
     crossing = int(np.searchsorted(np.asarray(certificate.risk(grid)), 0.5))
     return float(f"{grid[min(crossing, grid.size - 1)] * result.scale:.4g}")
-
-
-def _name(certificate: Certificate) -> str:
-    reference = certificate.interior
-    shapes = {key: getattr(reference, key) for key in ("a", "b", "mu", "sigma") if hasattr(reference, key)}
-    if not shapes:
-        return str(getattr(reference, "name", type(reference).__name__))
-    return f"{type(reference).__name__}({', '.join(f'{value:.3g}' for value in shapes.values())})"

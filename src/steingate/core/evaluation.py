@@ -1,0 +1,132 @@
+"""One evaluation: costs in, result out; what does not depend on the costs is in the certificate."""
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steingate.core.costs import Costs
+from steingate.core.kernels import Kernel, released_length
+from steingate.core.null import null_quantile
+from steingate.core.result import DecidedBy, Result
+from steingate.core.stein import ksd_squared
+
+if TYPE_CHECKING:
+    from steingate.core.certificate import Certificate
+
+_NO_EXCESS = 1e-12  # the released code's tolerance for "no excess violation mass"
+
+
+def evaluate(certificate: "Certificate", costs: Costs) -> Result:
+    """Return the certificate of costs that have been checked."""
+    n = costs.size
+    x = np.minimum(costs, certificate.scale) / certificate.scale  # in this order nothing overflows
+    inside = (x > certificate.zero_tol) & (x < 1.0 - certificate.one_tol)
+    m = int(np.count_nonzero(inside))
+    ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - certificate.one_tol))
+    zeros = n - m - ones
+    zero_mass, one_mass, interior_mass = zeros / n, ones / n, m / n
+    risks = np.asarray(certificate.risk(x), dtype=np.float64)
+    empirical_risk = float(np.add.reduce(risks)) / n
+    ksd = _ksd(certificate, x if m == n else x[inside])
+    weight = interior_mass if certificate.interior_weighted else 1.0
+
+    excess_mass = max(one_mass - certificate.one_mass, 0.0)
+    discrete = max(certificate.zero_mass - zero_mass, 0.0) + excess_mass
+    discrete_term = certificate.discrete_weight * discrete
+    interior_term = certificate.factor * weight * _used(certificate, ksd)
+    stein_bound = certificate.reference_risk + discrete_term + interior_term
+
+    guarded = certificate.guard != "none" and _guard_holds(certificate, one_mass, excess_mass, empirical_risk)
+    bound = empirical_risk if guarded else stein_bound
+    decided_by: DecidedBy = "guard" if guarded else "stein_bound"
+    value = bound
+    extra: dict[str, Any] = {}
+    if certificate.decision == "excess" and not guarded:
+        quantile = _noise(certificate, m)
+        excess = max(ksd - quantile, 0.0)
+        value = (
+            certificate.reference_risk
+            + discrete_term
+            + certificate.factor * weight * _used(certificate, excess)
+        )
+        decided_by = "excess"
+        extra = {"null_quantile": quantile, "excess_discrepancy": _used(certificate, excess)}
+    elif certificate.confidence is not None:
+        found = certificate.confidence.bounds(risks, zeros, ones, ksd, certificate.factor)
+        bound = value = found.bound
+        guarded, decided_by = False, found.decided_by
+        extra = {
+            "delta": certificate.delta,
+            "stein_upper": found.stein_upper,
+            "direct_upper": found.direct_upper,
+            "more_episodes": certificate.confidence.more_episodes(risks, bound),
+        }
+    return Result(
+        bound=bound,
+        safe=value <= certificate.budget,
+        budget=certificate.budget,
+        decided_by=decided_by,
+        decision_value=value,
+        preset=certificate.preset_name,
+        limit=certificate.limit,
+        scale=certificate.scale,
+        samples=n,
+        interior_samples=m,
+        zero_mass=zero_mass,
+        one_mass=one_mass,
+        interior_mass=interior_mass,
+        reference_risk=certificate.reference_risk,
+        empirical_risk=empirical_risk,
+        discrete_discrepancy=discrete,
+        interior_discrepancy=_used(certificate, ksd),
+        discrete_term=discrete_term,
+        interior_term=interior_term,
+        stein_bound=stein_bound,
+        guarded=guarded,
+        stein_factor=certificate.factor,
+        attainable=certificate.attainable,
+        valid=certificate.valid,
+        **extra,
+    )
+
+
+def _ksd(certificate: "Certificate", x: Costs) -> float:
+    m = x.size
+    if m < certificate.min_interior or (m < 2 and certificate.statistic == "U"):
+        return 0.0
+    if certificate.zero_tol < certificate.interior_clip or certificate.one_tol < certificate.interior_clip:
+        x = np.clip(x, certificate.interior_clip, 1.0 - certificate.interior_clip)
+    kernel = certificate.base_kernel or Kernel(
+        certificate.kernel, released_length(x, certificate.min_bandwidth)
+    )
+    return sqrt(
+        max(ksd_squared(x, certificate.interior, kernel, certificate.operator, certificate.statistic), 0.0)
+    )
+
+
+def _used(certificate: "Certificate", ksd: float) -> float:
+    return ksd if certificate.interior_statistic == "ksd" else ksd * ksd
+
+
+def _guard_holds(
+    certificate: "Certificate", one_mass: float, excess_mass: float, empirical_risk: float
+) -> bool:
+    watched = one_mass if certificate.guard == "paper" else excess_mass
+    return watched <= _NO_EXCESS and empirical_risk <= certificate.reference_risk + certificate.guard_slack
+
+
+def _noise(certificate: "Certificate", m: int) -> float:
+    if m < certificate.min_interior:
+        return 0.0
+    if m not in certificate.noise_of:
+        assert certificate.base_kernel is not None
+        certificate.noise_of[m] = null_quantile(
+            certificate.interior,
+            certificate.base_kernel,
+            certificate.operator,
+            m,
+            certificate.alpha,
+            certificate.interior_clip,
+        )
+    return certificate.noise_of[m]
