@@ -90,8 +90,8 @@ def by_general_solver(hessian, g, b, c):
         method="SLSQP",
         options={"ftol": 1e-10, "maxiter": 500},
     )
-    # Status 8 is SLSQP at its best point unable to improve: feasibility is checked here, optimality by the
-    caller. assert answer.status in (0, 8)
+    # Status 8 is SLSQP unable to improve on its best point: the caller compares that point's value.
+    assert answer.status in (0, 8)
     assert answer.x @ answer.x <= 1 + 1e-7
     assert distance + normal @ answer.x <= 1e-7
     return np.linalg.solve(root.T, radius * answer.x)

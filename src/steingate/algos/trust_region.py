@@ -109,8 +109,8 @@ def accepts(case: Any, gain: Any, rise: Any, kl: Any, c: Any, max_kl: float) -> 
     limit was met to begin with; cost may rise by the slack that is left, never when the limit is violated.
     """
     finite = jnp.isfinite(gain) & jnp.isfinite(rise) & jnp.isfinite(kl)
-    reward_counts = (case != Case.OUT_OF_REACH) & (case != Case.REACHABLE)
-    allowed = (~reward_counts | (gain >= 0)) & (rise <= jnp.maximum(-c, 0.0)) & (kl <= max_kl)
+    reward_is_free = jnp.isin(jnp.asarray(case), jnp.array([Case.OUT_OF_REACH, Case.REACHABLE]))
+    allowed = (reward_is_free | (gain >= 0)) & (rise <= jnp.maximum(-c, 0.0)) & (kl <= max_kl)
     return jnp.asarray(finite & allowed)
 
 
