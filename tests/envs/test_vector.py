@@ -328,7 +328,8 @@ def test_importing_the_package_of_tasks_is_light():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-def test_works_with_a_read_only_package_and_an_own_cache_folder(tmp_path):
+@pytest.mark.slow
+def test_a_cold_start_in_an_own_cache_folder_gives_the_same_bits(tmp_path):
     """Compiled code goes where NUMBA_CACHE_DIR says; a cold start gives the bits of a warm one."""
     code = (
         "import numpy as np; from steingate.envs import SafetyVectorEnv; "

@@ -13,11 +13,18 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from steingate.envs.catalog import TaskSpec, find_task
+from steingate.envs.inputs import (
+    action_space,
+    checked_actions,
+    checked_seeds,
+    observation_space,
+    one_of,
+    positive,
+)
 from steingate.envs.protocol import Array, BatchTask, Outputs
 from steingate.errors import InputError
 
@@ -25,8 +32,6 @@ __all__ = ["BatchTask", "Outputs", "SafetyVectorEnv"]
 
 Info = dict[str, Any]
 Snapshot = dict[str, npt.NDArray[Any]]
-
-_NO_BOUND = 1e9  # more than any sensor reads; Gymnasium's checker objects to infinity
 
 
 class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
@@ -91,17 +96,17 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     ) -> None:
         task = find_task(env_id)
         self.task = task
-        self.num_envs = _positive("num_envs", num_envs)
-        self.threads = _positive("threads", _cores() if threads is None else threads)
-        self.max_episode_steps = _positive(
+        self.num_envs = positive("num_envs", num_envs)
+        self.threads = positive("threads", _cores() if threads is None else threads)
+        self.max_episode_steps = positive(
             "max_episode_steps", task.max_episode_steps if max_episode_steps is None else max_episode_steps
         )
-        _one_of("physics", physics, ("auto", "mujoco"))
-        _one_of("layout_stream", layout_stream, ("independent", "reference"))
-        _one_of("render_mode", render_mode, (None, "rgb_array"))
-        _one_of("camera", camera, ("fixed", "track"))
+        one_of("physics", physics, ("auto", "mujoco"))
+        one_of("layout_stream", layout_stream, ("independent", "reference"))
+        one_of("render_mode", render_mode, (None, "rgb_array"))
+        one_of("camera", camera, ("fixed", "track"))
         modes = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
-        _one_of("autoreset_mode", autoreset_mode, modes)
+        one_of("autoreset_mode", autoreset_mode, modes)
         self.metadata = {
             **type(self).metadata,
             "autoreset_mode": autoreset_mode,
@@ -142,7 +147,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             ``reset_mask``, a boolean array, restricts the reset to some environments.
         """
         self._check_open()
-        seeds = self._seeds(seed)
+        seeds = checked_seeds(seed, self.num_envs)
         super().reset(seed=seed if isinstance(seed, (int, np.integer)) else None)
         ids = self._all
         mask = (options or {}).get("reset_mask")
@@ -173,7 +178,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
                 f"Environment {waiting} has no episode to step: call reset() first."
             )
         world, out = self._world, self._world.out
-        world.step(self._checked(actions))
+        world.step(checked_actions(self.task, self.num_envs, actions))
         np.add(self._elapsed, 1, out=self._elapsed)
         np.add(self._goals, out.goal_met, out=self._goals)
         np.greater_equal(self._elapsed, self.max_episode_steps, out=self._truncated)
@@ -221,36 +226,6 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     def _give(self, values: Any) -> Any:
         return values.copy() if self._copy else values
-
-    def _checked(self, actions: npt.ArrayLike) -> Array:
-        """Return the actions as the task wants them."""
-        try:
-            given = np.ascontiguousarray(actions, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"Actions must be numbers, got {actions!r}.") from None
-        if given.shape != self.action_space.shape:
-            raise InputError(f"Actions have shape {given.shape}; {self.action_space.shape} is expected.")
-        if np.isfinite(given).all():
-            return given
-        allowed = np.isnan(given) if self.task.family != "velocity" else ~np.isfinite(given)
-        if allowed.any():
-            i = int(np.argmax(allowed.any(axis=1)))
-            raise InputError(f"The action of environment {i} is {given[i].tolist()}: give finite numbers.")
-        return np.clip(given, -self.task.action_bound, self.task.action_bound)
-
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)):
-            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-        if len(seeds) != self.num_envs:
-            raise InputError(f"There are {len(seeds)} seeds for {self.num_envs} environments: give one each.")
-        for value in seeds:
-            if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
-                raise InputError(f"Seed {value!r} cannot be used: give an integer that is not negative.")
-        return seeds
 
     def snapshot(self) -> Snapshot:
         """Return the complete state: restoring it and repeating the actions repeats every bit."""
@@ -347,32 +322,6 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             raise gymnasium.error.ClosedEnvironmentError("This environment is closed: make a new one.")
 
 
-def observation_space(task: TaskSpec) -> Box:
-    """Return the space of one observation: sensors practically without bounds, lidar within [0, 1].
-
-    Parameters
-    ----------
-    task : TaskSpec
-        The task.
-    """
-    high = np.full(task.observation_size, _NO_BOUND)
-    low = -high
-    low[task.sensors :], high[task.sensors :] = 0.0, 1.0
-    return Box(low, high, dtype=np.float64)
-
-
-def action_space(task: TaskSpec) -> Box:
-    """Return the space of one action.
-
-    Parameters
-    ----------
-    task : TaskSpec
-        The task.
-    """
-    dtype = np.float32 if task.family == "velocity" else np.float64
-    return Box(-task.action_bound, task.action_bound, (task.action_size,), dtype)
-
-
 def _build(task: TaskSpec, num_envs: int, threads: int, physics: str, layout_stream: Any) -> BatchTask:
     if task.family == "velocity":
         from steingate.envs.velocity import Velocity
@@ -385,14 +334,3 @@ def _build(task: TaskSpec, num_envs: int, threads: int, physics: str, layout_str
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _positive(name: str, value: Any) -> int:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} is {value!r}; a positive integer is expected.")
-    return int(value)
-
-
-def _one_of(name: str, value: Any, choices: Sequence[Any]) -> None:
-    if value not in choices:
-        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
