@@ -1,0 +1,194 @@
+"""Time and memory of a certificate against the plain n x n sum, and the accuracy of the fast sums.
+
+Every figure comes from one run: ``python benchmarks/bench_certificate.py``. Each case runs in a process
+of its own on one thread, so that its peak memory is its own. The first evaluation at a sample size also
+simulates the null quantile of ``certified``; later ones reuse it, so both times are given.
+"""
+
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steingate.core.certificate import Certificate
+from steingate.core.kernels import KERNELS, Kernel
+from steingate.core.reference import Beta
+from steingate.core.stein import ksd_squared
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "bench_certificate.csv"
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+PRESETS = ("released", "certified")
+SIZES = (16, 40, 1_000, 10_000, 100_000, 1_000_000)
+LIMIT = 25.0
+MATRICES = 10  # n x n arrays alive at once in the plain computation, at most
+
+
+def make_costs(n: int) -> np.ndarray:
+    rng = np.random.default_rng(n)
+    costs = 2.0 * LIMIT * rng.beta(2, 6, n)
+    kind = rng.random(n)
+    costs[kind < 0.05] = 0.0
+    costs[kind > 0.98] = 3.0 * LIMIT
+    return costs
+
+
+def plain_ksd_squared(x: np.ndarray, interior: Any, kernel: Kernel, operator: str) -> float:
+    """Return KSD² as one would first write it: whole matrices, no symmetry, no blocks."""
+    d, length = x[:, None] - x[None, :], kernel.length
+    if kernel.name == "rbf":
+        k = np.exp(-(d**2) / (2 * length**2))
+        k1 = -d / length**2 * k
+        k2 = (d**2 / length**4 - 1 / length**2) * k
+    elif kernel.name == "imq":
+        k = (1 + d**2 / length**2) ** -0.5
+        k1 = -d / length**2 * k**3
+        k2 = 3 * d**2 / length**4 * k**5 - k**3 / length**2
+    else:
+        c = 5**0.5 / length
+        r = c * np.abs(d)
+        k = (1 + r + r**2 / 3) * np.exp(-r)
+        k1 = -c * np.sign(d) * (r + r**2) / 3 * np.exp(-r)
+        k2 = c**2 * (r**2 - r - 1) / 3 * np.exp(-r)
+    a = x * (1 - x) if operator == "weighted" else np.ones_like(x)
+    b = interior.score(x) * a + (1 - 2 * x if operator == "weighted" else 0.0)
+    u = b[:, None] * b * k + (a[:, None] * b - b[:, None] * a) * k1 - a[:, None] * a * k2
+    return float(u.mean())
+
+
+def plain_bound(costs: np.ndarray, certificate: Certificate) -> float:
+    """Return the Stein bound of a certificate from n x n matrices."""
+    x = np.minimum(costs / (LIMIT * certificate.scale_multiplier), 1.0)
+    inside = x[(x > certificate.zero_tol) & (x < 1 - certificate.one_tol)]
+    length = certificate.kernel_length
+    if length is None:
+        squares = np.sort(((inside[:, None] - inside[None, :]) ** 2)[np.triu_indices(inside.size, 1)])
+        median = squares[(squares.size - 1) // 2]
+        length = max(median / max(np.log(inside.size + 1), 1.0), certificate.min_bandwidth**2) ** 0.5
+    kernel = Kernel(certificate.kernel, length)
+    square = plain_ksd_squared(inside, certificate.interior, kernel, certificate.operator)
+    discrete = float((x >= 1 - certificate.one_tol).mean())
+    certificate.risk(x).mean()  # part of every evaluation, though not of this bound
+    return certificate.reference_risk + discrete + certificate.factor * inside.size / x.size * square**0.5
+
+
+def best_time(function: Callable[[], Any]) -> float:
+    """Return the best time of several calls that together take about two seconds."""
+    times: list[float] = []
+    while not times or (sum(times) < 2.0 and len(times) < 5000):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def worker(preset: str, n: int, how: str) -> dict[str, float]:
+    """Return times, memory and the bound of one case, in this process."""
+    certificate = Certificate.preset(preset, limit=LIMIT)
+    costs = make_costs(n)
+    at_start = peak_mb()
+
+    def run() -> float:
+        return certificate.evaluate(costs).stein_bound if how == "ours" else plain_bound(costs, certificate)
+
+    start = time.perf_counter()
+    bound = run()
+    first = time.perf_counter() - start
+    seconds = first if how == "plain" and first > 5.0 else best_time(run)
+    return {"bound": bound, "first": first, "seconds": seconds, "at_start": at_start, "peak": peak_mb()}
+
+
+def run_worker(preset: str, n: int, how: str) -> dict[str, float]:
+    command = [sys.executable, __file__, "--worker", preset, str(n), how]
+    done = subprocess.run(command, env=os.environ | ONE_THREAD, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def case(preset: str, n: int) -> dict[str, Any]:
+    ours = run_worker(preset, n, "ours")
+    row: dict[str, Any] = {
+        "preset": preset,
+        "n": n,
+        "seconds": ours["seconds"],
+        "first_seconds": ours["first"],
+        "ns_per_sample": ours["seconds"] / n * 1e9,
+        "peak_mb": ours["peak"],
+        "peak_above_start_mb": ours["peak"] - ours["at_start"],
+    }
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if MATRICES * 8 * n * n < free:
+        plain = run_worker(preset, n, "plain")
+        row |= {
+            "plain_seconds": plain["seconds"],
+            "plain_peak_mb": plain["peak"],
+            "speedup": plain["seconds"] / ours["seconds"],
+            "relative_difference": abs(ours["bound"] / plain["bound"] - 1),
+        }
+    return row
+
+
+def accuracy(n: int = 5000) -> list[tuple[str, str, str, float]]:
+    """Return relative errors of the fast KSD² against the plain sum on easy and awkward samples."""
+    rng = np.random.default_rng(0)
+    plain = np.clip(rng.beta(2, 5, n), 1e-5, 1 - 1e-5)
+    clipped = plain.copy()
+    clipped[: n // 5], clipped[n // 5 : n // 2] = 1e-5, 1 - 1e-5
+    ties = np.clip(np.round(plain * 50) / 50, 1e-5, 1 - 1e-5)
+    rows = []
+    for label, x in (("plain", plain), ("clipped", clipped), ("ties", ties)):
+        for name in KERNELS:
+            kernel = Kernel(name, 0.05 if name == "rbf" else 0.2)
+            for operator in ("langevin", "weighted"):
+                fast = ksd_squared(x, Beta(2, 5), kernel, operator, "V", "fast")
+                direct = plain_ksd_squared(x, Beta(2, 5), kernel, operator)
+                rows.append((label, name, operator, abs(fast / direct - 1)))
+    return rows
+
+
+def main() -> None:
+    rows = []
+    print("one thread; times are the best of several calls, memory is the peak of the whole process")
+    print(f"{'preset':10} {'n':>8} {'time':>11} {'first':>11} {'ns/sample':>10} {'MB':>6} {'(added)':>8}"
+          f" {'plain n x n':>12} {'MB':>7} {'ratio':>8} {'rel. diff':>9}")  # fmt: skip
+    for preset in PRESETS:
+        for n in SIZES:
+            row = case(preset, n)
+            rows.append(row)
+            line = f"{preset:10} {n:8d} {row['seconds'] * 1e3:8.3f} ms {row['first_seconds'] * 1e3:8.1f} ms"
+            line += f" {row['ns_per_sample']:10.0f} {row['peak_mb']:6.0f} {row['peak_above_start_mb']:8.0f}"
+            if "speedup" in row:
+                line += f" {row['plain_seconds'] * 1e3:9.2f} ms {row['plain_peak_mb']:7.0f}"
+                line += f" {row['speedup']:8.1f} {row['relative_difference']:9.1e}"
+            else:
+                line += f" {'does not fit':>12}"
+            print(line, flush=True)
+    OUT.parent.mkdir(exist_ok=True)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with OUT.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(
+            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
+            for row in rows
+        )
+    print("\nrelative error of the fast KSD² against the plain sum, n = 5000")
+    for label, name, operator, error in accuracy():
+        print(f"{label:10} {name:10} {operator:10} {error:9.1e}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        print(json.dumps(worker(sys.argv[2], int(sys.argv[3]), sys.argv[4])))
+    else:
+        main()
