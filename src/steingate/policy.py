@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +116,9 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
     sizes = [mean.size, *(bias.size for bias in biases)]
-    fits = [w.shape == (a, b) for w, a, b in zip(weights, sizes, sizes[1:], strict=False)]
-    if (
-        not weights
-        or len(fits) != len(weights)
-        or not all(fits)
-        or not (sizes[-1] == log_std.size == shift.size == scale.size and mean.shape == m2.shape)
-    ):
+    layers = [weight.shape for weight in weights] == list(pairwise(sizes))
+    actions = sizes[-1] == log_std.size == shift.size == scale.size
+    if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     std = np.maximum(np.sqrt(m2 / (count - 1)), STD_FLOOR) if normalised else None
     return Policy(weights, biases, log_std, mean if normalised else None, std, shift, scale)

@@ -65,7 +65,7 @@ class Constant(gymnasium.Env):
     def step(self, action):
         self.t += 1
         end = self.t >= self.length
-        obs = np.array([self.t / self.length, 0.3, 0.0])
+        obs = np.array([self.over * self.t / self.length, 0.3, 0.0])
         return obs, self.reward, end and self.over, end and not self.over, {"cost": self.cost}
 
 

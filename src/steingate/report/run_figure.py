@@ -47,8 +47,11 @@ def save_run_figure(run: str | Path, path: str | Path) -> None:
         )
     figure = run_figure(run)
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[target.suffix.lower()]
+    from matplotlib import rc_context
+
     try:
-        figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
+        with rc_context(_STYLE):
+            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
     except OSError as error:
         raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
 

@@ -1,6 +1,8 @@
 """Videos of a trained policy, without a display."""
 
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,28 +68,64 @@ def film(envs: Any, player: Player, seeds: list[int], out: str | Path, sample: b
     target = Path(out)
     if target.suffix.lower() not in FORMATS:
         raise InputError(f"A video cannot be written to {str(out)!r}: end the name with .mp4 or .gif.")
-    try:
-        import imageio
-    except ImportError as error:
-        raise MissingExtraError("render", "train") from error
-    fps = envs.metadata.get("render_fps") or 30
+    fps = float(envs.metadata.get("render_fps") or 30) / every
+    movie = _gif if target.suffix.lower() == ".gif" else _mp4
     shown = 0
-    # GIF viewers slow down whatever asks for less than 20 ms a frame.
-    if target.suffix.lower() == ".gif":
-        timing = {"duration": max(1000.0 * every / fps, 20.0), "loop": 0}
-    else:
-        timing = {"fps": fps / every, "macro_block_size": 1, "quality": 8}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with imageio.get_writer(str(target), **timing) as writer:
+        with movie(target, fps) as add:
 
             def show(frame: np.ndarray) -> None:
                 nonlocal shown
                 shown += 1
-                height, width = frame.shape[0] // 2 * 2, frame.shape[1] // 2 * 2  # the codec wants even sizes
-                writer.append_data(frame[:height, :width])
+                add(
+                    np.ascontiguousarray(
+                        frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2], np.uint8
+                    )
+                )
 
             play(Filmed(envs, show, every), player, seeds, sample)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
     return shown
+
+
+@contextmanager
+def _gif(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Collect frames and write them as an endless GIF; viewers slow down what is faster than 50 a second."""
+    try:
+        import imageio.v3
+    except ImportError as error:
+        raise MissingExtraError("steingate render", "train") from error
+    frames: list[np.ndarray] = []
+    yield frames.append
+    imageio.v3.imwrite(target, np.stack(frames), extension=".gif", duration=max(1000.0 / fps, 20.0), loop=0)
+
+
+@contextmanager
+def _mp4(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Pipe frames of even size into ffmpeg, which writes H.264 that every browser plays."""
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+    except ImportError as error:
+        raise MissingExtraError("steingate render", "train") from error
+    coder: subprocess.Popen[bytes] | None = None
+
+    def add(frame: np.ndarray) -> None:
+        nonlocal coder
+        if coder is None:
+            size = f"{frame.shape[1]}x{frame.shape[0]}"
+            source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-"]
+            result = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4", str(target)]
+            command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result]
+            coder = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert coder.stdin is not None
+        coder.stdin.write(frame.tobytes())
+
+    try:
+        yield add
+    finally:
+        said = coder.communicate()[1] if coder is not None else b""
+    if coder is not None and coder.returncode:
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise OSError(lines[-1] if lines else f"ffmpeg ended with status {coder.returncode}")

@@ -1,0 +1,129 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.training.runs_of_probes import facts
+
+from steingate.algos.backend import configure
+from steingate.cli import main
+from steingate.runs import read_progress
+from steingate.training.loop import stored_config
+
+configure()
+
+ROOT = Path(__file__).parents[2]
+SMALL = [
+    "--env", "tests.training.probes:Walk", "--total-steps", "480", "--steps-per-epoch", "80",
+    "--num-envs", "4", "--cost-limit", "4", "--hidden", "8,8", "--critic-passes", "2",
+    "--critic-batch", "32", "--cg-iters", "4", "--checkpoint-every", "2",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    assert main(["train", *SMALL, "--out", str(out), "--quiet"]) == 0
+    return out / "steingate" / "tests.training.probes-Walk" / "seed-0"
+
+
+def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
+    settings = tmp_path / "run.toml"
+    settings.write_text("seed = 2\ntotal_steps = 160\n[certificate]\nbudget = 0.25\n")
+    options = [word for word in SMALL if word not in ("--total-steps", "480")]
+    assert main(["train", *options, "--config", str(settings), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    path = Path(said.out.strip())
+    assert path == tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-2"
+    assert len([line for line in said.err.splitlines() if line.startswith("epoch ")]) == 2
+    assert read_progress(path)["Gate/Budget"] == [0.25, 0.25]
+    assert stored_config(path).certificate == {"budget": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "--env", "SafetyPointGoal7-v0"], "did you mean 'SafetyPointGoal"),
+        (["train", "--algo", "stingate"], "did you mean steingate"),
+        (["train", "--cost-limt", "3"], "did you mean --cost-limit"),
+        (["train", "--cost-limit", "-3"], "cost_limit is -3.0"),
+        (["train", "--config", "nowhere.toml"], "nowhere.toml cannot be read"),
+        (["train", "--certificate", "budgt=3"], "no option 'budgt'"),
+        (["resume", "nowhere"], "nowhere is not a run folder"),
+        (["evaluate", "nowhere"], "nowhere is not a run folder"),
+        (["evaluate", "nowhere", "--episodes", "many"], "invalid int value"),
+        (["render", "nowhere", "--out", "x.mp4"], "nowhere is not a run folder"),
+        (["render", "nowhere", "--out", "x.mp4", "--every", "0"], "--every is 0"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert len(said.err.strip().splitlines()) == 1
+    assert not list(tmp_path.rglob("config.json"))
+
+
+def test_training_twice_into_one_folder_is_refused(run, capsys):
+    assert main(["train", *SMALL, "--out", str(run.parents[2])]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    before = facts(run)
+    assert main(["resume", str(run), "--quiet"]) == 0
+    assert facts(run) == before
+
+
+def test_evaluate_prints_a_table_json_and_a_plot(run, tmp_path, capsys):
+    assert main(["evaluate", str(run), "--episodes", "6"]) == 0
+    text = capsys.readouterr().out
+    for word in (
+        "6 episodes",
+        "return",
+        "cost",
+        "over the limit",
+        "CVaR 10%",
+        "worst episode",
+        "bound",
+        "gate",
+    ):
+        assert word in text
+    plot = tmp_path / "run.png"
+    assert main(["evaluate", str(run), "--episodes", "6", "--json", "--plot", str(plot)]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["episodes"] == 6
+    assert numbers["cost"]["limit"] == 4.0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_algos_are_listed(capsys):
+    assert main(["algos"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines][:2] == ["steingate", "cpo"]
+    assert main(["algos", "--variants"]) == 0
+    assert "published: " in capsys.readouterr().out
+    assert main(["algos", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cpo"]["paper"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_process_says_how_to_go_on(tmp_path, number, status):
+    options = [*SMALL, "--out", str(tmp_path), "--total-steps", "1e6", "--checkpoint-every", "1000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steingate", "train", *options],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    path = tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-0"
+    patience = time.monotonic() + 120
+    while time.monotonic() < patience and not (path / "progress.csv").exists():
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == status, said
+    assert f"go on with: steingate resume {path}" in said
+    assert "Traceback" not in said
+    assert len(list((path / "checkpoints").iterdir())) == 1

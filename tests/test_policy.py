@@ -1,0 +1,102 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from steingate.algos.backend import configure
+
+configure()
+
+from tests.training.runs_of_probes import tiny  # noqa: E402
+
+from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
+from steingate.algos.normaliser import Stats, normalise  # noqa: E402
+from steingate.errors import InputError, RunError  # noqa: E402
+from steingate.policy import load, policy_from  # noqa: E402
+from steingate.runs import latest_checkpoint  # noqa: E402
+from steingate.storage.checkpoint import checkpoint_files  # noqa: E402
+from steingate.training.loop import train  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return train(tiny(tmp_path_factory.mktemp("runs")), quiet=True)
+
+
+def test_the_numpy_policy_is_the_trained_one(run):
+    loaded = load(run)
+    tree = latest_checkpoint(run / "checkpoints").tree
+    obs = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0]
+    stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
+    expected = 2.0 * np.asarray(mean(tree["policy"], normalise(stats, obs).astype(np.float32)))  # range is ±2
+    np.testing.assert_allclose(loaded.policy(obs), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(loaded.policy(obs[3]), expected[3], rtol=1e-5, atol=1e-6)
+    assert (loaded.epoch, loaded.policy.obs_dim, loaded.policy.act_dim) == (6, 3, 2)
+    assert loaded.config["config"]["num_envs"] == 4
+
+
+def test_samples_scatter_around_the_mean(run):
+    policy = load(run).policy
+    drawn = np.array([policy.sample([0.1, 2.0, 7.0], np.random.default_rng(seed)) for seed in range(4000)])
+    spread = 2.0 * np.exp(policy.log_std)
+    np.testing.assert_allclose(drawn.mean(axis=0), policy([0.1, 2.0, 7.0]), atol=5 * spread.max() / 4000**0.5)
+    np.testing.assert_allclose(drawn.std(axis=0), spread, rtol=0.1)
+
+
+def test_loading_needs_no_learner_and_no_simulator(run):
+    code = (
+        "import sys, steingate\n"
+        "policy = steingate.load(sys.argv[1]).policy\n"
+        "print(policy([0.0, 1.0, 7.0]).shape)\n"
+        "print([name for name in ('jax', 'mujoco', 'gymnasium', 'numba', 'scipy') if name in sys.modules])\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code, run], capture_output=True, text=True, check=True)
+    assert out.stdout == "(2,)\n[]\n"
+
+
+def test_bad_observations_are_named(run):
+    policy = load(run).policy
+    with pytest.raises(InputError, match=r"shape \(4,\): \(3,\) or a batch"):
+        policy(np.zeros(4))
+    with pytest.raises(InputError, match="not finite"):
+        policy([0.0, np.nan, 0.0])
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    _, newest = checkpoint_files(copy / "checkpoints")[-1]
+    newest.write_bytes(b"\0" * 100)
+    with pytest.warns(UserWarning, match=newest.name):
+        assert load(copy).epoch == 4
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        lambda tree: tree.pop("policy"),
+        lambda tree: tree["policy"].pop("log_std"),
+        lambda tree: tree["policy"].update(log_std=np.zeros(5, np.float32)),
+        lambda tree: tree["policy"].update(w=tree["policy"]["w"][:-1]),
+        lambda tree: tree["stats"].update(mean=np.zeros(9)),
+        lambda tree: tree.update(action=3),
+        lambda tree: tree.update(stats={"count": "many"}),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(run, break_it):
+    tree = latest_checkpoint(run / "checkpoints").tree
+    break_it(tree)
+    with pytest.raises(RunError, match="Checkpoint here holds"):
+        policy_from(tree, "here")
+
+
+def test_raw_observations_stay_raw(run):
+    tree = latest_checkpoint(run / "checkpoints").tree
+    policy = policy_from({**tree, "normalise": False}, "here")
+    obs = np.array([0.3, 2.0, 7.0])
+    np.testing.assert_allclose(
+        policy(obs), 2.0 * np.asarray(mean(tree["policy"], obs.astype(np.float32))), rtol=1e-5
+    )

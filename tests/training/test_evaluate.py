@@ -1,0 +1,124 @@
+import subprocess
+
+import numpy as np
+import pytest
+from imageio_ffmpeg import get_ffmpeg_exe
+from tests.training.probes import Walk
+from tests.training.runs_of_probes import tiny
+
+from steingate.envs.make import make_vec
+from steingate.errors import InputError, RunError
+from steingate.policy import load
+from steingate.runs import RunFolder
+from steingate.training import evaluate as module
+from steingate.training.collect_kernels import FROZEN
+from steingate.training.evaluate import cvar, episode_seeds, evaluate, load_player, play
+from steingate.training.film import film
+from steingate.training.loop import train
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return train(tiny(tmp_path_factory.mktemp("runs")), quiet=True)
+
+
+def by_hand(policy, seed):
+    """One episode with the NumPy policy in the bare environment."""
+    env = Walk()
+    obs, _ = env.reset(seed=seed)
+    ret = cost = length = 0.0
+    while True:
+        obs, reward, terminated, truncated, info = env.step(np.clip(policy(obs), -2.0, 2.0))
+        ret, cost, length = ret + reward, cost + info["cost"], length + 1
+        if terminated or truncated:
+            return ret, cost, length
+
+
+def test_episodes_are_those_of_the_policy(run):
+    result = evaluate(run, 11, seed=3)
+    policy = load(run).policy
+    expected = np.array([by_hand(policy, seed) for seed in result.seeds])
+    np.testing.assert_allclose(result.episodes.ret, expected[:, 0], atol=1e-5)
+    np.testing.assert_allclose(result.episodes.cost, expected[:, 1], atol=1e-5)
+    np.testing.assert_array_equal(result.episodes.length, expected[:, 2])
+    numbers = result.to_dict()
+    assert numbers["episodes"] == 11
+    assert numbers["epoch"] == 6
+    assert numbers["worst"]["cost"] == result.episodes.cost.max()
+    assert numbers["over_limit"] == np.mean(result.episodes.cost > 4.0)
+    assert numbers["certificate"]["samples"] == 11
+
+
+def test_an_episode_does_not_depend_on_its_neighbours(run):
+    player = load_player(run, print)
+    seeds = episode_seeds(0, 7)
+    for sample in (False, True):
+        together = play(make_vec(Walk, 4, copy=False), player, seeds, sample)
+        alone = play(make_vec(Walk, 1, copy=False), player, seeds[2:3], sample)
+        assert alone.cost[0] == together.cost[2]
+        assert alone.ret[0] == together.ret[2]
+    assert episode_seeds(0, 9)[:7] == seeds
+    assert player.mode == FROZEN
+
+
+def test_sampling_is_another_policy_and_seeds_matter(run):
+    mean, again, drawn = evaluate(run, 8), evaluate(run, 8), evaluate(run, 8, sample=True)
+    np.testing.assert_array_equal(mean.episodes.ret, again.episodes.ret)
+    assert not np.array_equal(mean.episodes.ret, drawn.episodes.ret)
+    assert not np.array_equal(mean.episodes.ret, evaluate(run, 8, seed=1).episodes.ret)
+
+
+def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="episodes is 0"):
+        evaluate(run, 0)
+    with pytest.raises(RunError, match="not a run folder"):
+        evaluate(tmp_path, 1)
+    (tmp_path / "config.json").write_text((RunFolder(run).config).read_text())
+    with pytest.raises(RunError, match="no checkpoint yet"):
+        evaluate(tmp_path, 1)
+    from tests.training.probes import Endless
+
+    monkeypatch.setattr(module, "MAX_STEPS", 300)
+    with pytest.raises(RunError, match="has not ended after 300 steps"):
+        play(make_vec(Endless, 1, copy=False), load_player(run, print), [1], False)
+
+
+def test_cvar_is_the_mean_of_the_worst():
+    costs = np.array([5.0, 1.0, 9.0, 3.0, 7.0])
+    assert cvar(costs, 0.2) == 9.0
+    assert cvar(costs, 0.4) == 8.0
+    assert cvar(costs, 0.3) == pytest.approx((9.0 * 0.2 + 7.0 * 0.1) / 0.3)
+    assert cvar(costs, 0.1) == 9.0
+    assert cvar(costs, 1.0) == pytest.approx(costs.mean())
+
+
+class Drawn(Walk):
+    """A walk with pictures."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+    render_mode = "rgb_array"
+
+    def render(self):
+        frame = np.zeros((33, 64, 3), np.uint8)
+        frame[:, int(np.clip(32 + 8 * self.x, 0, 63))] = 255
+        return frame
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".mp4"])
+def test_a_film_shows_whole_episodes(run, tmp_path, suffix):
+    player, seeds = load_player(run, print), episode_seeds(0, 2)
+    lengths = play(make_vec(Walk, 1, copy=False), player, seeds, False).length
+    out = tmp_path / "sub" / f"film{suffix}"
+    frames = film(make_vec(Drawn, 1, copy=False), player, seeds, out, False, every=1)
+    assert frames == lengths.sum()  # the first observation of each, and every step but the last
+    command = [get_ffmpeg_exe(), "-loglevel", "error", "-i", out, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    raw = subprocess.run(command, capture_output=True, check=True).stdout
+    shown = np.frombuffer(raw, np.uint8).reshape(-1, 32, 64, 3)
+    assert len(shown) == frames
+    assert shown[0].max() > 200
+    assert shown[0].min() < 50
+
+
+def test_films_have_two_formats(run, tmp_path):
+    with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
+        film(None, load_player(run, print), [1], tmp_path / "film.avi", False, 1)
