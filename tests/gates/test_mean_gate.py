@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steingate.gates.base import Episodes, Mode
-from steingate.gates.mean import mean_gate, open_gate, slack_per_step
+from steingate.gates.mean import crpo_gate, mean_gate, open_gate, slack_per_step
 
 
 def episodes(costs, length=500):
@@ -77,3 +77,13 @@ def test_deciding_leaves_the_given_state_alone():
 def test_no_limit_stays_no_limit_per_step():
     gate = slack_per_step(open_gate())
     assert gate.decide(gate.init(), episodes([3.0]))[0].slack == inf
+
+
+def test_crpo_switches_at_the_limit_plus_its_tolerance():
+    gate = crpo_gate(25.0, tolerance=2.0, window=1)
+    state = gate.init()
+    for cost, mode, slack in ((26.9, Mode.IMPROVE, inf), (27.1, Mode.RECOVER, 0.0), (3.0, Mode.IMPROVE, inf)):
+        decision, state, log = gate.decide(state, episodes([cost]))
+        assert (decision.mode, decision.slack) == (mode, slack)
+        assert log["gate/mode"] == mode
+    assert gate.decide(gate.init(), episodes([]))[0].mode == Mode.RECOVER

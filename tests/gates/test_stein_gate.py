@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steingate.core.certificate import Certificate
-from steingate.gates.base import Episodes, Mode
+from steingate.gates.base import Decision, Episodes, Mode
 from steingate.gates.stein import recovery_diagnosis, stein_gate
 
 
@@ -71,7 +71,7 @@ def test_without_episodes_the_window_mean_decides_and_the_log_says_so(released):
     gate = stein_gate(released, window=4)
     state = gate.init()
     decision, state, log = gate.decide(state, episodes([]))
-    assert decision == (Mode.RECOVER, 0.0, 0.0)  # nothing is known: no slack to spend
+    assert decision == Decision(Mode.RECOVER, 0.0)  # nothing is known: no slack to spend
     assert log["gate/fallback"] == 1.0
     _, state, _ = gate.decide(state, episodes([90.0, 10.0, 20.0]))
     _, state, _ = gate.decide(state, episodes([30.0, 24.0]))

@@ -26,14 +26,19 @@ class Decision(NamedTuple):
     mode: int
     slack: float = inf  # limit - watched statistic; inf = no limit
     price: float = 0.0  # multiplier on the cost advantage
+    budget: float = 1.0  # share of the cost budget that wrapped environments start an episode with
+    level: float = 0.0  # episode cost above which the tail begins
 
 
 class Episodes(NamedTuple):
-    """The episodes that finished in one epoch, in order of completion; undiscounted, original rewards and costs."""
+    """The episodes that finished in one epoch, in order of completion; rewards and costs undiscounted."""
 
     cost: npt.NDArray[np.float64]
     ret: npt.NDArray[np.float64]
     length: npt.NDArray[np.int64]
+    log_ratio: npt.NDArray[np.float64] | None = None
+    """For algorithms that remember episodes: one number for each remembered one, oldest first, those of this
+    epoch last; the log of how much likelier the current policy makes it than the policy that it is from."""
 
 
 class Gate(NamedTuple):

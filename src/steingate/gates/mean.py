@@ -67,3 +67,21 @@ def slack_per_step(gate: Gate, window: int = 100) -> Gate:
         return scaled, {"gate": inner, "lengths": lengths}, log
 
     return Gate(init, decide)
+
+
+def crpo_gate(limit: float, tolerance: float = 2.0, window: int = 100) -> Gate:
+    """Return the gate that improves up to ``limit + tolerance`` and recovers above (Xu et al., 2021).
+
+    Neither step looks at the limit, so there is no slack to spend: infinite when improving, none when
+    recovering. The average and what happens without episodes are those of :func:`mean_gate`.
+    """
+    watch = mean_gate(limit, window, per_step=False)
+
+    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
+        found, state, log = watch.decide(state, episodes)
+        improves = found.mode == Mode.BALANCE and found.slack >= -tolerance
+        mode = Mode.IMPROVE if improves else Mode.RECOVER
+        log = {**log, "gate/mode": float(mode)}
+        return Decision(mode, inf if improves else 0.0), state, log
+
+    return Gate(watch.init, decide)

@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from steingate.core.risk import Sigmoid
+from steingate.errors import InputError
+from steingate.gates.base import Episodes, Mode
+from steingate.gates.mean import open_gate
+from steingate.gates.tail import (
+    ExtremeValue,
+    cvar,
+    cvar_gate,
+    extreme_value,
+    extreme_value_gate,
+    pareto_quantile,
+    risk_slack,
+)
+
+ONE_TO_FIFTY = np.arange(1.0, 51.0)
+
+
+def episodes(costs, log_ratio=None):
+    costs = np.asarray(costs, np.float64)
+    return Episodes(costs, np.zeros_like(costs), np.full(len(costs), 1000, np.int64), log_ratio)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=40), st.floats(0.05, 1.0))
+def test_cvar_is_the_minimum_over_levels(costs, tail):
+    costs = np.array(costs)
+    value, level = cvar(costs, tail)
+    levels = np.append(costs, 0.0)
+    objective = levels + np.maximum(costs[None] - levels[:, None], 0.0).mean(axis=1) / tail
+    assert value == pytest.approx(objective.min(), abs=1e-9)
+    assert level in costs
+    found = minimize_scalar(
+        lambda u: u + np.maximum(costs - u, 0).mean() / tail, bounds=(0, 100), method="bounded"
+    )
+    assert value <= found.fun + 1e-6
+
+
+def test_cvar_of_plain_cases():
+    assert cvar(np.arange(1.0, 101.0), 0.1)[0] == pytest.approx(95.5)
+    assert cvar(np.arange(1.0, 101.0), 1.0)[0] == pytest.approx(50.5)
+    assert cvar(np.full(7, 3.0), 0.1) == (3.0, 3.0)
+
+
+def test_the_cvar_gate_spends_what_is_left_below_the_limit():
+    gate = cvar_gate(25.0, 0.25, window=8)
+    decision, state, log = gate.decide(gate.init(), episodes([1, 2, 3, 40]))
+    assert decision.mode == Mode.BALANCE
+    assert decision.slack == pytest.approx(25.0 - 40.0)
+    assert decision.level == 3.0
+    decision, state, _ = gate.decide(state, episodes([0] * 8))
+    assert decision.slack == 25.0
+    after, _, log = gate.decide(state, episodes([]))
+    assert after == decision
+    assert log["gate/fallback"] == 1.0
+    first, _, _ = gate.decide(gate.init(), episodes([]))
+    assert first.mode == Mode.RECOVER
+    with pytest.raises(InputError, match="tail"):
+        cvar_gate(25.0, 0.0)
+
+
+def test_risk_slack_is_the_budget_less_the_mean_risk():
+    risk = Sigmoid()
+    gate = risk_slack(open_gate(), risk, 50.0, 0.1)
+    decision, _, _ = gate.decide(gate.init(), episodes([0.0, 25.0, 80.0]))
+    assert decision.slack == pytest.approx(0.1 - (float(risk(0.0)) + 0.5 + float(risk(1.0))) / 3)
+    assert gate.decide(gate.init(), episodes([]))[0].slack == 0.0
+
+
+@pytest.mark.parametrize(("cfg", "value"), [(ExtremeValue.published(), 97.077), (ExtremeValue(), 49.077)])
+def test_the_extreme_value_of_one_to_fifty(cfg, value):
+    found, fitted = extreme_value(ONE_TO_FIFTY, np.zeros(50), cfg)
+    assert found == pytest.approx(value, abs=0.5)
+    assert fitted
+
+
+def test_counting_twice_is_the_only_difference_of_that_flag():
+    once = extreme_value(ONE_TO_FIFTY, np.zeros(50), ExtremeValue(free_location=True))[0]
+    twice = extreme_value(ONE_TO_FIFTY, np.zeros(50), ExtremeValue(free_location=True, count_twice=True))[0]
+    assert once == pytest.approx(49.077, abs=0.01)
+    assert twice - once == pytest.approx(48.0)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_a_fitted_quantile_agrees_with_the_distribution_it_was_drawn_from(free):
+    sample = np.random.default_rng(0).exponential(10.0, 20_000)
+    value, fitted = pareto_quantile(sample, 95.0, 0.5, free)
+    assert fitted
+    assert value == pytest.approx(10.0 * np.log(1 / 0.025), rel=0.03)  # the 97.5 % quantile
+
+
+@pytest.mark.parametrize(("sample", "value"), [([1.0] * 90 + [7.0] * 3, 7.0), ([0.0] * 99 + [5.0], 5.0)])
+def test_a_fit_that_cannot_be_made_falls_back_to_the_excesses(sample, value):
+    found, fitted = pareto_quantile(np.array(sample), 95.0, 0.5, False)
+    assert not fitted
+    assert found == pytest.approx(value)
+
+
+def test_without_an_excess_the_percentile_stands():
+    assert pareto_quantile(np.full(30, 4.0), 95.0, 0.5, False) == (4.0, True)
+
+
+def test_weights_shift_the_percentile():
+    costs = np.array([0.0] * 25 + [10.0] * 25)
+    likely = np.where(costs > 0, 5.0, -5.0)
+    cfg = ExtremeValue(percentile=45.0)
+    assert extreme_value(costs, np.zeros(50), cfg)[0] == pytest.approx(10.0)
+    assert extreme_value(costs, likely, cfg)[0] == pytest.approx(10.0)
+    assert extreme_value(costs, -likely, ExtremeValue(percentile=55.0))[0] == pytest.approx(10.0)
+    # 60 % of the weight is on the cheap half, so its 55th percentile is 0 and that of the other order 10.
+    assert np.percentile(np.repeat(costs, [6] * 25 + [4] * 25), 55.0) == 0.0
+
+
+def test_clamping_the_log_ratio_gives_fresh_episodes_the_least_weight():
+    """The published clamp takes a log ratio of 0 to 0.8, so episodes that became rarer all count the same."""
+    costs, ratio = np.array([1.0, 2.0]), np.array([0.0, -3.0])
+    published, corrected = ExtremeValue.published(), ExtremeValue()
+    assert published.clamp == "log_ratio"
+    for cfg, weights in ((published, (0.5, 0.5)), (corrected, (1.0 / 1.8, 0.8 / 1.8))):
+        sample = np.repeat(costs, (np.array(weights) * 1e4).astype(int))
+        level = 100 * weights[0] - 0.5
+        expected = pareto_quantile(sample, level, 0.5, cfg.free_location)[0]
+        once = ExtremeValue(percentile=level, clamp=cfg.clamp, free_location=cfg.free_location)
+        assert extreme_value(costs, ratio, once)[0] == pytest.approx(expected)
+
+
+def test_the_gate_remembers_fifty_episodes_and_spends_the_rest():
+    gate = extreme_value_gate(25.0)
+    decision, state, log = gate.decide(gate.init(), episodes(np.full(30, 99.0)))
+    assert decision.slack == pytest.approx(25.0 - 99.0)
+    decision, state, log = gate.decide(state, episodes(ONE_TO_FIFTY / 5, np.zeros(50)))
+    assert len(state["costs"]) == 50
+    assert decision.mode == Mode.BALANCE
+    assert decision.slack == pytest.approx(25.0 - log["gate/extreme_cost"])
+    assert log["gate/extreme_cost"] == pytest.approx(49.077 / 5, abs=0.5)
+    assert log["gate/fit_failed"] == 0.0
+
+
+def test_epochs_without_cost_or_without_episodes():
+    for cfg, value in ((ExtremeValue.published(), 0.0), (ExtremeValue(), 9.0)):
+        gate = extreme_value_gate(25.0, cfg)
+        _, state, _ = gate.decide(gate.init(), episodes([9.0] * 20))
+        for quiet in ([], [0.0]):
+            decision, _, _ = gate.decide(state, episodes(quiet))
+            assert decision.slack == pytest.approx(25.0 - value)
+    assert extreme_value_gate(25.0).decide({"costs": np.zeros(0)}, episodes([]))[0].mode == Mode.RECOVER
