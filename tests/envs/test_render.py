@@ -17,23 +17,14 @@ from steingate.envs.vector import SafetyVectorEnv
 from steingate.errors import InputError
 
 
-class Still:
-    """An environment that stands still in a given state."""
+class Album:
+    """An environment whose simulation i stands still in state i."""
 
-    def __init__(self, task, state):
-        self.task, self.state = task, dict(state)
+    def __init__(self, task, states):
+        self.task, self.states, self.num_envs = task, states, len(states)
 
     def scene(self, index):
-        return self.state
-
-
-@pytest.fixture
-def fresh(monkeypatch):
-    """Forget which library was chosen, before and after."""
-    monkeypatch.delenv("MUJOCO_GL", raising=False)
-    render.find_backend.cache_clear()
-    yield monkeypatch
-    render.find_backend.cache_clear()
+        return self.states[index]
 
 
 def can_draw():
@@ -97,12 +88,12 @@ def test_the_same_state_gives_the_same_picture_and_others_differ():
 @pytest.mark.parametrize("task", ["SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1"])
 def test_cost_is_red(task):
     env = batch(task, num_envs=1)
-    still = Still(env.task, env.scene(0))
-    for cost in (0.0, 1.0):
-        still.state["cost"] = np.array(cost)
-        frames = pictures(still, width=120, height=120, camera="track")
-        if frames is not None:
-            assert (redness(frames[0]) > 100) == (cost > 0)
+    states = [{**env.scene(0), "cost": np.array(cost)} for cost in (0.0, 1.0)]
+    frames = pictures(Album(env.task, states), (0, 1), width=120, height=120, camera="track")
+    if frames is not None:
+        calm, costly = map(redness, frames)
+        assert calm < 20
+        assert costly > 100
 
 
 def test_hazards_goal_vases_and_lidar_are_seen():
@@ -115,19 +106,17 @@ def test_hazards_goal_vases_and_lidar_are_seen():
         "vases": np.tile([50.0, 50.0, 0.1, 1, 0, 0, 0], (len(whole["vases"]), 1)),
         "obs": np.zeros_like(whole["obs"]),
     }
-    still = Still(env.task, whole)
-    full = pictures(still, width=160, height=160)
-    if full is None:
+    states = [whole, *({**whole, key: value} for key, value in away.items())]
+    frames = pictures(Album(env.task, states), range(len(states)), width=160, height=160)
+    if frames is None:
         return
-    for key, value in away.items():
-        still.state = {**whole, key: value}
-        changed = (pictures(still, width=160, height=160)[0] != full[0]).any(axis=2)
+    full = frames[0]
+    for key, frame in zip(away, frames[1:], strict=True):
+        changed = (frame != full).any(axis=2)
         assert changed.sum() > 20, key
         if key in scene.KINDS:
-            shown = full[0][changed].astype(float).mean(axis=0)
-            assert np.argmax(shown - full[0].mean(axis=(0, 1))) == np.argmax(
-                np.array(scene.KINDS[key]) - np.array(scene.KINDS[key]).mean()
-            ), key
+            excess = full[changed].mean(axis=0) - full.mean(axis=(0, 1))
+            assert np.argmax(excess) == np.argmax(scene.KINDS[key]), key
 
 
 @pytest.mark.parametrize("task", ["SafetyPointGoal2-v0", "SafetyCarGoal1-v0", "SafetyAntVelocity-v1"])
@@ -171,7 +160,7 @@ def test_wrong_wishes_are_one_sentence():
         renderer.frame(0)
 
 
-def test_the_first_library_that_works_is_chosen(fresh):
+def test_the_first_library_that_works_is_chosen(monkeypatch):
     tried = []
 
     def only(*good):
@@ -179,64 +168,79 @@ def test_the_first_library_that_works_is_chosen(fresh):
             tried.append(backend)
             return backend in good
 
-        return works
+        monkeypatch.setattr(render, "works", works)
 
-    fresh.setattr(render.platform, "system", lambda: "Linux")
-    for good, chosen in ((("egl", "osmesa"), "egl"), (("osmesa",), "osmesa")):
-        fresh.setattr(render, "works", only(*good))
-        render.find_backend.cache_clear()
-        assert render.find_backend() == chosen
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setattr(render.platform, "system", lambda: "Linux")
+    only("egl", "osmesa")
+    assert render.find_backend() == "egl"
+    only("osmesa")
+    assert render.find_backend() == "osmesa"
     assert tried == ["egl", "egl", "osmesa"]
-    fresh.setattr(render, "works", only())
-    render.find_backend.cache_clear()
+    only()
     with pytest.raises(InputError, match=r"libegl1.*libosmesa6"):
         render.find_backend()
-    fresh.setenv("MUJOCO_GL", "osmesa")
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
     with pytest.raises(InputError, match="MUJOCO_GL=osmesa does not work here"):
         render.find_backend()
-    fresh.setattr(render, "works", only("egl", "osmesa"))
+    only("egl", "osmesa")
     assert render.find_backend() == "osmesa"
 
 
-def test_drawing_can_be_switched_off(fresh):
-    fresh.setenv("MUJOCO_GL", "disable")
+def test_drawing_can_be_switched_off(monkeypatch):
+    monkeypatch.setenv("MUJOCO_GL", "disable")
     with pytest.raises(InputError, match="switched off by MUJOCO_GL=disable"):
-        Renderer(Still(TASKS["SafetyPointGoal0-v0"], {}))
+        Renderer(Album(TASKS["SafetyPointGoal0-v0"], [{}]))
 
 
 def test_a_library_that_is_not_there_does_not_work():
     assert not render.works("nonsense")
 
 
+def test_a_wrong_variable_is_one_sentence():
+    """MuJoCo cannot even be imported with it, so neither can a task be made."""
+    for use in ("import steingate.envs.render", "make_vec('SafetyPointGoal0-v0', 1)"):
+        code = f"from steingate.envs.make import make_vec\n{use}\n"
+        environment = {**os.environ, "MUJOCO_GL": "nonsense"}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        last = done.stderr.strip().splitlines()[-1]
+        assert last.startswith("steingate.errors.InputError: MUJOCO_GL=nonsense does not work here")
+
+
 @pytest.mark.parametrize("backend", render.BACKENDS)
 def test_each_library_draws_by_itself_or_is_refused(backend):
     """Both libraries for real, each in its own process: a picture, or the sentence that refuses."""
-    code = (
-        "import os\n"
-        f"os.environ['MUJOCO_GL'] = {backend!r}\n"
-        "from steingate.envs.catalog import TASKS\n"
-        "from steingate.envs.render import Renderer, works\n"
-        "from steingate.errors import InputError\n"
-        "import numpy as np\n"
-        "class Env:\n"
-        "    task = TASKS['SafetyPointCircle0-v0']\n"
-        "    def scene(self, index):\n"
-        "        return {'qpos': np.zeros(3), 'obs': np.ones(28), 'cost': np.array(1.0)}\n"
-        f"if works({backend!r}):\n"
-        "    with Renderer(Env(), width=40, height=30) as renderer:\n"
-        "        frame = renderer.frame(0)\n"
-        "    assert frame.shape == (30, 40, 3) and frame.std() > 5, frame.std()\n"
-        "    print('drawn')\n"
-        "else:\n"
-        "    try:\n"
-        "        Renderer(Env())\n"
-        "    except InputError as error:\n"
-        f"        assert 'MUJOCO_GL={backend} does not work here' in str(error), error\n"
-        "        print('refused')\n"
-    )
+    code = f"""
+import os
+import numpy as np
+from steingate.errors import InputError
+
+os.environ["MUJOCO_GL"] = {backend!r}
+refused = "MUJOCO_GL={backend} does not work here"
+try:
+    from steingate.envs.catalog import TASKS
+    from steingate.envs.render import Renderer
+
+    class Env:
+        task = TASKS["SafetyPointCircle0-v0"]
+
+        def scene(self, index):
+            return dict(qpos=np.zeros(3), obs=np.ones(28), cost=np.array(1.0))
+
+    with Renderer(Env(), width=40, height=30) as renderer:
+        frame = renderer.frame(0)
+except InputError as error:
+    assert refused in str(error), error
+    print("refused")
+else:
+    assert frame.shape == (30, 40, 3)
+    assert frame.std() > 5
+    print("drawn")
+"""
     command = [sys.executable, "-W", "error", "-c", code]
     environment = {key: value for key, value in os.environ.items() if key != "PYOPENGL_PLATFORM"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() in ("drawn", "refused")
+    assert done.stdout.strip() == ("drawn" if render.works(backend) else "refused")
     assert done.stderr == ""

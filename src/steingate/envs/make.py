@@ -3,6 +3,8 @@
 import difflib
 import importlib
 import inspect
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -85,6 +87,11 @@ def _native(name: str, num_envs: int, options: dict[str, Any]) -> VectorEnv[Any,
         if error.name not in ("mujoco", "numba"):
             raise
         raise MissingExtraError(f"The native task {name}", "envs") from error
+    except (AttributeError, RuntimeError) as error:
+        if "mujoco" in sys.modules:
+            raise
+        # MuJoCo's own import trips over a graphics library that is not there.
+        raise InputError(f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it.") from error
 
 
 def _from_module(spec: str, num_envs: int, options: dict[str, Any]) -> ForeignVectorEnv:

@@ -12,14 +12,21 @@ import subprocess
 import sys
 from typing import Any, Protocol
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from steingate.envs import scene
 from steingate.envs.catalog import TaskSpec
-from steingate.envs.looks import picture_model
 from steingate.errors import InputError
+
+try:
+    import mujoco
+
+    from steingate.envs import scene
+    from steingate.envs.looks import picture_model
+except (AttributeError, RuntimeError) as broken:  # MuJoCo's own import trips over what MUJOCO_GL names
+    raise InputError(
+        f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it, and what works is chosen."
+    ) from broken
 
 BACKENDS = ("egl", "osmesa")
 _OFF = ("disable", "disabled", "off", "false", "0")
@@ -51,6 +58,7 @@ class Drawable(Protocol):
         """Return the state of one simulation."""
 
 
+@functools.cache
 def works(backend: str) -> bool:
     """Return whether a graphics library can draw here, found out by drawing in another process."""
     environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
@@ -64,7 +72,6 @@ def works(backend: str) -> bool:
     return "works" in done.stdout
 
 
-@functools.cache
 def find_backend() -> str:
     """Return the graphics library to draw with: the one ``MUJOCO_GL`` names, else the first that works.
 
@@ -81,9 +88,7 @@ def find_backend() -> str:
     if chosen in BACKENDS:
         if works(chosen):
             return chosen
-        raise InputError(
-            f"Rendering by MUJOCO_GL={chosen} does not work here: unset it, and what works is chosen."
-        )
+        raise InputError(f"MUJOCO_GL={chosen} does not work here: unset it, and what works is chosen.")
     if chosen in ("glfw", "glx"):
         return "own"
     for backend in BACKENDS:

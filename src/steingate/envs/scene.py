@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steingate.envs.catalog import CIRCLE_RADIUS, GOAL_RADIUS, HAZARD_RADIUS, LIDAR_BINS, TaskSpec
+from steingate.envs.velocity_models import ROBOTS
 
 Array = NDArray[np.float64]
 State = Mapping[str, NDArray[Any]]
@@ -184,12 +185,12 @@ _BAR_OFFSET = {"ant": 1.0, "humanoid": 0.8, "swimmer": 0.8}
 
 def speed(task: TaskSpec, state: State) -> float:
     """Return the speed as the observation shows it: along x, or in the plane if that is what costs."""
-    # Observations are qpos without the first one or two numbers, then qvel.
-    hidden = 2 if task.agent in ("ant", "humanoid", "swimmer") else 1
-    start = np.size(state["qpos"]) - hidden
+    rules = ROBOTS[task.agent].rules
+    start = (
+        np.size(state["qpos"]) - rules.hidden
+    )  # observations are qpos without its first numbers, then qvel
     forward, sideways = np.reshape(state["obs"], -1)[start : start + 2]
-    planar = task.agent in ("ant", "humanoid")
-    return float(np.hypot(forward, sideways)) if planar else float(forward)
+    return float(np.hypot(forward, sideways)) if rules.planar else float(forward)
 
 
 def _plate(
