@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from typing import Any
 
 from steingate.errors import MissingExtraError
 
@@ -32,5 +33,5 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _facts(entry: tuple[str, ...]) -> dict[str, str]:
-    return {key: value for key, value in entry._asdict().items() if key != "recipe"}  # type: ignore[attr-defined]
+def _facts(entry: Any) -> dict[str, str]:
+    return {key: value for key, value in entry._asdict().items() if key != "recipe"}

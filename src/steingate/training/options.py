@@ -25,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser, cls: type) -> None:
     hints = get_type_hints(cls)
     for field in fields(cls):
         hint = _plain(hints[field.name])
-        default = field.default if field.default is not MISSING else field.default_factory()  # type: ignore[misc]
+        default = field.default if field.default_factory is MISSING else field.default_factory()
         help_text = f"{field.metadata.get('help', '')} (default: {_shown(default)})".replace("%", "%%")
         settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text, "dest": field.name}
         option = "--" + field.name.replace("_", "-")

@@ -54,8 +54,7 @@ def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> 
 
 def to_tree(state: TrainState) -> dict[str, Any]:
     """Return the state as plain data, waiting for the critics if they are still being fitted."""
-    tree = state._replace(critics=state.critics.result())._asdict()
-    tree["stats"] = state.stats._asdict()
+    tree = {**state._asdict(), "critics": state.critics.result(), "stats": state.stats._asdict()}
     return {name: _plain(value) for name, value in tree.items()}
 
 
