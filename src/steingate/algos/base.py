@@ -18,6 +18,7 @@ __all__ = [
     "Step",
     "first_bad",
     "identity",
+    "priced",
 ]
 
 Params = dict[
@@ -33,6 +34,8 @@ class Batch(NamedTuple):
     logp: np.ndarray  # (N,) log-density of ``act`` under the policy that collected it
     adv: np.ndarray  # (N,) reward advantage, standardised
     cost_adv: np.ndarray  # (N,) cost advantage, centred
+    weight: np.ndarray | None = None  # (N,) how often each sample counts; None for once each
+    scale: float = 1.0  # deviation of the reward advantages before they were standardised
 
 
 class Step(NamedTuple):
@@ -40,6 +43,18 @@ class Step(NamedTuple):
 
     init: Callable[[Params], State]
     move: Callable[[State, Params, Batch, Decision], tuple[Params, State, Log]]
+    passes: Callable[[State], int] | None = None
+    """For steps that make passes over the batch: how many the last one made, which the critics repeat."""
+
+
+def priced(batch: Batch, price: Any, same_unit: bool = False) -> Any:
+    """Return the advantage of reward less ``price`` times cost, divided by 1 + price.
+
+    With ``same_unit`` both are in the units of the task, so that it is the advantage of a penalised reward;
+    otherwise a standardised reward advantage meets a cost advantage that is only centred.
+    """
+    reward = batch.adv * batch.scale if same_unit else batch.adv
+    return (reward - price * batch.cost_adv) / (1.0 + price)
 
 
 def identity(envs: Any) -> Any:

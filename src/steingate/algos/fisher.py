@@ -25,7 +25,7 @@ class Theta(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A batch cut into B blocks of n samples; padding has weight 0, every other sample 1/N."""
+    """A batch cut into B blocks of n samples; weights sum to 1, and padding has weight 0."""
 
     obs: jax.Array  # (B, d + 1, n), last feature 1
     act: jax.Array  # (B, a, n)
@@ -69,6 +69,8 @@ def cut(batch: Batch) -> Blocks:
         padded = jnp.pad(jnp.asarray(rows), ((0, count * size - total), *((0, 0),) * (rows.ndim - 1)))
         return padded.reshape(count, size, *rows.shape[1:])
 
+    count_once = jnp.full(total, 1.0 / total, jnp.float32)
+    weight = count_once if batch.weight is None else batch.weight / jnp.sum(batch.weight)
     obs = jnp.concatenate([jnp.asarray(batch.obs), jnp.ones((total, 1), jnp.float32)], axis=1)
     return Blocks(
         jnp.swapaxes(blocks(obs), 1, 2),
@@ -76,7 +78,7 @@ def cut(batch: Batch) -> Blocks:
         blocks(batch.logp),
         blocks(batch.adv),
         blocks(batch.cost_adv),
-        blocks(jnp.full(total, 1.0 / total, jnp.float32)),
+        blocks(weight),
     )
 
 

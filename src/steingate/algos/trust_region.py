@@ -11,7 +11,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from steingate.algos import fisher, subproblem
-from steingate.algos.base import Batch, Params, Step
+from steingate.algos.base import Batch, Params, Step, priced
 from steingate.algos.subproblem import Case, Direction
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Log, Mode, State
@@ -29,6 +29,8 @@ class TrustRegion:
     search_steps: int = 20
     shrink: float = 0.8  # step length from one trial of the line search to the next
     variant: str = "corrected"  # "published" keeps OmniSafe's signs where the limit cuts the trust region
+    checked: bool = True  # false takes the full step whatever the surrogates and the KL say
+    same_unit: bool = False  # a price is on cost in the units of the task, not of standardised reward
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -119,18 +121,21 @@ def search(
 ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
     """Return the accepted fraction of the step (0 if none), the number of trials, and its measures.
 
-    ``measure(fraction)`` gives gain, rise and KL of a trial; fractions are 1, shrink, shrink^2, ...
+    ``measure(fraction)`` gives gain, rise and KL of a trial; fractions are 1, shrink, shrink^2, ... Without
+    ``checked`` the full step is taken as long as its measures are finite.
     """
+    trials = cfg.search_steps if cfg.checked else 1
 
     def go_on(state: Any) -> Any:
         _, count, accepted, _ = state
-        return ~accepted & (count < cfg.search_steps)
+        return ~accepted & (count < trials)
 
     def trial(state: Any) -> Any:
         _, count, _, _ = state
         fraction = jnp.asarray(cfg.shrink, jnp.float32) ** count
         measured = measure(fraction)
-        return fraction, count + 1, accepts(case, *measured, c, cfg.max_kl), measured
+        taken = accepts(case, *measured, c, cfg.max_kl) if cfg.checked else jnp.isfinite(sum(measured))
+        return fraction, count + 1, taken, measured
 
     nothing = (jnp.float32(0),) * 3
     fraction, count, accepted, measured = jax.lax.while_loop(
@@ -140,15 +145,17 @@ def search(
     return jnp.where(accepted, fraction, 0.0), count, kept  # type: ignore[return-value]
 
 
+FindDirection = Callable[..., tuple[Direction, jax.Array, jax.Array]]  # like :func:`find_direction`
+
+
 @lru_cache(maxsize=16)
-def _compiled(cfg: TrustRegion) -> Callable[..., tuple[Params, dict[str, jax.Array]]]:
+def _compiled(cfg: TrustRegion, find: FindDirection) -> Callable[..., tuple[Params, dict[str, jax.Array]]]:
     """Return the whole move as one jitted function of parameters, batch, mode, constraint value and price."""
 
     def move(
         params: Params, batch: Batch, mode: Any, c: Any, price: Any
     ) -> tuple[Params, dict[str, jax.Array]]:
-        priced = batch._replace(adv=(batch.adv - price * batch.cost_adv) / (1.0 + price))
-        blocks = fisher.cut(priced)
+        blocks = fisher.cut(batch._replace(adv=priced(batch, price, cfg.same_unit)))
         theta, unravel = ravel_pytree(fisher.to_theta(params))
         policy = fisher.linearise(unravel(theta), blocks)
         reward_old, cost_old, gradient, cost_gradient = fisher.surrogate_gradients(policy, blocks)
@@ -157,7 +164,7 @@ def _compiled(cfg: TrustRegion) -> Callable[..., tuple[Params, dict[str, jax.Arr
         def product(v: jax.Array) -> jax.Array:
             return ravel_pytree(fisher.fisher_product(policy, blocks, unravel(v)))[0] + cfg.damping * v
 
-        direction, case, solves = find_direction(product, g, b, mode, c, cfg)
+        direction, case, solves = find(product, g, b, mode, c, cfg)
 
         def measure(fraction: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
             reward, cost, kl = fisher.evaluate(unravel(theta + fraction * direction.step), policy, blocks)
@@ -185,8 +192,8 @@ def _compiled(cfg: TrustRegion) -> Callable[..., tuple[Params, dict[str, jax.Arr
     return jax.jit(move)
 
 
-def trust_region_step(cfg: TrustRegion) -> Step:
-    """Return the step shared by CPO and SteinGate: one move inside a trust region, as decided.
+def trust_region_step(cfg: TrustRegion, find: FindDirection = find_direction) -> Step:
+    """Return the step shared by the second-order methods: one move inside a trust region, as decided.
 
     ``Decision.slack`` is compared with the change of a per-step mean, so it belongs in cost per step; a gate
     that gives it in cost per episode reproduces the published codes. Every logged number is finite unless the
@@ -195,7 +202,7 @@ def trust_region_step(cfg: TrustRegion) -> Step:
 
     def move(state: State, params: Params, batch: Batch, decision: Decision) -> tuple[Params, State, Log]:
         mode, c, price = np.int32(decision.mode), np.float32(-decision.slack), np.float32(decision.price)
-        moved, numbers = _compiled(cfg)(params, batch, mode, c, price)
+        moved, numbers = _compiled(cfg, find)(params, batch, mode, c, price)
         log = {f"step/{name}": float(number) for name, number in numbers.items()}
         return jax.tree.map(np.asarray, moved), state, log
 

@@ -1,0 +1,37 @@
+"""PCPO's direction (Yang et al., 2020): a step for the reward, projected onto the limit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from steingate.algos.subproblem import SMALL, Case, Direction
+from steingate.algos.trust_region import TrustRegion, conjugate_gradient
+
+
+def project(first: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float) -> Direction:
+    """Return the trust region's step along ``first``, projected onto c + b·step <= 0 in the KL's metric.
+
+    Letters as in :mod:`steingate.algos.subproblem`. With ``first`` = x this is the nearest step, in
+    ½ (step - full)·H·(step - full), to the full step for the reward that meets the linearised limit.
+    """
+    size = jnp.sqrt(2.0 * max_kl / (q + SMALL))
+    back = jnp.maximum((size * r + c) / (s + SMALL), 0.0)
+    return Direction(size * first - back * p, 1.0 / (size + SMALL), back)
+
+
+def projected_direction(
+    product: Callable[[jax.Array], jax.Array], g: jax.Array, b: jax.Array, mode: Any, c: Any, cfg: TrustRegion
+) -> tuple[Direction, jax.Array, jax.Array]:
+    """Return PCPO's full step; one formula whatever the mode, and no condition on the reward.
+
+    ``variant="published"`` takes the Fisher product of x where x is meant, so its first half is a plain
+    gradient step of another length.
+    """
+    del mode
+    x, q = conjugate_gradient(product, g, cfg.cg_iters)
+    p, s = conjugate_gradient(product, b, cfg.cg_iters)
+    first = product(x) if cfg.variant == "published" else x
+    direction = project(first, p, q, jnp.vdot(g, p), s, c, cfg.max_kl)
+    return direction, jnp.asarray(Case.OUT_OF_REACH, jnp.int32), jnp.asarray(2, jnp.int32)
