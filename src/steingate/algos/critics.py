@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,20 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 from steingate.algos.base import Params
+from steingate.algos.minibatches import (
+    BETA_1,
+    BETA_2,
+    Adam,
+    adam_sizes,
+    init_adam,
+    minibatch_order,
+    minibatches,
+)
 from steingate.algos.networks import value
 from steingate.errors import InputError
 from steingate.gates.base import Log
 
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+__all__ = ["Adam", "CriticFit", "fit_critic", "init_adam", "minibatch_order"]
 
 
 @dataclass(frozen=True)
@@ -40,25 +49,6 @@ class CriticFit:
 DEFAULT_FIT = CriticFit()
 
 
-class Adam(NamedTuple):
-    """Adam's state: steps taken, and running first and second moments shaped like the parameters."""
-
-    steps: int
-    first: Params
-    second: Params
-
-
-def init_adam(params: Params) -> Adam:
-    """Return the optimiser state before the first step."""
-    zeros = jax.tree.map(np.zeros_like, params)
-    return Adam(0, zeros, zeros)
-
-
-def minibatch_order(rng: np.random.Generator, samples: int, passes: int = 10) -> npt.NDArray[np.int32]:
-    """Return one fresh permutation of the samples per pass, (passes, samples); both critics share it."""
-    return rng.permuted(np.tile(np.arange(samples, dtype=np.int32), (passes, 1)), axis=1)
-
-
 def fit_critic(
     params: Params,
     adam: Adam,
@@ -66,6 +56,7 @@ def fit_critic(
     target: npt.NDArray[np.float32],
     order: npt.NDArray[np.int32],
     cfg: CriticFit = DEFAULT_FIT,
+    weight: npt.NDArray[np.float32] | None = None,
 ) -> tuple[Params, Adam, Log]:
     """Return the fitted critic, its optimiser state and the mean minibatch loss as ``{"loss": ...}``.
 
@@ -79,24 +70,15 @@ def fit_critic(
         (N, d) observations and (N,) value targets, computed once per epoch.
     order
         (passes, N) from :func:`minibatch_order`.
+    weight
+        (N,) how often each sample counts in the mean of its minibatch; once each by default.
     """
-    passes, samples = order.shape
-    size = min(cfg.batch_size, samples)
-    per_pass = -(-samples // size)
-    rows = np.zeros((passes, per_pass * size), np.int32)
-    weight = np.zeros((passes, per_pass * size), np.float32)
-    rows[:, :samples], weight[:, :samples] = order, 1.0
-    rows, weight = rows.reshape(-1, size), weight.reshape(-1, size)
-    weight /= weight.sum(axis=1, keepdims=True)
-    # Bias corrections are worked out here because 1 - 0.999^t loses digits in float32.
-    step = adam.steps + np.arange(1, len(rows) + 1)
-    root = np.sqrt(1.0 - BETA_2**step)
-    rate = (cfg.learning_rate * root / (1.0 - BETA_1**step)).astype(np.float32)
-    floor = (EPSILON * root).astype(np.float32)
+    rows, share = (part.reshape(-1, part.shape[2]) for part in minibatches(order, cfg.batch_size, weight))
+    rate, floor = adam_sizes(adam.steps, len(rows), cfg.learning_rate)
     state = (params, adam.first, adam.second)
-    state, loss = _compiled(cfg)(*state, obs, target, rows, weight, rate, floor)
+    state, loss = _compiled(cfg)(*state, obs, target, rows, share, rate, floor)
     fitted, first, second = jax.tree.map(np.asarray, state)
-    return fitted, Adam(int(step[-1]), first, second), {"loss": float(loss)}
+    return fitted, Adam(adam.steps + len(rows), first, second), {"loss": float(loss)}
 
 
 @lru_cache(maxsize=16)
