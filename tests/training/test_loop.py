@@ -35,6 +35,9 @@ def stop_after(monkeypatch, epochs, how):
     monkeypatch.setattr(loop, "run_epoch", run_epoch)
 
 
+NATIVE = {"steps_per_epoch": 800, "total_steps": 3200}
+
+
 class Killed(BaseException):
     """Nothing in the package catches this."""
 
@@ -259,6 +262,38 @@ def test_a_full_disk_stops_the_run_and_keeps_the_old_checkpoint(whole, tmp_path,
     assert latest_checkpoint(cfg.path / "checkpoints").epoch == 2
     resume(cfg.path, quiet=True)
     assert facts(cfg.path) == whole[1]
+
+
+def test_other_versions_are_noticed(whole, tmp_path, capsys):
+    copy = tmp_path / "copy"
+    shutil.copytree(whole[0], copy)
+    record = json.loads((copy / "config.json").read_text())
+    record["versions"]["jax"] = "0.0.1"
+    (copy / "config.json").write_text(json.dumps(record))
+    resume(copy)
+    assert "started with jax 0.0.1" in capsys.readouterr().err
+
+
+def test_threads_change_nothing(tmp_path):
+    settings = {"env": "SafetyPointGoal1-v0", "env_options": {"max_episode_steps": 40}, "cost_limit": 25.0}
+    found = []
+    for threads, overlap in ((1, False), (2, True)):
+        cfg = tiny(tmp_path / str(threads), threads=threads, overlap=overlap, **settings, **NATIVE)
+        found.append(facts(train(cfg, quiet=True)))
+    assert found[0] == found[1]
+    assert found[0]["episodes"].count("\n") > 16
+
+
+def test_native_episodes_may_outlive_epochs(tmp_path, monkeypatch):
+    cfg = tiny(tmp_path / "a", env="SafetyPointGoal1-v0", carry_episodes=True, **NATIVE)
+    expected = facts(train(cfg, quiet=True))
+    broken = replace(cfg, out=str(tmp_path / "b"))
+    with monkeypatch.context() as patch:
+        stop_after(patch, 3, kill)
+        with pytest.raises(Killed):
+            train(broken, quiet=True)
+    resume(broken.path, quiet=True)
+    assert facts(broken.path) == expected
 
 
 def test_settings_survive_the_folder(whole, tmp_path):

@@ -4,7 +4,7 @@ import sys
 from collections import deque
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
@@ -42,7 +42,6 @@ class Display:
         self.console = console or Console(file=sys.stderr, highlight=False)
         self.quiet = quiet
         self.modes: deque[int] = deque(maxlen=_STRIP)
-        self.notes: deque[str] = deque(maxlen=3)
         self._speeds: deque[float] = deque(maxlen=20)
         self._live: Live | None = None
 
@@ -62,10 +61,7 @@ class Display:
         """Show a sentence that is not about one epoch, such as a warning."""
         if self.quiet:
             return
-        if self._live is not None:
-            self.notes.append(text)
-        else:
-            self.console.print(text, soft_wrap=True)
+        self.console.print(text, soft_wrap=True, markup=False)  # above the panel, where it stays
 
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
@@ -78,7 +74,7 @@ class Display:
         if self._live is not None:
             self._live.update(self.panel(row), refresh=True)
         else:
-            self.console.print(self.line(row), soft_wrap=True)
+            self.console.print(self.line(row), soft_wrap=True, markup=False)
 
     def line(self, row: dict[str, Any]) -> str:
         """Return the row as one plain line."""
@@ -111,9 +107,8 @@ class Display:
         pace = f"{row['Time/FPS']:,.0f} steps/s   {self._left(row)} left"
         grid.add_row("progress", _bar(done, 1.0, "cyan") + Text(f"  {done:.0%}   {pace}"))
         title = f"{self.cfg.algo} · {self.cfg.env} · seed {self.cfg.seed} · epoch {row['Train/Epoch'] + 1}"
-        notes = [Text(note, style="yellow") for note in self.notes]
         width = min(self.console.width, 88)
-        return Panel(Group(grid, *notes), title=title, title_align="left", border_style="dim", width=width)
+        return Panel(grid, title=title, title_align="left", border_style="dim", width=width)
 
     def _recent(self, row: dict[str, Any], name: str) -> Text:
         mean = _number(row.get(f"Metrics/{name}"))

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from steingate.runs import RunFolder, Table, read_progress, write_checkpoint, write_config
+from steingate.errors import RunError
+from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.collect import action_map
@@ -19,14 +20,30 @@ _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium
 
 def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str]) -> None:
     """Write ``config.json``: every field, resolved, and what the run was made with."""
+    if run.config.exists():
+        raise RunError(
+            f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
+            "or choose another --out."
+        )
     record = {
         "config": cfg.to_dict(),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
+        "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_config(run, record)
+
+
+def changed_versions(run: RunFolder) -> list[str]:
+    """Return a sentence for each package that is not the one the run was started with."""
+    before = read_config(run.path).get("versions")
+    now = _versions()
+    return [
+        f"This run was started with {name} {old} and goes on with {now[name]}: results may differ."
+        for name, old in (before.items() if isinstance(before, dict) else ())
+        if name in now and now[name] != old
+    ]
 
 
 class Files:
@@ -75,6 +92,10 @@ class Files:
             return 0.0
         total = read_progress(self.run.path).get("Time/Total") or [0.0]
         return float(total[-1] or 0.0)
+
+
+def _versions() -> dict[str, str | None]:
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
 
 
 def _version(name: str) -> str | None:

@@ -18,7 +18,7 @@ from steingate.training.config import RunConfig
 from steingate.training.display import Display
 from steingate.training.epoch import run_epoch
 from steingate.training.events import Events
-from steingate.training.files import Files, record_config
+from steingate.training.files import Files, changed_versions, record_config
 from steingate.training.options import from_mapping
 from steingate.training.recipe import build_algorithm, check_carry, make_envs
 from steingate.training.state import TrainState, first_state, from_tree
@@ -35,22 +35,12 @@ def train(cfg: RunConfig, quiet: bool = False) -> Path:
     RunError
         If the folder already holds a run or is in use, or if training had to stop.
     """
-    run = RunFolder(cfg.path)
-    with folder_lock(run):
-        if run.config.exists():
-            raise RunError(
-                f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
-                "or choose another --out."
-            )
-        return _run(cfg, run, quiet, fresh=True)
+    return _run(cfg, RunFolder(cfg.path), quiet, fresh=True)
 
 
 def resume(path: str | Path, quiet: bool = False) -> Path:
     """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder."""
-    run = RunFolder(Path(path))
-    cfg = stored_config(run.path)
-    with folder_lock(run):
-        return _run(cfg, run, quiet, fresh=False)
+    return _run(stored_config(path), RunFolder(Path(path)), quiet, fresh=False)
 
 
 def stored_config(path: str | Path) -> RunConfig:
@@ -82,16 +72,19 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
     learner = configure()
     algo = build_algorithm(cfg)
     with ExitStack() as stack:
-        stop = stack.enter_context(stop_on_signals())
-        display = stack.enter_context(Display(cfg, quiet=quiet))
+        # The environments come first: a run that cannot be made should leave no folder behind.
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
         check_carry(cfg, envs)
+        stack.enter_context(folder_lock(run))
+        stop = stack.enter_context(stop_on_signals())
+        display = stack.enter_context(Display(cfg, quiet=quiet))
+        sizes = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+        state = first_state(cfg, algo, *sizes)
         if fresh:
             record_config(run, cfg, learner)
-        state = first_state(
-            cfg, algo, envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-        )
-        if not fresh:
+        else:
+            for change in changed_versions(run):
+                display.note(change)
             state = _last_state(run, state, display)
         files = Files(run, envs.single_action_space, cfg.normalise_obs)
         files.keep(state)
