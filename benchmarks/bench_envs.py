@@ -41,7 +41,6 @@ ORIGINAL = {
     "SafetyCarGoal1-v0": (2395, 767),
     "SafetyCarCircle1-v0": (3077, 549),
 }
-ORIGINAL_RESET = 1.2e6  # its reset compiles the model again: 1.2 to 1.5 s
 
 
 def limit(task: TaskSpec, num_envs: int) -> float | None:
@@ -147,7 +146,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
     parser.add_argument("--out", type=Path, default=Path("results/bench_envs.csv"))
     options = parser.parse_args()
-    rounds, steps = (3, 100) if options.quick else (8, 400)
+    rounds, steps = (3, 100) if options.quick else (6, 150)
     rows = []
     widths = {"task": -31, "envs": 5, "engine us": 11, "ours us": 9, "ratio": 7, "reach": 6, "steps/s": 10}
     print("".join(f"{name:{'<' if w < 0 else '>'}{abs(w)}}" for name, w in widths.items()), "reset us")
@@ -163,8 +162,13 @@ def main() -> None:
                 f"{row['to_reach']!s:>6}{row['steps_per_s']:10}{row['reset_us']:9}{original}",
                 flush=True,
             )
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="") as file:
+            write(options.out, rows)
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write the rows measured so far."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
