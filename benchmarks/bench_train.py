@@ -176,9 +176,9 @@ def main() -> None:
         rows.append(row)
         print(
             f"{env_id:31}{row['engine_s']:9}{row['epoch_s']:9}{row['ratio']:7}{row['to_reach']!s:>7}"
-            f"{row['steps_per_s']:9}   step {row['env_step_s']}, rest of collection {row['rest_of_collection_s']}, "
-            f"advantages {row['advantages_s']}, policy {row['policy_s']}, wait {row['wait_for_critics_s']}; "
-            f"without overlap {row['epoch_without_overlap_s']}",
+            f"{row['steps_per_s']:9}   step {row['env_step_s']}, rest of collection "
+            f"{row['rest_of_collection_s']}, advantages {row['advantages_s']}, policy {row['policy_s']}, "
+            f"wait {row['wait_for_critics_s']}; without overlap {row['epoch_without_overlap_s']}",
             flush=True,
         )
     if options.memory:
