@@ -24,7 +24,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "envs": ("steingate.cli.envs", "the native tasks, one line each"),
 }
 
-SHUT = 1
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
