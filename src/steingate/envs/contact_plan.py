@@ -44,25 +44,28 @@ def choose(q, v, vase_q, vase_v, status, reach, speed_gain, period, active):
     count = 0
     total = vase_q.shape[0]
     speed = math.sqrt(v[0] * v[0] + v[1] * v[1]) + speed_gain
+    fastest = 0.0  # of anything a vase can be hit by
     for j in range(total):
         near = gap(q[0], q[1], vase_q[j]) < reach + speed * period
         active[j] = near or status[j] == MOVING
-        count += active[j]
-    grown = 0 if count == 0 else -1
-    while grown != 0:  # a pushed vase may push its neighbours
-        grown = 0
+        if active[j]:
+            count += 1
+            w = vase_v[j]
+            fastest = max(fastest, math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
+        if near:
+            fastest = max(fastest, 2.0 * speed)
+    far = 2.0 * _BALL + fastest * period + _SLACK
+    grown = count > 0
+    while grown:  # a pushed vase may push its neighbours, and they theirs
+        grown = False
         for i in range(total):
-            if not active[i]:
-                continue
-            own = math.sqrt(vase_v[i, 0] ** 2 + vase_v[i, 1] ** 2 + vase_v[i, 2] ** 2)
-            push = 2.0 * speed if gap(q[0], q[1], vase_q[i]) < reach + speed * period else 0.0
-            far = 2.0 * _BALL + (own + push) * period + _SLACK
             for j in range(total):
-                dx, dy = vase_q[i, 0] - vase_q[j, 0], vase_q[i, 1] - vase_q[j, 1]
-                if not active[j] and dx * dx + dy * dy < far * far:
-                    active[j] = True
-                    grown += 1
-        count += grown
+                if active[i] and not active[j]:
+                    dx, dy = vase_q[i, 0] - vase_q[j, 0], vase_q[i, 1] - vase_q[j, 1]
+                    if dx * dx + dy * dy < far * far:
+                        active[j] = True
+                        grown = True
+                        count += 1
     return count
 
 
