@@ -79,14 +79,11 @@ def plain_bound(costs: np.ndarray, certificate: Certificate) -> float:
     return certificate.reference_risk + discrete + certificate.factor * inside.size / x.size * square**0.5
 
 
-def best_time(function: Callable[[], Any]) -> float:
-    """Return the best time of several calls that together take about two seconds."""
-    times: list[float] = []
-    while not times or (sum(times) < 2.0 and len(times) < 5000):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def timed(function: Callable[[], float]) -> tuple[float, float, float]:
+    """Return elapsed time, processor time and value of one call."""
+    start, start_busy = time.perf_counter(), time.process_time()
+    value = function()
+    return time.perf_counter() - start, time.process_time() - start_busy, value
 
 
 def peak_mb() -> float:
@@ -102,11 +99,14 @@ def worker(preset: str, n: int, how: str) -> dict[str, float]:
     def run() -> float:
         return certificate.evaluate(costs).stein_bound if how == "ours" else plain_bound(costs, certificate)
 
-    start = time.perf_counter()
-    bound = run()
-    first = time.perf_counter() - start
-    seconds = first if how == "plain" and first > 5.0 else best_time(run)
-    return {"bound": bound, "first": first, "seconds": seconds, "at_start": at_start, "peak": peak_mb()}
+    first, first_cpu, bound = timed(run)
+    calls = [(first, first_cpu)] if how == "plain" and first > 2.0 else [timed(run)[:2] for _ in range(3)]
+    while sum(elapsed for elapsed, _ in calls) < 2.0 and len(calls) < 5000:
+        calls.append(timed(run)[:2])
+    seconds = min(elapsed for elapsed, _ in calls)
+    cpu = float(np.median([busy for _, busy in calls]))  # its clock may stand still during one short call
+    memory = {"at_start": at_start, "peak": peak_mb()}
+    return {"bound": bound, "first": first, "seconds": seconds, "cpu": cpu, **memory}
 
 
 def run_worker(preset: str, n: int, how: str) -> dict[str, float]:
@@ -121,8 +121,9 @@ def case(preset: str, n: int) -> dict[str, Any]:
         "preset": preset,
         "n": n,
         "seconds": ours["seconds"],
+        "cpu_seconds": ours["cpu"],
         "first_seconds": ours["first"],
-        "ns_per_sample": ours["seconds"] / n * 1e9,
+        "cpu_ns_per_sample": ours["cpu"] / n * 1e9,
         "peak_mb": ours["peak"],
         "peak_above_start_mb": ours["peak"] - ours["at_start"],
     }
@@ -131,8 +132,9 @@ def case(preset: str, n: int) -> dict[str, Any]:
         plain = run_worker(preset, n, "plain")
         row |= {
             "plain_seconds": plain["seconds"],
+            "plain_cpu_seconds": plain["cpu"],
             "plain_peak_mb": plain["peak"],
-            "speedup": plain["seconds"] / ours["seconds"],
+            "cpu_ratio": plain["cpu"] / ours["cpu"],
             "relative_difference": abs(ours["bound"] / plain["bound"] - 1),
         }
     return row
@@ -158,20 +160,29 @@ def accuracy(n: int = 5000) -> list[tuple[str, str, str, float]]:
 
 def main() -> None:
     rows = []
-    print("one thread; times are the best of several calls, memory is the peak of the whole process")
-    print(f"{'preset':10} {'n':>8} {'time':>11} {'first':>11} {'ns/sample':>10} {'MB':>6} {'(added)':>8}"
-          f" {'plain n x n':>12} {'MB':>7} {'ratio':>8} {'rel. diff':>9}")  # fmt: skip
+    load = os.getloadavg()[0]
+    print(f"one thread each, load average {load:.1f} on {os.cpu_count()} processors at the start;")
+    print("times: best of several calls, processor time: their median; ratio: of processor times;")
+    print("memory: peak of the whole process, and what the evaluation added")
+    titles = ("time", "processor", "first call", "ns/sample", "MB", "added", "plain n x n", "processor", "MB")
+    print(f"{'preset':10} {'n':>8}" + "".join(f"{title:>12}" for title in (*titles, "ratio", "rel. diff")))
     for preset in PRESETS:
         for n in SIZES:
             row = case(preset, n)
             rows.append(row)
-            line = f"{preset:10} {n:8d} {row['seconds'] * 1e3:8.3f} ms {row['first_seconds'] * 1e3:8.1f} ms"
-            line += f" {row['ns_per_sample']:10.0f} {row['peak_mb']:6.0f} {row['peak_above_start_mb']:8.0f}"
-            if "speedup" in row:
-                line += f" {row['plain_seconds'] * 1e3:9.2f} ms {row['plain_peak_mb']:7.0f}"
-                line += f" {row['speedup']:8.1f} {row['relative_difference']:9.1e}"
+            line = f"{preset:10} {n:8d}" + "".join(
+                f"{row[name] * 1e3:9.3f} ms" for name in ("seconds", "cpu_seconds", "first_seconds")
+            )
+            line += (
+                f"{row['cpu_ns_per_sample']:12.0f}{row['peak_mb']:12.0f}{row['peak_above_start_mb']:12.0f}"
+            )
+            if "plain_seconds" in row:
+                line += f"{row['plain_seconds'] * 1e3:9.2f} ms{row['plain_cpu_seconds'] * 1e3:9.2f} ms"
+                line += (
+                    f"{row['plain_peak_mb']:12.0f}{row['cpu_ratio']:12.1f}{row['relative_difference']:12.1e}"
+                )
             else:
-                line += f" {'does not fit':>12}"
+                line += f"{'does not fit':>14}"
             print(line, flush=True)
     OUT.parent.mkdir(exist_ok=True)
     names = list(dict.fromkeys(name for row in rows for name in row))
