@@ -23,7 +23,8 @@ def test_config_round_trip_and_errors(tmp_path):
     run = RunFolder(tmp_path)
     write_config(run, {"config": {"seed": 3}})
     assert read_config(tmp_path) == {"config": {"seed": 3}}
-    assert find_runs(tmp_path.parent) == [tmp_path]
+    assert find_runs(tmp_path) == [tmp_path]
+    assert find_runs(tmp_path / "missing") == []
     for text, message in (("{", "damaged"), ("[1]", "JSON object"), ("[" * 10**5, "damaged")):
         run.config.write_text(text)
         with pytest.raises(RunError, match=message):
