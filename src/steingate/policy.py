@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
+from steingate.gates.account import Extra
 from steingate.runs import latest_checkpoint, read_config
 
 CLIP = 5.0
@@ -29,6 +30,9 @@ class Policy:
     log_std : logarithm of the standard deviation of each action
     obs_mean, obs_std : what observations are centred and scaled by, then clipped to ±5; None for raw ones
     shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task
+    extra : for a policy that also sees what the episode has spent, how to keep that number, else None.
+        It is the last of an observation: ``extra.start`` at the start of an episode, and after each step
+        ``extra.following(number, cost)``.
     """
 
     weights: tuple[npt.NDArray[np.float32], ...]
@@ -38,6 +42,7 @@ class Policy:
     obs_std: Array | None
     shift: Array
     scale: Array
+    extra: Extra | None = None
 
     @property
     def obs_dim(self) -> int:
@@ -61,6 +66,12 @@ class Policy:
 
     def _mean(self, obs: npt.ArrayLike) -> Array:
         raw = np.asarray(obs, np.float64)
+        if raw.ndim in (1, 2) and self.extra is not None and raw.shape[-1] == self.obs_dim - 1:
+            raise InputError(
+                f"This policy also sees what the episode has spent: append that number to the "
+                f"{raw.shape[-1]} of the task ({self.extra.start:g} at first, then "
+                "policy.extra.following(number, cost))."
+            )
         if raw.ndim not in (1, 2) or raw.shape[-1] != self.obs_dim:
             raise InputError(
                 f"The policy got observations of shape {raw.shape}: ({self.obs_dim},) or a batch is expected."
@@ -68,7 +79,9 @@ class Policy:
         if not np.isfinite(raw).all():
             raise InputError("The policy got an observation that is not finite (NaN or infinity).")
         if self.obs_mean is not None and self.obs_std is not None:
-            raw = np.clip((raw - self.obs_mean) / self.obs_std, -CLIP, CLIP)
+            known = self.obs_mean.size
+            seen = np.clip((raw[..., :known] - self.obs_mean) / self.obs_std, -CLIP, CLIP)
+            raw = np.concatenate([seen, raw[..., known:]], axis=-1)
         hidden = raw.astype(np.float32)
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             hidden = np.tanh(hidden @ weight + bias)
@@ -113,12 +126,13 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         shift, scale = np.asarray(action["shift"], np.float64), np.asarray(action["scale"], np.float64)
         count, mean, m2 = int(stats["count"]), np.asarray(stats["mean"]), np.asarray(stats["m2"])
         normalised = bool(tree["normalise"]) and count > 1
+        extra = None if tree.get("extra") is None else Extra(*tree["extra"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
-    sizes = [mean.size, *(bias.size for bias in biases)]
+    sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))
     actions = sizes[-1] == log_std.size == shift.size == scale.size
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     std = np.maximum(np.sqrt(m2 / (count - 1)), STD_FLOOR) if normalised else None
-    return Policy(weights, biases, log_std, mean if normalised else None, std, shift, scale)
+    return Policy(weights, biases, log_std, mean if normalised else None, std, shift, scale, extra)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from steingate.algos.base import Batch
+from steingate.algos.catalog import FACTS
 from steingate.algos.library import ALGOS, CPO, SteinGate, make_recipe
 from steingate.algos.networks import init_policy, log_prob, mean
 from steingate.algos.trust_region import TrustRegion
@@ -44,7 +45,7 @@ def test_variants_of_cpo_differ_in_units_and_signs():
     decisions, moves = {}, {}
     policy, batch = toy_problem()
     for variant in ("corrected", "published"):
-        gate, step, _ = CPO(limit=25.0, variant=variant).build()
+        gate, step, *_ = CPO(limit=25.0, variant=variant).build()
         decisions[variant] = gate.decide(gate.init(), episodes([5, 15]))[0]
         moves[variant] = step.move((), policy, batch, Decision(Mode.BALANCE, 0.001))[2]
     assert decisions["published"].slack == pytest.approx(15.0)
@@ -54,31 +55,36 @@ def test_variants_of_cpo_differ_in_units_and_signs():
 
 
 def test_steingate_opens_and_shuts_by_its_certificate():
-    gate, _, _ = SteinGate(limit=25.0).build()
+    gate = SteinGate(limit=25.0).build().gate
     safe, state, _ = gate.decide(gate.init(), episodes([5.0] * 16))
     assert safe.mode == Mode.IMPROVE
     assert safe.slack == pytest.approx(20.0 / 100)
     unsafe, _, _ = gate.decide(state, episodes([10.0] * 14 + [30.0, 30.0]))
     assert unsafe.mode == Mode.RECOVER
-    gate, _, _ = SteinGate(limit=25.0, variant="published").build()
+    gate = SteinGate(limit=25.0, variant="published").build().gate
     assert gate.decide(gate.init(), episodes([5.0] * 16))[0].slack == pytest.approx(20.0)
 
 
 def test_certificate_fields_can_be_overridden():
     costs = episodes([10.0] * 14 + [30.0, 30.0])
-    strict, _, _ = SteinGate().build()
-    wide, _, _ = SteinGate(certificate={"budget": 0.2, "guard": False, "stein_factor": 0.0}).build()
+    strict = SteinGate().build().gate
+    wide = SteinGate(certificate={"budget": 0.2, "guard": False, "stein_factor": 0.0}).build().gate
     assert strict.decide(strict.init(), costs)[0].mode == Mode.RECOVER
     assert wide.decide(wide.init(), costs)[0].mode == Mode.IMPROVE
 
 
 def test_every_entry_is_a_frozen_recipe_with_its_sentences():
-    assert {"steingate", "cpo"} <= set(ALGOS)
+    promised = (
+        "steingate cpo pcpo rcpo trpo ppo trpo-lag ppo-lag trpo-saute ppo-saute trpo-simmer ppo-simmer evo "
+        "cvar-cpo crpo steingate-ppo"
+    )
+    assert set(promised.split()) == set(ALGOS) == set(FACTS)
     for name, entry in ALGOS.items():
         assert is_dataclass(entry.recipe)
         assert {"limit", "variant", "region"} <= {f.name for f in fields(entry.recipe)}
-        assert all(entry[1:])
-        assert make_recipe(name).build().step.init({}) == ()
+        assert all(entry.facts)
+        ignores = name in ("trpo", "ppo") or name.endswith(("saute", "simmer"))
+        assert make_recipe(name).build().uses_cost != ignores
         with pytest.raises(AttributeError):
             make_recipe(name).limit = 3.0
 

@@ -71,7 +71,7 @@ def test_risk_slack_is_the_budget_less_the_mean_risk():
     assert gate.decide(gate.init(), episodes([]))[0].slack == 0.0
 
 
-@pytest.mark.parametrize(("cfg", "value"), [(ExtremeValue.published(), 97.077), (ExtremeValue(), 49.077)])
+@pytest.mark.parametrize(("cfg", "value"), [(ExtremeValue().published(), 97.077), (ExtremeValue(), 49.077)])
 def test_the_extreme_value_of_one_to_fifty(cfg, value):
     found, fitted = extreme_value(ONE_TO_FIFTY, np.zeros(50), cfg)
     assert found == pytest.approx(value, abs=0.5)
@@ -118,7 +118,7 @@ def test_weights_shift_the_percentile():
 def test_clamping_the_log_ratio_gives_fresh_episodes_the_least_weight():
     """The published clamp takes a log ratio of 0 to 0.8, so episodes that became rarer all count the same."""
     costs, ratio = np.array([1.0, 2.0]), np.array([0.0, -3.0])
-    published, corrected = ExtremeValue.published(), ExtremeValue()
+    published, corrected = ExtremeValue().published(), ExtremeValue()
     assert published.clamp == "log_ratio"
     for cfg, weights in ((published, (0.5, 0.5)), (corrected, (1.0 / 1.8, 0.8 / 1.8))):
         sample = np.repeat(costs, (np.array(weights) * 1e4).astype(int))
@@ -141,7 +141,7 @@ def test_the_gate_remembers_fifty_episodes_and_spends_the_rest():
 
 
 def test_epochs_without_cost_or_without_episodes():
-    for cfg, value in ((ExtremeValue.published(), 0.0), (ExtremeValue(), 9.0)):
+    for cfg, value in ((ExtremeValue().published(), 0.0), (ExtremeValue(), 9.0)):
         gate = extreme_value_gate(25.0, cfg)
         _, state, _ = gate.decide(gate.init(), episodes([9.0] * 20))
         for quiet in ([], [0.0]):

@@ -298,7 +298,7 @@ def test_native_episodes_may_outlive_epochs(tmp_path, monkeypatch):
 
 def test_settings_survive_the_folder(whole, tmp_path):
     cfg = stored_config(whole[0])
-    assert cfg == tiny(whole[0].parents[2])
+    assert cfg == tiny(whole[0].parents[2]).resolved()
     (tmp_path / "config.json").write_text('{"config": {"nonsense": 1}}')
     with pytest.raises(RunError, match="nonsense"):
         resume(tmp_path, quiet=True)

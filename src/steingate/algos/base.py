@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.gates.base import Decision, Gate, Log, State
+from steingate.gates.account import Account
+from steingate.gates.base import Decision, Episodes, Gate, Log, State
 
 __all__ = [
     "Algorithm",
@@ -13,11 +14,11 @@ __all__ = [
     "Decision",
     "Gate",
     "Log",
+    "Memory",
     "Params",
     "State",
     "Step",
     "first_bad",
-    "identity",
     "priced",
 ]
 
@@ -57,17 +58,31 @@ def priced(batch: Batch, price: Any, same_unit: bool = False) -> Any:
     return (reward - price * batch.cost_adv) / (1.0 + price)
 
 
-def identity(envs: Any) -> Any:
-    """Return the environments unchanged."""
-    return envs
+class Memory(NamedTuple):
+    """Two pure functions that remember whole episodes for a gate."""
+
+    init: Callable[[int, int, int], State]
+    """From the numbers of environments, observations and actions: the first state."""
+    recall: Callable[..., tuple[np.ndarray, State]]
+    """From a state, a policy and a rollout: ``Episodes.log_ratio`` and the next state."""
 
 
 class Algorithm(NamedTuple):
-    """A gate, a step, and for state-augmented methods a wrapper around the environments."""
+    """A gate and a step; what else a method needs is one of the optional parts."""
 
     gate: Gate
     step: Step
-    wrap: Callable[[Any], Any] = identity
+    account: Account | None = None
+    """What the environments add to the observation, for methods that augment the state."""
+    tail: Callable[[np.ndarray, Decision], np.ndarray] | None = None
+    """A function of the episode's cost so far; its increments are the cost that the policy learns from."""
+    replay: Callable[[np.ndarray], tuple[np.ndarray, Log]] | None = None
+    """From the reward advantages (T, E): how often each transition counts."""
+    memory: Memory | None = None
+    audit: Callable[[Episodes, Batch, Params], Log] | None = None
+    """Numbers to log about a step that was made: this epoch's episodes, the batch, the new policy."""
+    uses_cost: bool = True
+    """Whether the cost critic is worth fitting."""
 
 
 def first_bad(quantities: dict[str, Any]) -> str | None:

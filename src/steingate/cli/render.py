@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     options = {"render_mode": "rgb_array"}
     if player.cfg.env.removeprefix("steingate/") in TASKS:
         options |= {"width": args.size, "height": args.size, "camera": args.camera}
-    envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, **options)
+    envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
     try:
         film(envs, player, seeds, args.out, args.sample, args.every)
     finally:

@@ -1,7 +1,7 @@
 """Gates on the tail of the cost: its conditional mean (CVaR) and a fitted extreme value (EVO)."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal
 
@@ -82,10 +82,9 @@ class ExtremeValue:
     free_location: bool = False  # fit the location too, instead of starting the excess at 0
     quiet_is_safe: bool = False  # an epoch of episodes without cost, or of none, has the value 0
 
-    @classmethod
-    def published(cls) -> "ExtremeValue":
+    def published(self) -> "ExtremeValue":
         """Return the behaviour of the released code."""
-        return cls(clamp="log_ratio", count_twice=True, free_location=True, quiet_is_safe=True)
+        return replace(self, clamp="log_ratio", count_twice=True, free_location=True, quiet_is_safe=True)
 
 
 def pareto_quantile(

@@ -59,7 +59,8 @@ def collect(
     Parameters
     ----------
     envs
-        A vector environment with same-step autoreset and ``info["cost"]``.
+        A vector environment with same-step autoreset and ``info["cost"]``; one that changes the reward gives
+        the true one, which episodes count, as ``info["original_reward"]``.
     policy
         Parameters of the Gaussian policy.
     stats
@@ -78,7 +79,7 @@ def collect(
         For error messages: the environment, and how many steps were taken before.
     """
     steps, num_envs, act_dim = noise.shape
-    obs_dim = stats.mean.size
+    obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalised
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = flat_policy(policy)
     shift, scale = action_map(envs.single_action_space)
@@ -98,7 +99,7 @@ def collect(
     memory = (
         count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
         final_at, episodes, totals, np.zeros(num_envs, np.bool_), np.ones(num_envs, np.bool_), counters,
-        command, scratch, np.empty((2, obs_dim)),
+        command, scratch, np.empty((2, stats.mean.size)),
     )  # fmt: skip
     advance, step = kernels.advance, envs.step
     nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
@@ -106,7 +107,7 @@ def collect(
     if start is None:
         raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
         _check(
-            advance(0, mode, raw, nothing, nothing, never, never, raw, *memory),
+            advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory),
             num_envs,
             0,
             name,
@@ -119,9 +120,8 @@ def collect(
         if stop():
             raise RolloutStoppedError
         raw, reward, terminated, truncated, info = step(command)
-        bad = advance(
-            t, mode, raw, reward, info["cost"], terminated, truncated, info.get("final_obs", raw), *memory
-        )
+        earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
+        bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
         if bad:
             _check(bad, num_envs, t, name, steps_before)
 

@@ -136,9 +136,10 @@ def finite_rows(rows, chosen):
 
 
 @compiled
-def record(t, reward, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters):
+def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters):
     """Store step t, add it to the running episodes, and move those that ended to ``episodes``.
 
+    ``reward`` is what is learned from, ``earned`` what an episode's return adds up.
     Returns 0, or 1 + row + E * quantity for the first number that is not finite.
     """
     envs = reward.size
@@ -149,7 +150,7 @@ def record(t, reward, cost, terminated, truncated, totals, rewards, ends, ended,
             return 1 + i + envs * 3
         rewards[t, 0, i] = reward[i]
         rewards[t, 1, i] = cost[i]
-        totals[i, 0] += reward[i]
+        totals[i, 0] += earned[i]
         totals[i, 1] += cost[i]
         totals[i, 2] += 1.0
         ended[i] = terminated[i] or truncated[i]
@@ -181,8 +182,9 @@ def act(t, obs, noise, weights, sizes, std, shift, scale, actions, command, scra
 def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counters, at, moments):
     """Normalise the chosen rows of ``raw`` after adding them to the statistics; return a bad row or -1.
 
-    The rows go to ``obs[t]``, or, when ``at`` is given (its size is not 0), the ones marked TRUNCATED there
-    to the list ``finals`` together with their place in the rollout.
+    Features beyond those of the statistics are passed on as they are. The rows go to ``obs[t]``, or, when
+    ``at`` is given (its size is not 0), the ones marked TRUNCATED there to the list ``finals``
+    together with their place in the rollout.
     """
     bad = finite_rows(raw, chosen)
     if bad >= 0:
@@ -206,15 +208,14 @@ def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counte
             continue
         if known:
             normalise_row(mean, moments[0], raw[i], out)
-        else:
-            for j in range(mean.size):
-                out[j] = np.float32(raw[i, j])
+        for j in range(mean.size if known else 0, raw.shape[1]):
+            out[j] = np.float32(raw[i, j])
     return -1
 
 
 @compiled
 def advance(
-    t, mode, raw, reward, cost, terminated, truncated, final_raw,  # what the environments returned
+    t, mode, raw, reward, earned, cost, terminated, truncated, final_raw,  # what the environments returned
     count, mean, m2, weights, sizes, std, shift, scale, noise,  # statistics, policy, randomness
     obs, actions, rewards, ends, finals, final_at, episodes, totals, ended, everyone, counters,  # results
     command, scratch, moments,
@@ -227,7 +228,18 @@ def advance(
     envs = raw.shape[0]
     if t > 0:
         bad = record(
-            t - 1, reward, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters
+            t - 1,
+            reward,
+            earned,
+            cost,
+            terminated,
+            truncated,
+            totals,
+            rewards,
+            ends,
+            ended,
+            episodes,
+            counters,
         )
         if bad:
             return bad

@@ -1,9 +1,13 @@
 """RunConfig: everything that decides what a run computes, as one frozen dataclass of plain fields."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import gymnasium
+
+from steingate.algos.catalog import defaults, needs_length
+from steingate.envs.catalog import TASKS
 from steingate.errors import InputError
 from steingate.runs import run_path
 
@@ -35,22 +39,30 @@ class RunConfig:
     certificate: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "overrides of the certificate, such as budget=0.2"}
     )
+    algo_options: dict[str, Any] = field(
+        default_factory=dict,
+        metadata={"help": "further options of the algorithm, such as tolerance=2.0 or clipped.passes=80"},
+    )
     max_kl: float = _option(0.01, "trust region: KL per action dimension")
     cg_iters: int = _option(15, "conjugate-gradient iterations")
     damping: float = _option(0.1, "damping of the Fisher product")
-    search_steps: int = _option(20, "line-search trials")
+    search_steps: int | None = _option(None, "line-search trials; none takes the algorithm's own")
     shrink: float = _option(0.8, "line-search factor")
     discount: float = _option(0.99, "discount of rewards")
     cost_discount: float = _option(0.99, "discount of costs")
     lam: float = _option(0.95, "lambda of the reward advantages")
     cost_lam: float = _option(0.95, "lambda of the cost advantages")
-    critic_lr: float = _option(1e-3, "learning rate of both critics")
-    critic_passes: int = _option(10, "passes over the epoch's data per critic fit")
-    critic_batch: int = _option(128, "minibatch of the critic fit")
+    critic_lr: float | None = _option(None, "learning rate of both critics; none takes the algorithm's own")
+    critic_passes: int | None = _option(
+        None, "passes over the epoch's data per critic fit; none takes the algorithm's own"
+    )
+    critic_batch: int | None = _option(None, "minibatch of the critic fit; none takes the algorithm's own")
     critic_decay: float = _option(0.001, "weight of the squared parameters in the critic loss")
     critic_grad_norm: float = _option(40.0, "largest gradient norm of the critic fit")
     hidden: tuple[int, ...] = _option((64, 64), "hidden layers of policy and critics")
-    normalise_obs: bool = _option(True, "normalise observations by their running statistics")
+    normalise_obs: bool | None = _option(
+        None, "normalise observations by their running statistics; none takes the algorithm's own"
+    )
     window: int = _option(100, "episodes in the running means of the log and of CPO's cost")
     carry_episodes: bool = _option(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = field(
@@ -63,7 +75,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
-            _require(name, getattr(self, name), getattr(self, name) > 0, "greater than zero")
+            value = getattr(self, name)
+            _require(name, value, value is None or value > 0, "greater than zero")
         for name in ("discount", "cost_discount", "lam", "cost_lam"):
             _require(name, getattr(self, name), 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
         _require("shrink", self.shrink, 0.0 < self.shrink < 1.0, "between 0 and 1")
@@ -99,6 +112,19 @@ class RunConfig:
         return self.steps_per_epoch // self.num_envs
 
     @property
+    def settled(self) -> "Settled":
+        """The settings that belong to the algorithm where they are not given."""
+        of_run, of_recipe = defaults(self.algo, self.env, self.variant)
+        if needs_length(self.algo):
+            of_recipe = {"length": _episode_length(self), **of_recipe}
+        given = {name: getattr(self, name) for name in of_run if getattr(self, name) is not None}
+        return Settled(**{**of_run, **given}, algo_options={**of_recipe, **self.algo_options})
+
+    def resolved(self) -> "RunConfig":
+        """Return the same run with every setting that belongs to the algorithm filled in."""
+        return replace(self, **self.settled._asdict())
+
+    @property
     def path(self) -> Path:
         """The run folder."""
         return run_path(self.out, self.algo, self.env, self.seed)
@@ -106,6 +132,27 @@ class RunConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON types."""
         return {**asdict(self), "hidden": list(self.hidden)}
+
+
+class Settled(NamedTuple):
+    """Settings of a run that the algorithm decides unless they are given."""
+
+    critic_lr: float
+    critic_passes: int
+    critic_batch: int
+    normalise_obs: bool
+    search_steps: int
+    algo_options: dict[str, Any]
+
+
+def _episode_length(cfg: RunConfig) -> int:
+    """Return the steps of an episode of the task; 1000 where nobody says, and always as published."""
+    if cfg.variant == "published":
+        return 1000
+    task = TASKS.get(cfg.env.removeprefix("steingate/"))
+    known = gymnasium.registry.get(cfg.env.split(":")[-1])
+    stated = (cfg.env_options.get("max_episode_steps"), task and task.max_episode_steps)
+    return int(next((steps for steps in (*stated, known and known.max_episode_steps) if steps), 1000))
 
 
 _POSITIVE = (

@@ -40,14 +40,29 @@ def fit_critics(
     targets: npt.NDArray[np.float32],
     cfg: RunConfig,
     epoch: int,
+    weight: npt.NDArray[np.float32] | None = None,
+    passes: int | None = None,
+    uses_cost: bool = True,
 ) -> Critics:
-    """Return both critics fitted to the targets (2, N) of one epoch; what is not finite raises an error."""
+    """Return both critics fitted to the targets (2, N) of one epoch; what is not finite raises an error.
+
+    ``weight`` (N,) says how often each sample counts. ``passes`` replaces the configured number where it
+    changes from epoch to epoch; each is then a call of its own, so that no new shape is compiled. Without
+    ``uses_cost`` the cost critic stays as it is.
+    """
+    own = cfg.settled
     fit = CriticFit(
-        cfg.critic_passes, cfg.critic_batch, cfg.critic_lr, cfg.critic_decay, cfg.critic_grad_norm
+        own.critic_passes, own.critic_batch, own.critic_lr, cfg.critic_decay, cfg.critic_grad_norm
     )
-    order = minibatch_order(stream(cfg.seed, epoch, Purpose.FIT), len(obs), cfg.critic_passes)
-    reward, reward_adam, _ = fit_critic(critics.reward, critics.reward_adam, obs, targets[0], order, fit)
-    cost, cost_adam, _ = fit_critic(critics.cost, critics.cost_adam, obs, targets[1], order, fit)
+    order = minibatch_order(
+        stream(cfg.seed, epoch, Purpose.FIT), len(obs), own.critic_passes if passes is None else passes
+    )
+    parts = [order] if passes is None else np.split(order, passes) if passes else []
+    reward, reward_adam, cost, cost_adam = critics
+    for part in parts:
+        reward, reward_adam, _ = fit_critic(reward, reward_adam, obs, targets[0], part, fit, weight)
+        if uses_cost:
+            cost, cost_adam, _ = fit_critic(cost, cost_adam, obs, targets[1], part, fit, weight)
     bad = first_bad({"the reward critic": reward, "the cost critic": cost})
     if bad is not None:
         raise RunError(

@@ -1,17 +1,18 @@
 """One epoch. Start reading here."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from steingate.algos.base import Algorithm, first_bad
 from steingate.envs.adapters import epoch_seeds
 from steingate.errors import RunError
+from steingate.gates.base import Episodes, State
 from steingate.training.clock import Clock
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import PUSH, RAW
 from steingate.training.config import RunConfig
-from steingate.training.critics import fit_critics
+from steingate.training.critics import Critics, fit_critics
 from steingate.training.learn import to_batch
 from steingate.training.progress import progress_row, slide
 from steingate.training.randomness import action_noise
@@ -40,12 +41,14 @@ def run_epoch(
     take until the next epoch asks for values; a pool that works at once gives the same numbers.
     """
     clock = Clock()
+    if algo.account is not None:
+        envs.set_budget(state.budget)
     rollout, stats = collect(
         envs,
         state.policy,
         state.stats,
         action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, *envs.single_action_space.shape)),
-        mode=PUSH if cfg.normalise_obs else RAW,
+        mode=PUSH if cfg.settled.normalise_obs else RAW,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
         stop=stop,
@@ -53,16 +56,27 @@ def run_epoch(
         steps_before=state.epoch * cfg.steps_per_epoch,
     )
     clock.lap("collect")
-    decision, gate, gate_log = algo.gate.decide(state.gate, rollout.episodes)
+    episodes, memory = recalled(algo, state, rollout, cfg)
+    decision, gate, gate_log = algo.gate.decide(state.gate, episodes)
     clock.lap("gate")
     critics = state.critics.result()
     clock.lap("wait")
-    batch, targets, value_log = to_batch(rollout, critics.params, cfg)
+    spent = None if state.carry is None else state.carry.totals[:, 1]
+    batch, targets, value_log = to_batch(rollout, critics.params, cfg, algo, decision, spent)
     _check(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
-    fitting = pool.submit(fit_critics, critics, batch.obs, targets, cfg, state.epoch)
+
+    def fit(passes: int | None) -> "Future[Critics]":
+        rest = (batch.weight, passes, algo.uses_cost)
+        return pool.submit(fit_critics, critics, batch.obs, targets, cfg, state.epoch, *rest)
+
+    passes = algo.step.passes
+    early = None if passes else fit(None)
     clock.lap("advantages")
     policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
     _check(cfg, state.epoch, {"the policy": policy})
+    fitting = early or fit(passes(step) if passes else None)
+    if algo.audit is not None:
+        step_log = {**step_log, **algo.audit(rollout.episodes, batch, policy)}
     clock.lap("policy")
 
     window = slide(state.window, rollout.episodes, cfg.window)
@@ -79,10 +93,21 @@ def run_epoch(
         stats=stats,
         window=window,
         finished=state.finished + len(rollout.episodes.cost),
+        budget=decision.budget,
+        memory=memory,
         carry=rollout.carry if cfg.carry_episodes else None,
         world=envs.snapshot() if cfg.carry_episodes else None,
     )
     return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds)
+
+
+def recalled(algo: Algorithm, state: TrainState, rollout: Rollout, cfg: RunConfig) -> tuple[Episodes, State]:
+    """Return this epoch's episodes, with those that the algorithm remembers, and its next memory."""
+    if algo.memory is None:
+        return rollout.episodes, state.memory
+    seen = (rollout.obs[:-1], rollout.act, rollout.logp, rollout.finished_at, cfg.carry_episodes)
+    log_ratio, memory = algo.memory.recall(state.memory, state.policy, *seen)
+    return rollout.episodes._replace(log_ratio=log_ratio), memory
 
 
 def _episode_rows(cfg: RunConfig, epoch: int, rollout: Rollout) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ class Player(NamedTuple):
     policy: Params
     stats: Stats
     mode: int
+    budget: float = 1.0  # share of its budget that an episode starts with
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ def evaluate(
         raise InputError(f"episodes is {episodes}: at least one is needed.")
     player = load_player(path, warn)
     seeds = episode_seeds(seed, episodes)
-    envs = make_envs(player.cfg, build_algorithm(player.cfg))
+    envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
     try:
         outcome = play(envs, player, seeds, sample)
     finally:
@@ -116,7 +117,10 @@ def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
     if checkpoint is None:
         raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
     policy, stats = _policy(checkpoint)
-    return Player(cfg, checkpoint.epoch, policy, stats, FROZEN if cfg.normalise_obs else RAW)
+    # The published codes evaluate with the whole budget, whatever share training had arrived at.
+    budget = 1.0 if cfg.variant == "published" else float(checkpoint.tree.get("budget", 1.0))
+    mode = FROZEN if cfg.settled.normalise_obs else RAW
+    return Player(cfg, checkpoint.epoch, policy, stats, mode, budget)
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:

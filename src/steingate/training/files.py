@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from steingate.errors import RunError
+from steingate.gates.account import Account
 from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
@@ -26,7 +27,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str]) -> No
             "or choose another --out."
         )
     record = {
-        "config": cfg.to_dict(),
+        "config": cfg.resolved().to_dict(),
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
@@ -58,14 +59,19 @@ class Files:
         without its environment.
     normalise
         Whether observations are normalised; stored too.
+    account
+        What the environments add to an observation; stored too.
     """
 
-    def __init__(self, run: RunFolder, action_space: Any, normalise: bool) -> None:
+    def __init__(
+        self, run: RunFolder, action_space: Any, normalise: bool, account: Account | None = None
+    ) -> None:
         self.run = run
         self.progress = Table(run.progress)
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         shift, scale = action_map(action_space)
-        self._extras = {"action": {"shift": shift, "scale": scale}, "normalise": normalise}
+        self._account = account
+        self._extras: dict[str, Any] = {"action": {"shift": shift, "scale": scale}, "normalise": normalise}
 
     def keep(self, state: TrainState) -> None:
         """Cut both tables back to what had happened when ``state`` was reached."""
@@ -84,7 +90,8 @@ class Files:
         tree = to_tree(state)
         self.episodes.sync()
         self.progress.sync()
-        write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **self._extras})
+        extra = None if self._account is None else list(self._account.extra(state.budget))
+        write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **self._extras, "extra": extra})
 
     def seconds_before(self) -> float:
         """Return the time spent on the epochs already in ``progress.csv``."""

@@ -1,15 +1,17 @@
 """From a rollout to what the learner takes: values of what was seen, advantages, targets for the critics."""
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.advantages import centre, close_paths, gae, standardise
-from steingate.algos.base import Batch, Params
+from steingate.algos.base import Algorithm, Batch, Params
 from steingate.algos.networks import value
-from steingate.gates.base import Log
+from steingate.gates.base import Decision, Log
 from steingate.training.collect import Rollout
-from steingate.training.collect_kernels import TERMINATED, TRUNCATED
+from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
 from steingate.training.config import RunConfig
 
 Targets = npt.NDArray[np.float32]  # (2, N): reward, cost
@@ -36,7 +38,34 @@ def few_values(critics: tuple[Params, Params], obs: npt.NDArray[np.float32]) -> 
     return values(critics, padded)[:, :rows]
 
 
-def to_batch(rollout: Rollout, critics: tuple[Params, Params], cfg: RunConfig) -> tuple[Batch, Targets, Log]:
+def tail_costs(
+    cost: npt.NDArray[np.float64],
+    ended: npt.NDArray[np.bool_],
+    spent: npt.NDArray[np.float64] | None,
+    tail: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]],
+) -> npt.NDArray[np.float64]:
+    """Return, for each step, how much ``tail`` of the episode's cost so far rose; (T, E).
+
+    Over an episode the numbers add up to tail(its cost) - tail(0). ``spent`` (E,) is the cost of the running
+    episodes before the first step.
+    """
+    after, before = np.empty_like(cost), np.empty_like(cost)
+    running = np.zeros(cost.shape[1]) if spent is None else spent
+    for t in range(len(cost)):
+        before[t] = running
+        after[t] = running + cost[t]
+        running = np.where(ended[t], 0.0, after[t])
+    return tail(after) - tail(before)
+
+
+def to_batch(
+    rollout: Rollout,
+    critics: tuple[Params, Params],
+    cfg: RunConfig,
+    algo: Algorithm | None = None,
+    decision: Decision | None = None,
+    spent: npt.NDArray[np.float64] | None = None,
+) -> tuple[Batch, Targets, Log]:
     """Return the batch for the policy step, the critics' targets, and how good their predictions were.
 
     A path that was cut by a time limit goes on with the value of its final observation, one that was cut by
@@ -50,7 +79,17 @@ def to_batch(rollout: Rollout, critics: tuple[Params, Params], cfg: RunConfig) -
         Parameters of the reward and the cost critic, as they were when the rollout was collected.
     cfg
         Gives discounts and lambdas.
+    algo, decision
+        May replace the costs by those of a tail, and let some transitions count more often.
+    spent
+        (E,) cost of the running episodes before the rollout; 0 by default.
     """
+    rewards = rollout.rewards
+    if algo is not None and algo.tail is not None and decision is not None:
+        tail, decided = algo.tail, decision
+        ended = rollout.ends != GOES_ON
+        costs = tail_costs(rewards[:, 1], ended, spent, lambda running: tail(running, decided))
+        rewards = np.stack([rewards[:, 0], costs], axis=1)
     steps, num_envs, obs_dim = rollout.act.shape[0], rollout.act.shape[1], rollout.obs.shape[2]
     seen = (
         few_values(critics, rollout.obs.reshape(-1, obs_dim)).reshape(2, steps + 1, num_envs).swapaxes(0, 1)
@@ -63,7 +102,7 @@ def to_batch(rollout: Rollout, critics: tuple[Params, Params], cfg: RunConfig) -
     truncated = np.repeat((rollout.ends == TRUNCATED)[:, None], 2, axis=1)
     ends, bootstrap = close_paths(terminated, truncated, final, seen[-1])
     advantage, target = gae(
-        rollout.rewards,
+        rewards,
         seen[:-1],
         ends,
         bootstrap,
@@ -72,14 +111,21 @@ def to_batch(rollout: Rollout, critics: tuple[Params, Params], cfg: RunConfig) -
     )
     reward_adv, cost_adv = advantage[:, 0].ravel(), advantage[:, 1].ravel()
     targets = target.swapaxes(0, 1).reshape(2, -1)
+    standard = standardise(reward_adv)
+    weight: npt.NDArray[np.float32] | None = None
+    replay_log: Log = {}
+    if algo is not None and algo.replay is not None:
+        weight, replay_log = algo.replay(standard.reshape(steps, num_envs))
     batch = Batch(
         obs=rollout.obs[:-1].reshape(-1, obs_dim),
         act=rollout.act.reshape(steps * num_envs, -1),
         logp=rollout.logp.ravel(),
-        adv=standardise(reward_adv).astype(np.float32),
+        adv=standard.astype(np.float32),
         cost_adv=centre(cost_adv).astype(np.float32),
+        weight=weight,
+        scale=float(reward_adv.std()),
     )
-    log = {**_fit("reward", reward_adv, targets[0]), **_fit("cost", cost_adv, targets[1])}
+    log = {**_fit("reward", reward_adv, targets[0]), **_fit("cost", cost_adv, targets[1]), **replay_log}
     return batch, targets.astype(np.float32), log
 
 

@@ -79,14 +79,14 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
         stop = stack.enter_context(stop_on_signals())
         display = stack.enter_context(Display(cfg, quiet=quiet))
         sizes = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-        state = first_state(cfg, algo, *sizes)
+        state = first_state(cfg, algo, *sizes, getattr(envs, "extra_features", 0))
         if fresh:
             record_config(run, cfg, learner)
         else:
             for change in changed_versions(run):
                 display.note(change)
             state = _last_state(run, state, display)
-        files = Files(run, envs.single_action_space, cfg.normalise_obs)
+        files = Files(run, envs.single_action_space, cfg.settled.normalise_obs, algo.account)
         files.keep(state)
         if state.world is not None:
             envs.reset(seed=0)

@@ -9,24 +9,32 @@ from steingate.training.config import RunConfig
 
 def build_algorithm(cfg: RunConfig) -> Algorithm:
     """Return the algorithm a configuration asks for."""
+    from steingate.algos.clipped import Clipped
     from steingate.algos.library import make_recipe
     from steingate.algos.trust_region import TrustRegion
 
+    own = cfg.settled
     region = TrustRegion(
-        cfg.max_kl, cfg.cg_iters, cfg.damping, cfg.search_steps, cfg.shrink, variant=cfg.variant
+        cfg.max_kl, cfg.cg_iters, cfg.damping, own.search_steps, cfg.shrink, variant=cfg.variant
     )
-    return make_recipe(
+    algo: Algorithm = make_recipe(
         cfg.algo,
+        own.algo_options,
         limit=cfg.cost_limit,
         variant=cfg.variant,
         window=cfg.window,
         region=region,
         preset=cfg.preset,
         certificate=cfg.certificate,
+        clipped=Clipped(epochs=cfg.epochs),
+        seed=cfg.seed,
     ).build()
+    return algo
 
 
-def make_envs(cfg: RunConfig, algo: Algorithm, num_envs: int | None = None, **options: Any) -> Any:
+def make_envs(
+    cfg: RunConfig, algo: Algorithm, num_envs: int | None = None, budget: float = 1.0, **options: Any
+) -> Any:
     """Return the vector environment of a configuration, as the algorithm wants it.
 
     Parameters
@@ -34,9 +42,11 @@ def make_envs(cfg: RunConfig, algo: Algorithm, num_envs: int | None = None, **op
     cfg
         Gives the id, the number of environments and threads, and the environment's own options.
     algo
-        May wrap the environments.
+        May want to see what an episode has spent.
     num_envs
         Another number of environments.
+    budget
+        Share of its budget that an episode starts with.
     **options
         Further options of the environment.
     """
@@ -46,7 +56,13 @@ def make_envs(cfg: RunConfig, algo: Algorithm, num_envs: int | None = None, **op
     envs = make_vec(
         cfg.env, num_envs or cfg.num_envs, **{"copy": False, **threads, **cfg.env_options, **options}
     )
-    return algo.wrap(envs)
+    if algo.account is None:
+        return envs
+    from steingate.envs.budget import Augmented
+
+    augmented = Augmented(envs, algo.account)
+    augmented.set_budget(budget)
+    return augmented
 
 
 def check_carry(cfg: RunConfig, envs: Any) -> None:

@@ -29,12 +29,19 @@ class TrainState(NamedTuple):
     stats: Stats  # of observations
     window: Window  # last episodes, for the log
     finished: int  # episodes finished so far: rows of episodes.csv
+    budget: float  # share of its budget that an episode starts with
+    memory: State  # episodes that the algorithm remembers
     carry: Carry | None  # running episodes, when they outlive an epoch
     world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in
 
 
-def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> TrainState:
-    """Return the state before the first epoch."""
+def first_state(
+    cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int, extra_features: int = 0
+) -> TrainState:
+    """Return the state before the first epoch.
+
+    The last ``extra_features`` of the ``obs_dim`` numbers of an observation are never normalised.
+    """
     from steingate.algos.networks import init_policy
 
     policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.hidden)
@@ -44,9 +51,11 @@ def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> 
         step=algo.step.init(policy),
         gate=algo.gate.init(),
         critics=finished(init_critics(cfg, obs_dim)),
-        stats=init_stats(obs_dim),
+        stats=init_stats(obs_dim - extra_features),
         window=empty_window(),
         finished=0,
+        budget=1.0,
+        memory=() if algo.memory is None else algo.memory.init(cfg.num_envs, obs_dim, act_dim),
         carry=None,
         world=None,
     )
@@ -73,6 +82,8 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
             ),
             window=tree["window"],
             finished=tree["finished"],
+            budget=tree["budget"],
+            memory=_like(first.memory, tree["memory"], fixed=False),
             carry=None if tree["carry"] is None else Carry(*tree["carry"]),
             world=tree["world"],
         )

@@ -1,0 +1,113 @@
+"""What an episode has spent: one number beside the observation, as a budget that is left or a cost so far.
+
+``Remaining`` is the safety state of Sauté and Simmer, which also takes the reward away once the budget is
+spent; ``Running`` is the cost so far.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class Extra(NamedTuple):
+    """How a policy can keep the number without the wrapper: z <- (z + cost * gain) / discount."""
+
+    start: float
+    gain: float
+    discount: float
+
+    def following(self, number: float, cost: float) -> float:
+        """Return the number after a step."""
+        return (number + cost * self.gain) / self.discount
+
+
+class Account(Protocol):
+    """How the number begins, follows the cost, and changes the reward."""
+
+    def first(self, share: float, after_end: bool) -> float:
+        """Return the number at the start of an episode, for a share of the budget."""
+        ...
+
+    def following(self, number: Array, cost: Array, share: float) -> Array:
+        """Return the number after a step."""
+        ...
+
+    def reward(self, number: Array, reward: Array) -> Array:
+        """Return the reward to learn from, by the number after the step."""
+        ...
+
+    def extra(self, share: float) -> Extra:
+        """Return the same as plain numbers."""
+        ...
+
+    @property
+    def true_at_end(self) -> bool:
+        """Whether a final observation shows the number of its own episode, not of the next."""
+        ...
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """The share of a cost budget that is left: z <- (z - cost / budget) / discount, from 1 at the start.
+
+    ``budget`` is the limit, discounted over an episode. A controlled share of it (Simmer) is where z starts,
+    and the scale stays ``budget``. Three flags hold what the published code does instead.
+    """
+
+    budget: float
+    discount: float = 0.999
+    unsafe_reward: float = -1.0
+    true_at_end: bool = True  # published: a final observation shows the number of the next episode
+    scale_by_share: bool = False  # published: the cost is divided by the controlled budget
+    restart_full: bool = False  # published: after an episode within an epoch z starts at 1
+
+    def first(self, share: float, after_end: bool) -> float:
+        """Return the number at the start of an episode."""
+        return 1.0 if after_end and self.restart_full else share
+
+    def following(self, number: Array, cost: Array, share: float) -> Array:
+        """Return the number after a step."""
+        scale = self.budget * share if self.scale_by_share else self.budget
+        return (number - cost / scale) / self.discount
+
+    def reward(self, number: Array, reward: Array) -> Array:
+        """Return the reward while some budget is left, the unsafe reward afterwards."""
+        return np.where(number > 0.0, reward, self.unsafe_reward)
+
+    def extra(self, share: float) -> Extra:
+        """Return start, gain and discount; the published code evaluates with the whole budget."""
+        share = 1.0 if self.restart_full else share
+        scale = self.budget * share if self.scale_by_share else self.budget
+        return Extra(self.first(share, False), -1.0 / scale, self.discount)
+
+
+@dataclass(frozen=True)
+class Running:
+    """The cost of the episode so far, divided by ``limit``; the reward stays as it is."""
+
+    limit: float
+    true_at_end: bool = True
+
+    def first(self, share: float, after_end: bool) -> float:
+        """Return 0."""
+        del share, after_end
+        return 0.0
+
+    def following(self, number: Array, cost: Array, share: float) -> Array:
+        """Return the number after a step."""
+        del share
+        return number + cost / self.limit
+
+    def reward(self, number: Array, reward: Array) -> Array:
+        """Return the reward."""
+        del number
+        return reward
+
+    def extra(self, share: float) -> Extra:
+        """Return start, gain and discount."""
+        del share
+        return Extra(0.0, 1.0 / self.limit, 1.0)
