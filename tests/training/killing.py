@@ -67,16 +67,17 @@ def main():
     chance = random.Random(seed)
     warm_up(cfg)
     print("kills at rows", end="")
-    for _ in range(kills):
+    for left in range(kills, 0, -1):
         pid = child(cfg)
         # Some are killed while they start, most after a few further epochs, all at an arbitrary instant.
         begun, patience = time.monotonic(), chance.uniform(0.0, 1.5) if chance.random() < 0.2 else 60.0
-        target = rows(cfg.path) + chance.randint(1, 6)
+        room = (cfg.epochs - rows(cfg.path)) // (left + 3)  # so that there is always something left to kill
+        target = rows(cfg.path) + chance.randint(1, max(room, 1))
         while rows(cfg.path) < target and time.monotonic() < begun + patience:
             if os.waitpid(pid, os.WNOHANG)[0]:
                 raise SystemExit(" a child ended by itself")
             time.sleep(0.001)
-        time.sleep(chance.uniform(0.0, 0.02))
+        time.sleep(chance.uniform(0.0, 0.01))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         print(f" {rows(cfg.path)}", end="", flush=True)
