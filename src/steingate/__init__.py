@@ -11,10 +11,15 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from steingate.registration import register_with_gymnasium
+
 if TYPE_CHECKING:
     from steingate.core.certificate import Certificate
-    from steingate.core.reference import Beta, Density, HybridReference, LogitNormal
+    from steingate.core.density import Density
+    from steingate.core.kernels import Kernel
+    from steingate.core.reference import Beta, HybridReference, LogitNormal
     from steingate.core.result import Result
+    from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
     from steingate.errors import InputError, MissingExtraError, RunError, SteingateError
     from steingate.training.api import load, train
 
@@ -23,13 +28,18 @@ __version__ = "0.1.0"
 _HOMES = {
     "Beta": "steingate.core.reference",
     "Certificate": "steingate.core.certificate",
-    "Density": "steingate.core.reference",
+    "Density": "steingate.core.density",
+    "Exceedance": "steingate.core.risk",
+    "Hinge": "steingate.core.risk",
     "HybridReference": "steingate.core.reference",
     "InputError": "steingate.errors",
+    "Kernel": "steingate.core.kernels",
     "LogitNormal": "steingate.core.reference",
     "MissingExtraError": "steingate.errors",
+    "Power": "steingate.core.risk",
     "Result": "steingate.core.result",
     "RunError": "steingate.errors",
+    "Sigmoid": "steingate.core.risk",
     "SteingateError": "steingate.errors",
     "load": "steingate.training.api",
     "train": "steingate.training.api",
@@ -39,12 +49,17 @@ __all__ = [
     "Beta",
     "Certificate",
     "Density",
+    "Exceedance",
+    "Hinge",
     "HybridReference",
     "InputError",
+    "Kernel",
     "LogitNormal",
     "MissingExtraError",
+    "Power",
     "Result",
     "RunError",
+    "Sigmoid",
     "SteingateError",
     "load",
     "train",
@@ -62,3 +77,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES])
+
+
+register_with_gymnasium()

@@ -17,7 +17,6 @@ from steingate.core.bounds import (
     embedding_radius,
     empirical_bernstein_upper,
     hoeffding_radius,
-    split_error,
 )
 from steingate.errors import InputError
 
@@ -54,16 +53,6 @@ def test_clean_samples_certify_with_the_fewest_episodes_possible(budget, episode
     assert direct_upper(np.full(episodes, risk), 0.05) <= budget
     assert direct_upper(np.full(episodes - 1, risk), 0.05) > budget
     assert direct_upper(np.full(episodes, risk), 0.05) == pytest.approx(1 - 0.05 ** (1 / episodes), abs=1e-9)
-
-
-@pytest.mark.parametrize(("budget", "episodes"), [(0.10, 29), (0.05, 59), (0.01, 299)])
-def test_the_split_leaves_the_direct_bound_what_clean_samples_need(budget, episodes):
-    for n in (1, episodes - 1, episodes, episodes + 1, 2 * episodes):
-        direct, second = split_error(n, budget, 0.05)
-        assert direct + second == pytest.approx(0.05)
-        assert 0.0 < second <= 0.005 + 1e-15
-        clean = direct_upper(np.zeros(n), direct)
-        assert (clean <= budget) == (n >= episodes)
 
 
 def chernoff_upper(mean, n, delta):

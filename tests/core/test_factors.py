@@ -7,7 +7,6 @@ from scipy.stats import beta as beta_law
 
 from steingate.core.factors import (
     grid_factors,
-    hybrid_validity,
     lemma_constants,
     required_discrete_weight,
     rkhs_factor,
@@ -243,19 +242,3 @@ def test_no_smaller_discrete_weight_is_valid(risk, atoms):
         truth = a0 * risk(0.0) + a1 * risk(1.0) + (1 - a0 - a1) * inner
         gains.append((truth - h_ref) / shift)
     assert max(gains) == pytest.approx(required_discrete_weight(reference, risk), abs=1e-8)
-
-
-def test_hybrid_validity_names_what_is_wrong():
-    reference = HybridReference(Beta(2, 5), 0.2, 0.0)
-    required = rkhs_factor(reference, SIGMOID, MATERN, "weighted").value
-    cases = {
-        "at least": (1.0, required, required, False),
-        "below 0.476": (1.0, 0.10, required, False),
-        "discrete weight 0.5 is below 0.887": (0.5, required, required, False),
-        "No Stein factor": (1.0, 0.10, None, False),
-        "squared KSD": (1.0, required, required, True),
-    }
-    for words, (weight, factor, needed, squared) in cases.items():
-        valid, reason = hybrid_validity(reference, SIGMOID, weight, factor, needed, squared=squared)
-        assert words in reason
-        assert valid == (words == "at least")

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from steingate.core.bounds import direct_upper
 from steingate.core.factors import rkhs_factor
 from steingate.core.kernels import Kernel
 from steingate.core.null import null_quantile
-from steingate.core.plan import certifiable_budget, episodes_needed, further_episodes, noise_episodes
+from steingate.core.plan import certifiable_budget, episodes_needed, noise_episodes
 from steingate.core.reference import Beta, HybridReference
 from steingate.core.risk import Sigmoid
 from steingate.core.stein import ksd
@@ -47,25 +46,6 @@ def test_budget_and_episodes_are_inverse(violations, delta):
 def test_an_exact_quotient_is_not_rounded_up():
     assert episodes_needed(0.5, 0.25) == 2
     assert episodes_needed(0.1, 0.9**7) == 7
-
-
-@pytest.mark.parametrize(("seen", "binary"), [(20, False), (29, False), (20, True)])
-def test_further_episodes_after_clean_ones(seen, binary):
-    assert further_episodes(np.zeros(seen), 0.1, 0.05, binary=binary) == 29 - seen
-
-
-@pytest.mark.parametrize("binary", [False, True])
-def test_further_episodes_reach_the_budget_and_not_earlier(binary):
-    risks = np.r_[1.0, np.zeros(39)]
-    extra = further_episodes(risks, 0.1, 0.05, binary=binary)
-    assert direct_upper(np.r_[risks, np.zeros(extra)], 0.05, binary=binary) <= 0.1
-    assert direct_upper(np.r_[risks, np.zeros(extra - 1)], 0.05, binary=binary) > 0.1
-    assert extra == 6 if binary else 6 < extra <= 20
-
-
-def test_further_episodes_gives_up():
-    assert further_episodes(np.ones(50), 0.001, 0.05, most=1000) is None
-    assert further_episodes([], 0.1, 0.05) == 29
 
 
 def test_noise_episodes_are_the_first_that_fit():

@@ -241,18 +241,3 @@ def direct_upper(x: npt.ArrayLike, delta: float, *, binary: bool = False) -> flo
     if not bool(np.all((values == 0.0) | (values == 1.0))):
         raise InputError("binary=True was given for a sample with values between 0 and 1; leave it out.")
     return clopper_pearson_upper(int(values.sum()), values.size, delta)
-
-
-def split_error(n: int, budget: float, delta: float, share: float = 0.1) -> tuple[float, float]:
-    """Return (delta for the direct bound, delta for a second bound) whose sum is delta.
-
-    The second bound gets ``share`` of the error, unless the direct one then could no longer certify the
-    budget from n clean samples although it could with all of delta. Depends on n, budget and delta alone, so
-    the smaller of the two bounds holds with probability 1 - delta.
-    """
-    _check_delta(delta)
-    _check_count(n)
-    clean = (1.0 - budget) ** n  # the error probability that certifies the budget from n clean samples
-    spare = delta - clean if clean <= delta else delta
-    second = min(share * delta, max(spare * (1.0 - 1e-9), 0.0))
-    return delta - second, second

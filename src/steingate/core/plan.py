@@ -2,10 +2,7 @@
 
 from math import ceil, log, log1p
 
-import numpy as np
-import numpy.typing as npt
-
-from steingate.core.bounds import clopper_pearson_upper, direct_upper
+from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.kernels import Kernel
 from steingate.core.null import INTERIOR_CLIP, LADDER, null_quantile
 from steingate.core.reference import Interior
@@ -28,7 +25,7 @@ def episodes_needed(budget: float, delta: float, violations: int = 0) -> int:
     The smallest n whose Clopper-Pearson bound is within the budget: no bound that holds with probability
     1 - delta needs fewer. Without violations the `confident` bound reaches it; with violations and a smooth
     risk that bound, which must allow for risks between 0 and 1, needs about a quarter more
-    (:func:`further_episodes` says how many for given risks).
+    (a result's ``more_episodes`` says how many for given risks).
     """
     _check(budget, delta, violations)
     if violations == 0:
@@ -56,34 +53,6 @@ def certifiable_budget(n: int, delta: float, violations: int = 0) -> float:
     if violations > n:
         raise InputError(f"violations is {violations!r}; there are only {n} episodes.")
     return clopper_pearson_upper(violations, n, delta)
-
-
-def further_episodes(
-    risks: npt.ArrayLike, budget: float, delta: float, *, binary: bool = False, most: int = 10_000_000
-) -> int | None:
-    """Return how many more episodes without risk bring the direct bound within the budget.
-
-    0 when the bound is there already, None when more than ``most`` are needed; ``binary`` as in
-    :func:`steingate.core.bounds.direct_upper`.
-    """
-    _check(budget, delta, 0)
-    seen = np.asarray(risks, dtype=np.float64).ravel()
-
-    def certifies(extra: int) -> bool:
-        padded = np.concatenate([seen, np.zeros(extra)])
-        return padded.size > 0 and direct_upper(padded, delta, binary=binary) <= budget
-
-    if certifies(0):
-        return 0
-    low, high = 0, max(1, episodes_needed(budget, delta) - seen.size)
-    while not certifies(high):
-        low, high = high, 2 * high
-        if low > most:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if certifies(middle) else (middle, high)
-    return high
 
 
 def noise_episodes(

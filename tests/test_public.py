@@ -1,0 +1,36 @@
+"""The package's front door: names load on first use, nothing heavy loads before."""
+
+import subprocess
+import sys
+
+import pytest
+
+import steingate
+
+
+@pytest.mark.parametrize("name", steingate.__all__)
+def test_every_public_name_loads(name):
+    assert getattr(steingate, name).__name__ == name
+    assert name in dir(steingate)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="Certifcate"):
+        _ = steingate.Certifcate
+
+
+def test_the_certificate_loads_no_simulator_and_no_learner():
+    code = (
+        "import sys, steingate; from steingate import Certificate;"
+        "import steingate.gates.stein, steingate.gates.mean;"
+        "Certificate.preset('released', limit=25.0).evaluate([1.0, 2.0]);"
+        "print([m for m in ('jax', 'mujoco', 'gymnasium', 'numba', 'matplotlib') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_importing_the_package_alone_loads_next_to_nothing():
+    code = "import sys, steingate; print('numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
