@@ -10,6 +10,7 @@ import pytest
 from tests.training.runs_of_probes import facts
 
 from steingate.algos.backend import configure
+from steingate.algos.catalog import FACTS
 from steingate.cli import main
 from steingate.runs import read_progress
 from steingate.training.loop import stored_config
@@ -102,7 +103,7 @@ def test_evaluate_prints_a_table_json_and_a_plot(run, tmp_path, capsys):
 def test_algos_are_listed(capsys):
     assert main(["algos"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines][:2] == ["steingate", "cpo"]
+    assert [line.split()[0] for line in lines] == list(FACTS)
     assert main(["algos", "--variants"]) == 0
     assert "published: " in capsys.readouterr().out
     assert main(["algos", "--json"]) == 0
