@@ -30,7 +30,7 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed-all
 
 train: $(VENV)/.installed-all
-	$(BIN)/python examples/certify_costs.py
+	$(BIN)/python examples/train_circle.py
 
 test: lint types imports unit
 
