@@ -1,0 +1,208 @@
+"""Every recipe through the whole trainer: stop and resume, evaluation, the policy without the trainer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.training import probes
+from tests.training.runs_of_probes import facts, tiny
+
+from steingate.algos.catalog import FACTS
+from steingate.envs.adapters import ForeignVectorEnv
+from steingate.errors import InputError
+from steingate.policy import load
+from steingate.runs import latest_checkpoint, read_progress
+from steingate.training import loop
+from steingate.training.evaluate import episode_seeds, evaluate, load_player
+from steingate.training.learn import tail_costs
+from steingate.training.loop import resume, stored_config, train
+
+CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}
+RUNS = [
+    *((name, "corrected", {}) for name in FACTS),
+    *((name, "published", {}) for name in ("trpo-simmer", "evo")),
+    ("steingate", "corrected", {"recovery": "tail"}),
+    ("trpo-lag", "corrected", {"multiplier": "pid"}),
+]
+
+
+class Killed(BaseException):
+    """Nothing in the package catches this."""
+
+
+def run_of(out, name, variant, options, **changes):
+    if "ppo" in name:
+        options = {**CLIPPED, **options}
+    return tiny(out, algo=name, variant=variant, total_steps=400, algo_options=options, **changes)
+
+
+def killed(cfg, monkeypatch, epochs):
+    """Start a run and end it without warning after some epochs."""
+    real, left = loop.run_epoch, iter(range(epochs))
+
+    def run_epoch(*args):
+        if next(left, None) is None:
+            raise Killed
+        return real(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "run_epoch", run_epoch)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+
+
+@pytest.mark.parametrize(("name", "variant", "options"), RUNS)
+def test_a_killed_and_resumed_run_equals_an_unbroken_one(tmp_path, monkeypatch, name, variant, options):
+    whole = run_of(tmp_path / "whole", name, variant, options, overlap=False)
+    broken = run_of(tmp_path / "broken", name, variant, options)
+    expected = facts(train(whole, quiet=True))
+    killed(broken, monkeypatch, 3)
+    saved = latest_checkpoint(broken.path / "checkpoints")
+    assert saved.epoch == 2
+    resume(broken.path, quiet=True)
+    assert facts(broken.path) == expected
+    assert "nan" not in (broken.path / "progress.csv").read_text().lower()
+
+
+@pytest.mark.parametrize("name", ["evo", "trpo-simmer", "cvar-cpo"])
+def test_so_does_one_whose_episodes_outlive_epochs(tmp_path, monkeypatch, name):
+    settings = {"carry_episodes": True, "env_options": {"limit": 50, "out": 9.0}}
+    whole = run_of(tmp_path / "whole", name, "corrected", {}, overlap=False, **settings)
+    broken = run_of(tmp_path / "broken", name, "corrected", {}, **settings)
+    expected = facts(train(whole, quiet=True))
+    killed(broken, monkeypatch, 3)
+    resume(broken.path, quiet=True)
+    assert facts(broken.path) == expected
+
+
+def test_states_that_matter_are_in_the_checkpoint(tmp_path):
+    tree = {}
+    for name in ("trpo-lag", "trpo-simmer", "evo", "ppo"):
+        path = train(run_of(tmp_path, name, "corrected", {}), quiet=True)
+        tree[name] = latest_checkpoint(path / "checkpoints").tree
+    assert tree["trpo-lag"]["gate"]["law"]["steps"] == 5
+    assert 0.0 < tree["trpo-simmer"]["budget"] < 1.0
+    assert tree["trpo-simmer"]["gate"]["budget"] > 0.0
+    lengths = tree["evo"]["memory"]["lengths"]
+    assert lengths.sum() == len(tree["evo"]["memory"]["steps"]["obs"])
+    assert len(lengths) == len(tree["evo"]["gate"]["gate"]["costs"]) <= 50
+    assert tree["ppo"]["step"]["epoch"] == 5
+    assert tree["ppo"]["step"]["adam"][0] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [("trpo-saute", "corrected"), ("trpo-simmer", "published"), ("cvar-cpo", "corrected")],
+)
+def test_a_policy_that_sees_what_was_spent_acts_alone_as_in_evaluation(tmp_path, name, variant):
+    cfg = run_of(tmp_path, name, variant, {})
+    path = train(cfg, quiet=True)
+    found = evaluate(path, 6)
+    policy = load(path).policy
+    env = probes.Walk()
+    for seed, cost, ret in zip(episode_seeds(0, 6), found.episodes.cost, found.episodes.ret, strict=True):
+        obs, _ = env.reset(seed=seed)
+        number, total, earned, ended = policy.extra.start, 0.0, 0.0, False
+        while not ended:
+            action = policy(np.append(obs, number))
+            obs, reward, terminated, truncated, info = env.step(action)
+            number = policy.extra.following(number, info["cost"])
+            total, earned, ended = total + info["cost"], earned + reward, terminated or truncated
+        assert total == pytest.approx(cost, rel=1e-4)
+        assert earned == pytest.approx(ret, rel=1e-4)
+    with pytest.raises(InputError, match=r"append that number to the 3 of the task \(1|\(0"):
+        policy(obs)
+
+
+def test_evaluation_starts_with_the_share_that_training_reached(tmp_path):
+    strong = {"controller.proportional": 1.0, "controller.smoothing": 0.0}
+    for variant in ("corrected", "published"):
+        path = train(run_of(tmp_path, "trpo-simmer", variant, strong), quiet=True)
+        player = load_player(path, print)
+        reached = latest_checkpoint(path / "checkpoints").tree["budget"]
+        assert reached < 1.0
+        assert player.budget == (reached if variant == "corrected" else 1.0)
+        assert load(path).policy.extra.start == pytest.approx(player.budget)
+        path.rename(tmp_path / variant)
+
+
+def test_shaped_rewards_stay_out_of_the_statistics(tmp_path):
+    """Both see the same actions in the first epoch, so the episodes agree although one reward is reshaped."""
+    reshaped = {"length": 1, "discount": 0.9, "unsafe_reward": -77.0}
+    first = {}
+    for name, options in (("trpo", {}), ("trpo-saute", reshaped)):
+        cfg = tiny(tmp_path, algo=name, total_steps=80, cost_limit=0.01, env="tests.training.probes:Constant")
+        path = train(replace(cfg, algo_options=options), quiet=True)
+        first[name] = read_progress(path)
+    assert first["trpo"]["Epoch/EpRet"] == first["trpo-saute"]["Epoch/EpRet"] == [10.0]
+    assert first["trpo"]["Epoch/EpCost"] == first["trpo-saute"]["Epoch/EpCost"] == [5.0]
+
+
+def test_the_added_number_is_never_normalised(tmp_path):
+    path = train(run_of(tmp_path, "cvar-cpo", "corrected", {}), quiet=True)
+    tree = latest_checkpoint(path / "checkpoints").tree
+    assert len(tree["stats"]["mean"]) == 3
+    assert tree["policy"]["w"][0].shape[0] == 4
+
+
+def test_increments_of_a_tail_add_up_to_the_tail_of_the_episode():
+    rng = np.random.default_rng(0)
+    cost, ended = rng.exponential(size=(40, 3)), rng.random((40, 3)) < 0.2
+    spent = np.array([0.5, 0.0, 2.0])
+    parts = tail_costs(cost, ended, spent, lambda y: np.maximum(y - 1.0, 0.0) / 0.1)
+    for env in range(3):
+        total, summed, start = spent[env], 0.0, max(spent[env] - 1.0, 0.0) / 0.1
+        for t in range(40):
+            total, summed = total + cost[t, env], summed + parts[t, env]
+            assert start + summed == pytest.approx(max(total - 1.0, 0.0) / 0.1)
+            if ended[t, env]:
+                total, summed, start = 0.0, 0.0, 0.0
+    whole = tail_costs(cost, ended, None, lambda y: y)
+    np.testing.assert_allclose(whole, cost)
+
+
+def test_settings_of_the_algorithm_are_recorded(tmp_path):
+    path = train(run_of(tmp_path, "ppo-saute", "corrected", {}), quiet=True)
+    stored = stored_config(path)
+    assert stored.critic_lr == 3e-4
+    assert stored.normalise_obs is True
+    assert stored.algo_options["length"] == 1000
+    native = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0")
+    assert native.resolved().algo_options == {"length": 500, "discount": 0.9999, "unsafe_reward": -0.2}
+    published = replace(native, variant="published").resolved()
+    assert published.algo_options["length"] == 1000
+    short = replace(native, env_options={"max_episode_steps": 77})
+    assert short.resolved().algo_options["length"] == 77
+    given = tiny(tmp_path, algo="ppo", critic_lr=0.5, algo_options={"clipped.passes": 7})
+    assert given.settled.critic_lr == 0.5
+    assert given.resolved() == given.resolved().resolved()
+
+
+def test_unknown_options_are_refused_before_anything_is_made(tmp_path):
+    cfg = run_of(tmp_path, "crpo", "corrected", {"tolerence": 3.0})
+    with pytest.raises(InputError, match="did you mean tolerance"):
+        train(cfg, quiet=True)
+    assert not cfg.path.exists()
+
+
+def test_theorem_quantities_are_logged(tmp_path):
+    path = train(run_of(tmp_path, "steingate", "corrected", {"recovery": "tail"}), quiet=True)
+    progress = read_progress(path)
+    assert all(0.0 <= tv <= 1.0 for tv in progress["Theorem/TotalVariation"])
+    assert all(h == 12.0 for h in progress["Theorem/Horizon"])
+    for bound, tv, penalty in zip(
+        progress["Theorem/AdvantageBound"],
+        progress["Theorem/TotalVariation"],
+        progress["Theorem/Penalty"],
+        strict=True,
+    ):
+        assert penalty == pytest.approx(2 * 12**2 * bound * tv)
+    assert None not in progress["Theorem/Margin"]
+
+
+def test_a_foreign_environment_can_be_augmented(tmp_path):
+    cfg = run_of(tmp_path, "trpo-saute", "corrected", {})
+    algo = loop.build_algorithm(cfg)
+    envs = loop.make_envs(cfg, algo)
+    assert isinstance(envs.envs, ForeignVectorEnv)
+    assert envs.reset(seed=0)[0].shape == (4, 4)
