@@ -9,7 +9,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "train_circle.py"
 
 def run(out: Path) -> str:
     command = [sys.executable, str(EXAMPLE), "--out", str(out), "--total-steps", "40000", "--episodes", "4"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    return done.stderr + done.stdout
 
 
 def test_the_example_trains_evaluates_and_draws(tmp_path):
