@@ -1,17 +1,24 @@
 """TensorBoard events in the run folder: a copy of ``progress.csv`` for another viewer."""
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
+from tensorboardX.proto.event_pb2 import Event
+from tensorboardX.proto.summary_pb2 import Summary
+from tensorboardX.record_writer import RecordWriter
+
 from steingate.runs import read_progress
-from steingate.storage.tfevents import EventFile
+from steingate.storage.files import writing
 
 
 class Events:
     """Writes each row's numbers as scalars over environment steps.
 
     Old event files are dropped and their rows written again from ``progress.csv``, so a resumed run shows
-    every epoch once.
+    every epoch once. Records are written here, not by a background thread, so that a full disk is an error
+    like any other; the file's buffer shows them to a viewer every few epochs.
 
     Parameters
     ----------
@@ -22,13 +29,30 @@ class Events:
     def __init__(self, run: Path) -> None:
         for old in run.glob("events.out.tfevents.*"):
             old.unlink(missing_ok=True)
-        self._file = EventFile(run)
+        self.path = run / f"events.out.tfevents.{int(time.time())}.steingate"
+        with writing(self.path):
+            self._file = RecordWriter(str(self.path))
+        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
         if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
             columns = read_progress(run)
             for values in zip(*columns.values(), strict=True):
                 self.add(dict(zip(columns, values, strict=True)))
 
     def add(self, row: dict[str, Any]) -> None:
-        """Write one epoch."""
-        scalars = {name: value for name, value in row.items() if isinstance(value, int | float)}
-        self._file.add(int(row["TotalEnvSteps"]), scalars)
+        """Write one epoch's finite numbers."""
+        scalars = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in row.items()
+            if isinstance(value, int | float) and math.isfinite(value)
+        ]
+        step = int(row["TotalEnvSteps"])
+        self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
+
+    def close(self) -> None:
+        """Write what is still in the buffer and close the file."""
+        with writing(self.path, "the last checkpoint is intact"):
+            self._file.close()
+
+    def _write(self, event: Event) -> None:
+        with writing(self.path, "the last checkpoint is intact"):
+            self._file.write(event.SerializeToString())

@@ -92,6 +92,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
             envs.reset(seed=0)
             envs.restore(state.world)
         events = Events(run.path)
+        stack.callback(events.close)
         pool = stack.enter_context(beside(cfg.overlap))
         state = _epochs(_Job(cfg, algo, envs, files, events, display, pool, stop), state)
         if stop() and state.epoch < cfg.epochs:
