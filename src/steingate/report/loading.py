@@ -5,7 +5,8 @@ them is refused. A run that is still being written is read up to its last whole 
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -113,18 +114,20 @@ class Skipped:
     reason: str
 
 
-def load_runs(roots: Iterable[str | Path]) -> tuple[list[Run], list[Skipped]]:
+def load_runs(
+    roots: Iterable[str | Path], load: Callable[[Path, Path], Run] | None = None
+) -> tuple[list[Run], list[Skipped]]:
     """Return the runs at or below the given folders in order of path, and those that had to be left out.
 
     A folder that is reached twice is read once; so is a configuration with the same seed, because equal
-    configurations give equal runs and must not count as two.
+    configurations give equal runs and must not count as two. ``load`` may stand in for ``load_run``.
     """
     runs: list[Run] = []
     skipped: list[Skipped] = []
     seen: dict[str, Path] = {}
     for folder, root in run_folders(roots):
         try:
-            run = load_run(folder, root)
+            run = (load or load_run)(folder, root)
         except SteingateError as error:
             skipped.append(Skipped(folder, str(error)))
             continue
@@ -174,6 +177,11 @@ def inside(path: Path, root: Path) -> bool:
         return path.resolve().is_relative_to(root.resolve())
     except (OSError, RuntimeError):  # a loop of links
         return False
+
+
+def run_id(path: Path) -> str:
+    """Return a short name for a run folder that says nothing of its path."""
+    return hashlib.sha256(str(path).encode()).hexdigest()[:16]
 
 
 def require_runs(roots: Sequence[str | Path]) -> None:

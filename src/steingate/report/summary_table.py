@@ -12,6 +12,14 @@ from steingate.report.tables import Table
 NONE = "–"
 
 
+def report_tables(summaries: Sequence[Summary], comparisons: Sequence[Comparison]) -> list[Table]:
+    """Return the tables of a report, the paper's first; none without runs."""
+    if not summaries:
+        return []
+    tables = [feasibility_table(summaries), tail_table(summaries), gate_table(summaries)]
+    return [*tables, comparison_table(comparisons)] if comparisons else tables
+
+
 def feasibility_table(summaries: Sequence[Summary]) -> Table:
     """Return the paper's table: tail feasibility and feasible return, both readings, the paper's beside."""
     rows = [

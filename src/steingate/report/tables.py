@@ -13,8 +13,6 @@ from rich.table import Table as RichTable
 from steingate.errors import InputError
 from steingate.storage.files import replace_file
 
-SUFFIXES = (".md", ".csv", ".tex")
-
 
 @dataclass(frozen=True)
 class Table:
@@ -96,21 +94,13 @@ def to_html(table: Table) -> str:
     for row, cells in zip(_without_repeats(table), table.rows, strict=True):
         line = "".join(_cell("td", text, index, table) for index, text in enumerate([row, *cells[1:]]))
         body.append(f'<tr class="first">{line}</tr>' if row else f"<tr>{line}</tr>")
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    caption = f"<h3>{escape(table.caption)}</h3>" if table.caption else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     return (
-        f'<div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table></div>{notes}"
+        f'<div class="card">{caption}<div class="scroll" tabindex="0">'
+        f'<table aria-label="{escape(table.caption)}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{notes}</div>"
     )
-
-
-def write_table(table: Table, path: str | Path) -> None:
-    """Write the table; the format follows from the suffix (.md, .csv or .tex)."""
-    target = Path(path)
-    writers = dict(zip(SUFFIXES, (to_markdown, to_csv, to_latex), strict=True))
-    if target.suffix.lower() not in writers:
-        raise InputError(f"A table cannot be written to {str(path)!r}; end the name with .md, .csv or .tex.")
-    write_text(target, writers[target.suffix.lower()](table))
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,0 +1,65 @@
+"""``steingate report``: one page, tables and a figure from run folders."""
+
+import argparse
+import sys
+
+from rich.console import Console
+
+from steingate.errors import InputError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("runs", nargs="+", metavar="RUNS", help="run folders, or folders that hold some")
+    parser.add_argument(
+        "--out", default="report.html", metavar="FILE", help="page to write (default: report.html)"
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also write the tables: .md or .tex as shown, .csv with every number; may be repeated",
+    )
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also draw the curves: .png, .svg or .pdf; may be repeated",
+    )
+    parser.add_argument("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the runs, print the table, write what was asked for, and return the exit status."""
+    from steingate.report.files import write_tables
+    from steingate.report.groups import group_runs
+    from steingate.report.loading import load_runs, require_runs
+    from steingate.report.page import write_page
+    from steingate.report.summary import compare, summarise
+    from steingate.report.summary_table import feasibility_table
+    from steingate.report.tables import to_rich
+
+    require_runs(args.runs)
+    runs, skipped = load_runs(args.runs)
+    for item in skipped:
+        print(f"steingate: left out {item.path}: {item.reason}", file=sys.stderr)
+    if not runs:
+        raise InputError(f"There is no run to report in {', '.join(args.runs)}; steingate train makes one.")
+    groups = group_runs(runs)
+    summaries = [summarise(group) for group in groups]
+    # A pipe has no width: rows would be torn apart at 80 columns.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    console.print(to_rich(feasibility_table(summaries)))
+    write_page(runs, skipped, args.out, args.title)
+    print(args.out)
+    for path in args.table:
+        write_tables(summaries, compare(groups), path)
+        print(path)
+    for path in args.figure:
+        from steingate.report.figures import save_curves_figure
+
+        save_curves_figure(groups, path)
+        print(path)
+    return 0

@@ -1,0 +1,177 @@
+"use strict";
+// Drawing: one function makes a plot with axes, the others put marks into it.
+
+const SVG = "http://www.w3.org/2000/svg";
+const svg = (tag, attributes = {}, parent) => fill(document.createElementNS(SVG, tag), attributes, parent);
+const html = (tag, attributes = {}, parent) => fill(document.createElement(tag), attributes, parent);
+
+function fill(node, attributes, parent) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") node.textContent = value;
+    else node.setAttribute(name, value);
+  }
+  if (parent) parent.append(node);
+  return node;
+}
+
+const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
+const stepText = (n) => (n >= 1e6 ? `${+(n / 1e6).toFixed(2)}M` : n >= 1e3 ? `${+(n / 1e3).toFixed(1)}k` : `${n}`);
+const valueText = (v) => (known(v) ? `${+v.toPrecision(3)}`.replace("-", "−") : "–");
+
+function range(lists, pad = 0.06) {
+  let low = Infinity, high = -Infinity;
+  for (const list of lists) for (const v of list) if (known(v)) { low = Math.min(low, v); high = Math.max(high, v); }
+  if (low > high) return [0, 1];
+  const room = (high - low) * pad || Math.max(Math.abs(high) * pad, 0.5);
+  return [low - room, high + room];
+}
+
+function niceTicks(low, high, count) {
+  const raw = (high - low) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].find((m) => m * power >= raw * 0.999) * power;
+  const ticks = [];
+  for (let t = Math.ceil(low / step - 1e-9) * step; t <= high + step * 1e-9; t += step) ticks.push(+t.toPrecision(12));
+  return ticks;
+}
+
+// Linear up to twice the limit, where it matters; logarithmic above, where single episodes run far away.
+function costScale(limit, top) {
+  const bend = 2 * limit;
+  if (top <= bend * 1.05) return { map: (v) => v / (bend * 1.05), ticks: [0, limit, bend] };
+  const share = 0.62, span = Math.log(top / bend);
+  const map = (v) => (v <= bend ? (share * v) / bend : share + ((1 - share) * Math.log(v / bend)) / span);
+  const ticks = [0, limit, bend];
+  const factor = span > Math.log(12) ? 4 : 2;
+  for (let t = bend * factor; t < top * 0.98; t *= factor) ticks.push(t);
+  return { map, ticks };
+}
+
+function linearScale(low, high, count = 4) {
+  return { map: (v) => (v - low) / (high - low), ticks: niceTicks(low, high, count) };
+}
+
+function plot(parent, { title, height, x, y, keys = [], xText = stepText, label = title }) {
+  if (title) html("h3", { text: title }, parent);
+  if (keys.length) legend(parent, keys);
+  const box = html("div", { class: "plot" }, parent);
+  const width = Math.max(parent.clientWidth - paddingOf(parent), 240);
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label }, box);
+  const left = 46, right = 10, top = 8, bottom = 22;
+  const X = (v) => left + x.map(v) * (width - left - right);
+  const Y = (v) => top + (1 - Math.min(Math.max(y.map(v), -0.02), 1.02)) * (height - top - bottom);
+  const back = svg("g", {}, root);
+  for (const t of y.ticks) {
+    svg("line", { class: "gridline", x1: left, x2: width - right, y1: Y(t), y2: Y(t) }, root);
+    svg("text", { x: left - 7, y: Y(t) + 4, "text-anchor": "end", text: valueText(t) }, root);
+  }
+  for (const t of x.ticks) {
+    const anchor = X(t) > width - right - 20 ? "end" : "middle";
+    svg("text", { x: X(t), y: height - 5, "text-anchor": anchor, text: xText(t) }, root);
+  }
+  return { box, root, back, X, Y, width, height, left, right, top, bottom };
+}
+
+function paddingOf(node) {
+  const style = getComputedStyle(node);
+  return parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+}
+
+function legend(parent, keys) {
+  const row = html("div", { class: "legend" }, parent);
+  for (const { label, colour, kind = "line" } of keys) {
+    const key = html("span", { class: "key" }, row);
+    const mark = svg("svg", { width: 16, height: 12, "aria-hidden": "true" }, key);
+    if (kind === "line" || kind === "dashed") {
+      const line = svg("line", { x1: 0, x2: 16, y1: 6, y2: 6, "stroke-width": 2.2, "stroke-dasharray": kind === "dashed" ? "5 3" : "none" }, mark);
+      line.style.stroke = colour;
+    } else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = colour;
+    html("span", { text: label }, key);
+  }
+}
+
+function line(p, xs, ys, colour, width = 1.8, opacity = 1) {
+  let path = "", pen = "M";
+  ys.forEach((v, i) => {
+    if (!known(v)) { pen = "M"; return; }
+    path += `${pen}${p.X(xs[i]).toFixed(1)} ${p.Y(v).toFixed(1)}`;
+    pen = "L";
+  });
+  const mark = svg("path", { d: path, fill: "none", "stroke-width": width, "stroke-linejoin": "round", opacity, class: "curve" }, p.root);
+  mark.style.stroke = colour;
+  if (ys.filter(known).length === 1) {
+    const i = ys.findIndex(known);
+    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = colour;
+  }
+  return mark;
+}
+
+function band(p, xs, low, high, colour, opacity = 0.16) {
+  let start = 0;
+  while (start < xs.length) {
+    while (start < xs.length && !(known(low[start]) && known(high[start]))) start++;
+    let end = start;
+    while (end < xs.length && known(low[end]) && known(high[end])) end++;
+    if (end - start > 1) {
+      const up = [], down = [];
+      for (let i = start; i < end; i++) {
+        up.push(`${p.X(xs[i]).toFixed(1)} ${p.Y(high[i]).toFixed(1)}`);
+        down.unshift(`${p.X(xs[i]).toFixed(1)} ${p.Y(low[i]).toFixed(1)}`);
+      }
+      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = colour;
+    }
+    start = end;
+  }
+}
+
+// Steps: the value of an epoch holds from the end of the one before to its own end.
+function steps(p, xs, ys, base, colour, opacity) {
+  let path = "";
+  ys.forEach((v, i) => {
+    if (!known(v)) return;
+    const x0 = p.X(i ? xs[i - 1] : 0), x1 = p.X(xs[i]), b = p.Y(base[i]);
+    path += `M${x0.toFixed(1)} ${b.toFixed(1)}V${p.Y(v).toFixed(1)}H${x1.toFixed(1)}V${b.toFixed(1)}Z`;
+  });
+  svg("path", { d: path, opacity }, p.root).style.fill = colour;
+}
+
+function stairs(p, xs, ys, colour, width = 1.4) {
+  let path = "", pen = "M";
+  ys.forEach((v, i) => {
+    if (!known(v)) { pen = "M"; return; }
+    path += `${pen}${p.X(i ? xs[i - 1] : 0).toFixed(1)} ${p.Y(v).toFixed(1)}H${p.X(xs[i]).toFixed(1)}`;
+    pen = "L";
+  });
+  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = colour;
+}
+
+function limitLine(p, value, text) {
+  const y = p.Y(value);
+  svg("line", { class: "limit", x1: p.left, x2: p.width - p.right, y1: y, y2: y }, p.root);
+  svg("text", { class: "limit", x: p.width - p.right, y: y - 4, "text-anchor": "end", text }, p.root);
+}
+
+function shade(p, from, to, colour) {
+  const x = p.X(from);
+  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = colour;
+}
+
+// Shows what `tell(index)` says of the point under the pointer; xs are the ends of the points.
+function hover(p, xs, tell) {
+  const cursor = svg("line", { class: "cursor", y1: p.top, y2: p.height - p.bottom }, p.root);
+  const tip = html("div", { class: "tip" }, p.box);
+  const hide = () => { cursor.style.visibility = tip.style.visibility = "hidden"; };
+  p.box.addEventListener("pointerleave", hide);
+  p.box.addEventListener("pointermove", (event) => {
+    const at = event.clientX - p.box.getBoundingClientRect().left;
+    let best = 0;
+    xs.forEach((v, i) => { if (Math.abs(p.X(v) - at) < Math.abs(p.X(xs[best]) - at)) best = i; });
+    const x = p.X(xs[best]);
+    cursor.setAttribute("x1", x);
+    cursor.setAttribute("x2", x);
+    tip.replaceChildren(...tell(best).map((text) => html("div", { text })));
+    cursor.style.visibility = tip.style.visibility = "visible";
+    tip.style.top = `${p.top + 4}px`;
+    tip.style.left = `${Math.max(0, x + 12 + tip.offsetWidth > p.width ? x - 12 - tip.offsetWidth : x + 12)}px`;
+  });
+}

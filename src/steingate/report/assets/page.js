@@ -1,0 +1,77 @@
+// Puts the sections together, keeps what the reader chose, and on a live page asks for news.
+
+const view = { run: 0, phase: null, frame: null, choose: () => { location.replace(`#run=${encodeURIComponent(chosenPath())}`); drawRun(); } };
+const section = (id) => document.getElementById(id);
+const poll = +document.documentElement.dataset.poll;
+let data = JSON.parse(section("data").textContent);
+
+const chosenPath = () => (data && data.runs.length ? data.runs[view.run].path : "");
+const drawRun = () => runDetail(section("run"), data, view);
+
+function draw() {
+  if (!data) return;
+  status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
+  overview(section("overview"), data);
+  if (!data.runs.length) html("p", { class: "empty", text: poll ? "No run has finished an epoch yet; this page is waiting for one." : "There is no run to show." }, section("overview"));
+  drawRun();
+  skipped(section("skipped"));
+}
+
+function skipped(parent) {
+  parent.replaceChildren();
+  if (!data.skipped.length) return;
+  html("h2", { text: "Left out" }, parent);
+  const list = html("dl", { class: "card" }, parent);
+  for (const [path, reason] of data.skipped) { html("dt", { class: "path", text: path }, list); html("dd", { text: reason }, list); }
+}
+
+function status(text, lost = false) {
+  const line = section("status");
+  line.replaceChildren();
+  if (poll) html("span", { class: lost ? "dot lost" : "dot" }, line);
+  line.append(poll ? `${lost ? "not reachable" : "live"} · ${text}` : text);
+}
+
+async function ask() {
+  try {
+    const answer = await fetch("data.json", { cache: "no-cache" });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    const text = await answer.text();
+    if (text !== ask.last) {
+      const path = chosenPath();
+      ask.last = text;
+      data = JSON.parse(text);
+      view.run = runAt(path || wanted());
+      const place = [scrollX, scrollY];
+      section("tables").innerHTML = data.tables.join("");
+      draw();
+      scrollTo(...place);
+    } else status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
+  } catch (error) {
+    status("the last numbers are shown", true);
+  }
+  setTimeout(ask, poll);
+}
+
+function wanted() {
+  const found = /^#run=(.+)$/.exec(location.hash);
+  return found ? decodeURIComponent(found[1]) : "";
+}
+
+// The run of that folder; else one whose gate has a timeline to show.
+function runAt(path) {
+  const same = data.runs.findIndex((run) => run.path === path);
+  return same >= 0 ? same : Math.max(data.runs.findIndex((run) => run.gate), 0);
+}
+
+if (data) view.run = runAt(wanted());
+draw();
+if (poll) ask();
+
+let width = innerWidth, pending = 0;
+addEventListener("resize", () => {
+  if (innerWidth === width) return;
+  width = innerWidth;
+  clearTimeout(pending);
+  pending = setTimeout(draw, 120);
+});

@@ -1,0 +1,274 @@
+// The sections of the page: curves of all runs, then one run in detail.
+
+const MODES = [["improve", "var(--improve)"], ["balance", "var(--balance)"], ["recover", "var(--recovering)"]];
+const xScale = (last, width) => ({ map: (v) => v / last, ticks: niceTicks(0, last, width < 420 ? 3 : 5) });
+const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+function overview(parent, data) {
+  parent.replaceChildren();
+  if (!data.tasks.length) return;
+  html("h2", { text: "Return and cost over training" }, parent);
+  const grid = html("div", { class: "grid" }, parent);
+  let spread = false;
+  // All cards first: the grid decides their width only when it knows how many there are.
+  const cards = data.tasks.map(() => html("div", { class: "card" }, grid));
+  for (const [index, task] of data.tasks.entries()) {
+    const card = cards[index];
+    html("h3", { text: task.name }, card);
+    legend(card, task.groups.map((g) => ({ label: `${g.label} (${count(g.seeds, "seed")})`, colour: g.colour })));
+    spread ||= task.groups.some((g) => g.seeds > 1);
+    taskPlot(card, task, "ret", "return");
+    taskPlot(card, task, "cost", "cost");
+  }
+  const bands = spread ? " Shaded: one standard deviation over seeds." : "";
+  html("p", { class: "note", text: `Lines: means over seeds of what each epoch logs, the mean of the last 100 episodes.${bands} Dashed: the limit.` }, parent);
+}
+
+function taskPlot(card, task, key, name) {
+  const edge = (g, sign) => g[key].map((v, i) => (known(v) ? v + sign * (g[`${key}Spread`][i] ?? 0) : null));
+  const lists = task.groups.flatMap((g) => [edge(g, -1), edge(g, 1)]);
+  const last = Math.max(...task.groups.map((g) => g.steps[g.steps.length - 1]));
+  let [low, high] = range(lists);
+  if (key === "cost") { low = Math.min(0, low); high = Math.max(high, 1.2 * Math.max(...task.limits)); }
+  const p = plot(card, { label: `${name} on ${task.name}`, height: 178, x: xScale(last, card.clientWidth), y: linearScale(low, high) });
+  for (const g of task.groups) if (g.seeds > 1) band(p, g.steps, edge(g, -1), edge(g, 1), g.colour);
+  for (const g of task.groups) line(p, g.steps, g[key], g.colour);
+  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: name }, p.root);
+  if (key === "cost") for (const limit of task.limits) limitLine(p, limit, `limit ${valueText(limit)}`);
+  const longest = task.groups.reduce((a, b) => (b.steps.length > a.steps.length ? b : a));
+  hover(p, longest.steps, (i) => [stepText(longest.steps[i]), ...task.groups.map((g) => `${g.label}  ${valueText(g[key][i])}`)]);
+}
+
+function runDetail(parent, data, view) {
+  parent.replaceChildren();
+  if (!data.runs.length) return;
+  const run = data.runs[view.run];
+  html("h2", { text: "One run" }, parent);
+  chooser(parent, data, view);
+  facts(parent, run);
+  const stack = html("div", { class: "stack" }, parent);
+  curves(html("div", { class: "card" }, stack), run);
+  gate(html("div", { class: "card" }, stack), run);
+  distribution(html("div", { class: "card", id: "distribution" }, stack), run, data.references[run.reference], view);
+  const grid = html("div", { class: "grid" }, stack);
+  worst(html("div", { class: "card" }, grid), run);
+  reproduce(html("div", { class: "card" }, grid), run);
+}
+
+function chooser(parent, data, view) {
+  const bar = html("div", { class: "bar chooser" }, parent);
+  const move = (by) => { view.run = (view.run + by + data.runs.length) % data.runs.length; view.choose(); };
+  if (data.runs.length > 1) html("button", { text: "←", "aria-label": "previous run" }, bar).addEventListener("click", () => move(-1));
+  const select = html("select", { id: "choice", "aria-label": "run" }, bar);
+  const groups = {};
+  data.runs.forEach((run, index) => {
+    groups[run.task] ??= html("optgroup", { label: run.task }, select);
+    const option = html("option", { value: index, text: `${run.task} · ${run.label} · seed ${run.seed}` }, groups[run.task]);
+    option.selected = index === view.run;
+  });
+  select.addEventListener("change", () => { view.run = +select.value; view.choose(); });
+  if (data.runs.length > 1) html("button", { text: "→", "aria-label": "next run" }, bar).addEventListener("click", () => move(1));
+}
+
+function facts(parent, run) {
+  const row = html("p", { class: "facts" }, parent);
+  const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); html("b", { text: value }, item); };
+  fact("epochs", run.epochs < run.planned ? `${run.epochs} of ${run.planned}` : `${run.epochs}`);
+  fact("steps", stepText(run.steps[run.steps.length - 1]));
+  fact("limit", valueText(run.limit));
+  fact("return", valueText(run.curves.ret[run.curves.ret.length - 1]));
+  fact("cost", valueText(run.curves.cost[run.curves.cost.length - 1]));
+  let switches = 0;
+  for (let i = 1; i < run.modes.length; i++) switches += run.modes[i] !== run.modes[i - 1];
+  fact("switches", `${switches}`);
+  for (const [mode, [name]] of MODES.entries()) {
+    const share = [...run.modes].filter((m) => +m === mode).length / run.modes.length;
+    if (share) fact(name, `${Math.round(100 * share)} %`);
+  }
+}
+
+function recoveries(p, run) {
+  for (let i = 0; i < run.modes.length; ) {
+    let end = i + 1;
+    while (end < run.modes.length && run.modes[end] === run.modes[i]) end++;
+    if (run.modes[i] === "2") shade(p, i * run.perEpoch, end * run.perEpoch, "var(--recover)");
+    i = end;
+  }
+}
+
+function curves(card, run) {
+  const c = run.curves, last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth);
+  const tell = (i) => [stepText(run.steps[i]), `return ${valueText(c.ret[i])}`, `cost ${valueText(c.cost[i])}`, `worst ${valueText(c.worst[i])}`];
+  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "#2f6f9f" }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
+  const r = plot(card, { title: "Return", height: 200, x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
+  recoveries(r, run);
+  if (c.epochRet) line(r, run.steps, c.epochRet, "#2f6f9f", 1.2, 0.85);
+  line(r, run.steps, c.ret, "var(--ink)");
+  hover(r, run.steps, tell);
+  const top = Math.max(2.1 * run.limit, ...[...c.worst, ...c.high].filter(known)) * 1.08;
+  const costKeys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "#c7683c" }, { label: "most episodes (10–90 %)", colour: "#c7683c44", kind: "box" }, { label: "worst episode", colour: "#c7683c", kind: "box" }];
+  const p = plot(card, { title: "Cost", height: 240, x, y: costScale(run.limit, top), keys: costKeys });
+  recoveries(p, run);
+  band(p, run.steps, c.low, c.high, "#c7683c");
+  if (c.epochCost) line(p, run.steps, c.epochCost, "#c7683c", 1.2, 0.9);
+  const size = Math.max(1.1, Math.min(2.6, 300 / run.steps.length));
+  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75, fill: "#c7683c" }, p.root); });
+  line(p, run.steps, c.cost, "var(--ink)");
+  limitLine(p, run.limit, `limit ${valueText(run.limit)}`);
+  hover(p, run.steps, tell);
+  const per = Math.ceil(run.epochs / run.steps.length);
+  if (per > 1) html("p", { class: "note", text: `Each point is the mean of up to ${per} epochs; the worst episode is the worst of them all.` }, card);
+}
+
+function gate(card, run) {
+  const last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth), g = run.gate;
+  if (!g) {
+    html("h3", { text: "The gate over training" }, card);
+    html("p", { class: "note", text: "This gate computes no bound; the strip shows what each policy step was for." }, card);
+  } else {
+    const sum = run.steps.map((_, i) => (g.reference[i] ?? 0) + (g.atoms[i] ?? 0) + (g.interior[i] ?? 0));
+    const sorted = run.steps.map((_, i) => Math.max(sum[i], g.decides[i] ?? 0)).sort((a, b) => a - b);
+    const usual = sorted[Math.floor(0.97 * (sorted.length - 1))];
+    const top = 1.15 * Math.max(usual, 2 * Math.max(...g.budget.filter(known), 0));
+    const keys = [
+      { label: "reference risk", colour: "var(--reference)", kind: "box" }, { label: "atoms", colour: "var(--atoms)", kind: "box" },
+      { label: "interior", colour: "var(--interior)", kind: "box" }, { label: "value that decides", colour: "var(--ink)" }, { label: "budget", colour: "var(--limit)", kind: "dashed" },
+    ];
+    const p = plot(card, { title: "The gate over training: bound and its terms against the budget", height: 220, x, y: linearScale(0, top), keys });
+    let base = run.steps.map(() => 0);
+    for (const name of ["reference", "atoms", "interior"]) {
+      const next = base.map((b, i) => b + (g[name][i] ?? 0));
+      steps(p, run.steps, next, base, `var(--${name})`, 0.5);
+      base = next;
+    }
+    stairs(p, run.steps, g.decides, "var(--ink)");
+    const budget = g.budget.filter(known);
+    if (budget.length) limitLine(p, budget[budget.length - 1], `budget ${valueText(budget[budget.length - 1])}`);
+    hover(p, run.steps, (i) => [stepText(run.steps[i]), `decides ${valueText(g.decides[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
+  }
+  modeStrip(card, run, x);
+}
+
+function modeStrip(card, run, x) {
+  const used = MODES.map(([name, colour], mode) => ({ label: name, colour, kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
+  const p = plot(card, { height: 46, x, y: { map: (v) => v, ticks: [] }, keys: used, label: "mode of each epoch" });
+  for (let i = 0; i < run.modes.length; ) {
+    let end = i + 1;
+    while (end < run.modes.length && run.modes[end] === run.modes[i]) end++;
+    shade(p, i * run.perEpoch, end * run.perEpoch, MODES[+run.modes[i]][1]);
+    i = end;
+  }
+}
+
+function distribution(card, run, reference, view) {
+  html("h3", { text: "Episode costs over the hybrid reference" }, card);
+  const bar = html("div", { class: "bar" }, card);
+  const buttons = run.phases.map(([name]) => {
+    const button = html("button", { text: name }, bar);
+    button.addEventListener("click", () => { view.phase = name; view.frame = null; draw(); });
+    return button;
+  });
+  const row = html("div", { class: "bar" }, card);
+  html("label", { for: "epoch", text: "epoch" }, row);
+  const slider = html("input", { type: "range", id: "epoch", min: 0, max: run.frames.length - 1, step: 1 }, row);
+  const output = html("output", { for: "epoch" }, row);
+  const place = html("div", {}, card);
+  html("p", { class: "note", text: reference.name ? `Line: the reference ${reference.name}${run.gated ? "" : ", which this gate does not use"}. Bars at the ends: episodes without cost, and at ${valueText(reference.scale)} or more; marks on them: the reference's atoms.` : "The reference of this run cannot be rebuilt from its configuration." }, card);
+  slider.addEventListener("input", () => { view.frame = +slider.value; view.phase = null; draw(); });
+  function draw() {
+    if (!view.phase && view.frame === null) view.phase = run.phases[run.phases.length > 2 ? 2 : 0][0];
+    if (view.phase && !run.phases.some(([name]) => name === view.phase)) view.phase = run.phases[0][0];
+    if (view.frame !== null) view.frame = Math.min(view.frame, run.frames.length - 1);
+    buttons.forEach((button) => button.setAttribute("aria-pressed", button.textContent === view.phase));
+    slider.value = view.frame ?? run.frames.length - 1;
+    const chosen = view.frame === null ? run.phases.find(([name]) => name === view.phase) : run.frames[view.frame];
+    const counts = unpack(chosen[2], reference.bins);
+    const total = counts.reduce((a, b) => a + b, 0);
+    const when = view.frame === null ? count(chosen[1], "epoch") : chosen[0] === chosen[1] ? `${chosen[0]}` : `${chosen[0]}–${chosen[1]}`;
+    output.textContent = `${when}, ${count(total, "episode")}`;
+    place.replaceChildren();
+    costBars(place, counts, total, reference, run.limit);
+  }
+  draw();
+}
+
+function unpack(packed, bins) {
+  const counts = new Array(2 + bins).fill(0);
+  packed.split(",").forEach((text, i) => { counts[i] = Number(text); });
+  return counts;
+}
+
+function costBars(place, counts, total, reference, limit) {
+  const width = Math.max(place.clientWidth, 240), height = 230, top = 26, bottom = 34, atom = 40, gap = 14;
+  const box = html("div", { class: "plot" }, place);
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "distribution of episode costs" }, box);
+  const floor = height - bottom, room = floor - top, share = (n) => (total ? n / total : 0);
+  const from = atom + gap, inner = width - 2 * from;
+  svg("line", { class: "gridline", x1: 0, x2: width, y1: floor, y2: floor }, root);
+  const end = (x, n, mass, colour, label) => {
+    const h = room * share(n);
+    svg("rect", { class: "atom", x: x + 4, width: atom - 8, y: floor - h, height: h, rx: 2 }, root).style.fill = colour;
+    if (mass > 0) svg("line", { x1: x, x2: x + atom, y1: floor - room * mass, y2: floor - room * mass, "stroke-width": 2.4 }, root).style.stroke = "var(--ink)";
+    svg("text", { x: x + atom / 2, y: floor - Math.max(h, room * mass) - 5, "text-anchor": "middle", text: total ? `${+(100 * share(n)).toFixed(1)} %` : "–" }, root);
+    svg("text", { x: x + atom / 2, y: floor + 15, "text-anchor": "middle", text: label }, root);
+  };
+  end(0, counts[0], reference.zero, "var(--improve)", "no cost");
+  end(width - atom, counts[1], reference.one, "var(--recovering)", `≥ ${valueText(reference.scale)}`);
+  const heights = counts.slice(2).map(share);
+  const peak = Math.max(...reference.density.slice(2, -2), 0.02);
+  const most = Math.max(peak, Math.min(Math.max(...heights), 5 * peak)) * 1.1;
+  const binWidth = inner / reference.bins;
+  heights.forEach((v, i) => {
+    const h = room * Math.min(v / most, 1);
+    if (h) svg("rect", { class: "bin", x: from + i * binWidth + 0.5, width: Math.max(binWidth - 1, 0.5), y: floor - h, height: h }, root).style.fill = "var(--bars)";
+    if (v > most) svg("text", { x: from + (i + 0.5) * binWidth, y: floor - room - 4, "text-anchor": "middle", text: `${Math.round(100 * v)} %` }, root);
+  });
+  const n = reference.density.length;
+  const points = reference.density.map((v, i) => `${(from + (inner * i) / (n - 1)).toFixed(1)} ${(floor - room * Math.min(v / most, 1)).toFixed(1)}`);
+  if (n) svg("path", { class: "curve", d: `M${points.join("L")}`, fill: "none", "stroke-width": 2 }, root).style.stroke = "var(--ink)";
+  for (let i = 0; i <= 4; i++) {
+    const x = from + (inner * i) / 4;
+    svg("text", { x, y: floor + 15, "text-anchor": "middle", text: i === 4 && width < 420 ? "" : valueText((reference.scale * i) / 4) }, root);
+  }
+  svg("text", { x: from + inner / 2, y: height - 3, "text-anchor": "middle", text: "episode cost" }, root);
+  if (limit <= reference.scale * 1.0001) {
+    const x = from + (inner * limit) / reference.scale;
+    svg("line", { class: "limit", x1: x, x2: x, y1: top - 8, y2: floor }, root);
+    svg("text", { class: "limit", x: x + (limit >= reference.scale ? -4 : 4), y: top - 6, "text-anchor": limit >= reference.scale ? "end" : "start", text: "limit" }, root);
+  }
+}
+
+function worst(card, run) {
+  html("h3", { text: "Worst episodes of training" }, card);
+  if (!run.worst.length) { html("p", { class: "note", text: "No episode has finished yet." }, card); return; }
+  const table = html("table", {}, html("div", { class: "scroll", tabindex: 0 }, card));
+  const head = html("tr", {}, html("thead", {}, table));
+  for (const name of ["cost", "return", "length", "epoch", "steps", "mode"]) html("th", { text: name, class: name === "mode" ? "word" : "number", scope: "col" }, head);
+  const body = html("tbody", {}, table);
+  for (const [cost, ret, length, epoch, step, mode] of run.worst) {
+    const tr = html("tr", {}, body);
+    for (const text of [valueText(cost), valueText(ret), valueText(length), `${epoch}`, stepText(step)]) html("td", { class: "number", text }, tr);
+    html("td", { class: "word", text: MODES[mode][0] }, tr);
+  }
+  html("p", { class: "note path", text: `A film of what the policy does now in its worst episode: steingate render ${run.path} --worst --out worst.mp4` }, card);
+}
+
+function reproduce(card, run) {
+  html("h3", { text: "Configuration, and how to get this run again" }, card);
+  const bar = html("div", { class: "bar" }, card);
+  html("span", { class: "note", text: "Save as run.toml, then: steingate train --config run.toml" }, bar);
+  const text = html("pre", { text: run.toml, tabindex: 0 });
+  const copy = html("button", { text: "copy" }, bar);
+  copy.addEventListener("click", () => {
+    getSelection().selectAllChildren(text);
+    copy.textContent = document.execCommand("copy") ? "copied" : "press Ctrl-C";
+  });
+  card.append(text);
+  if (poll) {
+    const files = html("p", { class: "note" }, card);
+    for (const name of ["config.json", "progress.csv", "episodes.csv"]) { html("a", { href: `runs/${run.id}/${name}`, text: name }, files); files.append(" "); }
+  }
+  const made = html("dl", {}, card);
+  made.style.marginTop = "10px";
+  for (const [name, value] of [["folder", run.path], ...run.made]) { html("dt", { text: name }, made); html("dd", { text: value }, made); }
+}

@@ -1,0 +1,98 @@
+"""The paper's figure: a column per task, returns above costs, mean and one standard deviation over seeds."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steingate.errors import InputError, MissingExtraError
+from steingate.report.groups import Group, mean_and_spread
+from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
+from steingate.report.summary_table import task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def save_curves_figure(groups: Sequence[Group], path: str | Path) -> None:
+    """Write the figure of some groups; the format follows from the suffix (PNG, SVG or PDF)."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
+        )
+    figure = curves_figure(groups)
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
+    from matplotlib import rc_context
+
+    try:
+        with rc_context(STYLE):
+            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
+    except OSError as error:
+        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+
+
+def curves_figure(groups: Sequence[Group]) -> "Figure":
+    """Return a Matplotlib figure: the logged return and cost over steps, one colour per label."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("plots", "plot") from None
+    if not groups:
+        raise InputError("There is no run to draw; name folders that hold some.")
+    envs = list(dict.fromkeys(group.env for group in groups))
+    colours = label_colours([group.label for group in groups])
+    with rc_context(STYLE):
+        figure = Figure(figsize=(0.7 + 3.3 * len(envs), 5.4))
+        figure.subplots_adjust(
+            left=0.75 / figure.get_figwidth(), right=1 - 0.28 / figure.get_figwidth(),
+            top=0.93, bottom=0.19, hspace=0.13, wspace=0.24,
+        )  # fmt: skip
+        panels = figure.subplots(2, len(envs), sharex="col", squeeze=False)
+        for column, env in enumerate(envs):
+            members = [group for group in groups if group.env == env]
+            top, bottom = panels[:, column]
+            top.set_title(task(env), fontsize=11.5, fontweight="bold")
+            for group in members:
+                _curve(top, group, "Metrics/EpRet", colours[group.label])
+                _curve(bottom, group, "Metrics/EpCost", colours[group.label])
+            for limit in sorted({group.limit for group in members}):
+                bottom.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
+            _finish(top, bottom, members)
+        panels[0, 0].set_ylabel("return")
+        panels[1, 0].set_ylabel("cost")
+        _legend(figure, colours)
+    return figure
+
+
+def _curve(panel: "Axes", group: Group, column: str, colour: str) -> None:
+    steps, mean, spread = mean_and_spread(group, column)
+    panel.plot(steps / 1e6, mean, color=colour, linewidth=1.6)
+    if np.isfinite(spread).any():
+        spread = np.nan_to_num(spread)
+        panel.fill_between(steps / 1e6, mean - spread, mean + spread, color=colour, alpha=0.17, linewidth=0)
+
+
+def _finish(top: "Axes", bottom: "Axes", members: Sequence[Group]) -> None:
+    for panel in (top, bottom):
+        panel.grid(axis="y", color=FAINT, linewidth=0.6)
+        panel.set_axisbelow(True)
+        panel.set_xlim(0.0, max(run.steps for group in members for run in group.runs) / 1e6)
+    high = max(bottom.get_ylim()[1], 1.15 * max(group.limit for group in members))
+    bottom.set_ylim(-0.03 * high, high)
+    bottom.set_xlabel("environment steps, millions")
+
+
+def _legend(figure: "Figure", colours: dict[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
+    keys = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
+    keys.append(Line2D([], [], color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)), label="limit"))
+    columns = min(len(keys), max(int(figure.get_figwidth() / 1.6), 2))
+    figure.legend(handles=keys, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)

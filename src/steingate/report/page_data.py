@@ -1,0 +1,270 @@
+"""What a page shows, as plain JSON types: curves of groups, and each run in detail."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.gates.base import Mode
+from steingate.report.groups import Group, mean_and_spread
+from steingate.report.loading import Run, Skipped, run_id
+from steingate.report.look import label_colours
+from steingate.report.references import BINS, Counts, Reference, bars, run_reference
+from steingate.report.reproduce import run_toml
+from steingate.report.stats import tail_start
+from steingate.report.summary_table import task
+
+Array = npt.NDArray[np.float64]
+WORST = 10
+_TERMS = {"reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm"}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How fine the page is: points of a curve, and positions of the slider over epochs."""
+
+    points: int = 500
+    frames: int = 500
+
+    def coarser(self) -> "Detail":
+        """Return half of everything."""
+        return Detail(max(self.points // 2, 8), max(self.frames // 2, 4))
+
+
+def page_data(
+    groups: Sequence[Group],
+    skipped: Sequence[Skipped],
+    tables: Sequence[str],
+    detail: Detail,
+) -> dict[str, Any]:
+    """Return everything a page shows of the runs."""
+    references = _References()
+    colours = label_colours([group.label for group in groups])
+    return {
+        "tables": list(tables),
+        "skipped": [[str(item.path), item.reason] for item in skipped],
+        "tasks": _tasks(groups, colours, detail),
+        "runs": [run_data(run, group.label, references, detail) for group in groups for run in group.runs],
+        "references": references.listed,
+    }
+
+
+def _tasks(groups: Sequence[Group], colours: dict[str, str], detail: Detail) -> list[dict[str, Any]]:
+    result = []
+    for env in dict.fromkeys(group.env for group in groups):
+        members = [group for group in groups if group.env == env]
+        result.append(
+            {
+                "name": task(env),
+                "limits": sorted({group.limit for group in members}),
+                "groups": [_curves(group, colours[group.label], detail.points) for group in members],
+            }
+        )
+    return result
+
+
+def _curves(group: Group, colour: str, points: int) -> dict[str, Any]:
+    steps, ret, ret_spread = mean_and_spread(group, "Metrics/EpRet")
+    _, cost, cost_spread = mean_and_spread(group, "Metrics/EpCost")
+    series = {"ret": ret, "retSpread": ret_spread, "cost": cost, "costSpread": cost_spread}
+    return {
+        "label": group.label,
+        "colour": colour,
+        "seeds": len(group.runs),
+        "steps": _ends(steps, points),
+        **{name: _thin(values, points) for name, values in series.items()},
+    }
+
+
+def run_data(run: Run, label: str, references: "_References", detail: Detail) -> dict[str, Any]:
+    """Return one run in detail."""
+    index = references.index(run)
+    reference = references.known[index]
+    start = tail_start(run.epochs)
+    return {
+        "label": label,
+        "task": task(run.env),
+        "seed": run.seed,
+        "limit": run.limit,
+        "path": str(run.path),
+        "id": run_id(run.path),
+        "epochs": run.epochs,
+        "planned": run.planned,
+        "perEpoch": int(run.config["steps_per_epoch"]),
+        "tailStart": start,
+        "window": run.config.get("window", 100),
+        "modes": "".join(str(mode) for mode in run.modes),
+        "steps": _ends(run.progress["TotalEnvSteps"], detail.points),
+        "curves": _run_curves(run, detail.points),
+        "gate": _gate(run, detail.points),
+        "reference": index,
+        "gated": bool(np.isfinite(run.progress.get("Gate/Bound", np.full(1, np.nan))).any()),
+        "frames": _frames(run, reference, detail.frames),
+        "phases": _phases(run, reference, start),
+        "worst": _worst(run),
+        "toml": run_toml(run),
+        "made": _made(run),
+    }
+
+
+def _run_curves(run: Run, points: int) -> dict[str, list[float | None]]:
+    low, high, top = _cost_range(run)
+    columns = {
+        "ret": run.progress["Metrics/EpRet"],
+        "cost": run.progress["Metrics/EpCost"],
+        "epochRet": run.progress.get("Epoch/EpRet"),
+        "epochCost": run.progress.get("Epoch/EpCost"),
+        "low": low,
+        "high": high,
+    }
+    curves = {name: _thin(values, points) for name, values in columns.items() if values is not None}
+    return curves | {"worst": _thin(top, points, largest=True)}
+
+
+def _cost_range(run: Run) -> tuple[Array, Array, Array]:
+    """Return, per epoch, the tenth and ninetieth percentile and the largest of the episodes' costs."""
+    epoch, cost = run.episodes["epoch"], run.episodes["cost"]
+    ordered = np.concatenate([cost[np.lexsort((cost, epoch))], [np.nan]])
+    edges = np.searchsorted(epoch, np.arange(run.epochs + 1))
+    first, count = edges[:-1], np.diff(edges)
+
+    def quantile(level: float) -> Array:
+        place = level * np.maximum(count - 1, 0)
+        below = first + place.astype(np.int64)
+        above = np.minimum(below + 1, first + np.maximum(count - 1, 0))
+        value = ordered[below] + (place % 1.0) * (ordered[above] - ordered[below])
+        return np.where(count > 0, value, np.nan)
+
+    return quantile(0.1), quantile(0.9), quantile(1.0)
+
+
+def _gate(run: Run, points: int) -> dict[str, list[float | None]] | None:
+    bound = run.progress.get("Gate/Bound")
+    if bound is None or not np.isfinite(bound).any():
+        return None
+    missing = np.full(run.epochs, np.nan)
+    columns = {name: run.progress.get(f"Gate/{column}", missing) for name, column in _TERMS.items()}
+    columns["decides"] = run.progress.get("Gate/DecisionValue", bound)
+    columns["budget"] = run.progress.get("Gate/Budget", missing)
+    return {name: _thin(values, points) for name, values in columns.items()}
+
+
+def _frames(run: Run, reference: Reference, most: int) -> list[list[Any]]:
+    """Return the slider's positions: first epoch, last epoch, counts."""
+    stretches = _buckets(run.epochs, most)
+    owner = np.repeat(np.arange(len(stretches)), [len(stretch) for stretch in stretches])
+    heights = bars(
+        run.episodes["cost"], owner[run.episodes["epoch"].astype(np.int64)], len(stretches), reference
+    )
+    return [
+        [int(stretch[0]), int(stretch[-1]), _packed(row)]
+        for stretch, row in zip(stretches, heights, strict=True)
+    ]
+
+
+def _phases(run: Run, reference: Reference, start: int) -> list[list[Any]]:
+    """Return costs by phase: name, number of epochs, counts."""
+    epoch = run.episodes["epoch"].astype(np.int64)
+    phases = {"whole run": np.ones(run.epochs, bool)}
+    if run.epochs > 1:
+        phases["first fifth"] = np.arange(run.epochs) < run.epochs - start
+        phases["last fifth"] = np.arange(run.epochs) >= start
+    names = {Mode.IMPROVE: "improving", Mode.BALANCE: "balancing", Mode.RECOVER: "recovering"}
+    phases |= {name: run.modes == mode for mode, name in names.items() if (run.modes == mode).any()}
+    result = []
+    for name, chosen in phases.items():
+        cost = run.episodes["cost"][chosen[epoch]]
+        heights = bars(cost, np.zeros(len(cost), np.int64), 1, reference)[0]
+        result.append([name, int(chosen.sum()), _packed(heights)])
+    return result
+
+
+def _worst(run: Run) -> list[list[Any]]:
+    """Return the costliest episodes: cost, return, length, epoch, steps, mode of the epoch."""
+    order = np.argsort(-run.episodes["cost"], kind="stable")[:WORST]
+    return [
+        [
+            *(_round(run.episodes[name][index]) for name in ("cost", "return", "length")),
+            int(run.episodes["epoch"][index]),
+            int(run.episodes["step"][index]),
+            int(run.modes[int(run.episodes["epoch"][index])]),
+        ]
+        for index in order
+    ]
+
+
+def _made(run: Run) -> list[list[str]]:
+    """Return what the run was made with, as pairs of words."""
+    pairs = [["started", str(run.record.get("started", "unknown"))]]
+    for part, prefix in (("versions", ""), ("machine", ""), ("learner", "learner ")):
+        values = run.record.get(part)
+        if isinstance(values, dict):
+            pairs += [[f"{prefix}{name}", str(value)] for name, value in values.items()]
+    return pairs
+
+
+class _References:
+    """The references of the runs, each listed once."""
+
+    def __init__(self) -> None:
+        self.known: list[Reference] = []
+        self.listed: list[dict[str, Any]] = []
+        self._index: dict[str, int] = {}
+
+    def index(self, run: Run) -> int:
+        key = repr((run.config.get("preset"), run.config.get("certificate"), run.limit))
+        if key not in self._index:
+            reference = run_reference(run)
+            self._index[key] = len(self.known)
+            self.known.append(reference)
+            self.listed.append(
+                {
+                    "name": reference.name,
+                    "scale": reference.scale,
+                    "zero": reference.zero_mass,
+                    "one": reference.one_mass,
+                    "bins": BINS,
+                    "density": [_round(value) for value in reference.density],
+                }
+            )
+        return self._index[key]
+
+
+def _buckets(count: int, most: int) -> list[npt.NDArray[np.int64]]:
+    """Return the numbers below ``count`` as at most ``most`` stretches of nearly equal length."""
+    return np.array_split(np.arange(count), min(count, most)) if count else []
+
+
+def _thin(values: Array, points: int, largest: bool = False) -> list[float | None]:
+    """Return at most ``points`` values, each the mean or the largest of what a stretch of epochs knows."""
+    starts = [bucket[0] for bucket in _buckets(len(values), points)]
+    if len(starts) in (0, len(values)):
+        return [_round(value) for value in values]
+    if largest:
+        return [_round(value) for value in np.fmax.reduceat(values, starts)]
+    known = np.isfinite(values)
+    total, count = (
+        np.add.reduceat(np.where(known, values, 0.0), starts),
+        np.add.reduceat(known, starts, dtype=int),
+    )
+    return [_round(value) for value in np.where(count > 0, total / np.maximum(count, 1), np.nan)]
+
+
+def _ends(steps: Array, points: int) -> list[int]:
+    return [int(steps[bucket[-1]]) for bucket in _buckets(len(steps), points)]
+
+
+def _packed(heights: Counts) -> str:
+    """Return counts as text: both atoms, then the bins; what is 0 is left empty."""
+    return ",".join(str(height) if height else "" for height in heights.tolist()).rstrip(",")
+
+
+def _round(value: Any) -> float | None:
+    """Return a number with four digits as the shortest JSON, or ``None`` where it is not finite."""
+    if not isfinite(value):
+        return None
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short

@@ -1,0 +1,52 @@
+"""Run folders made up for tests of reports: quick to write, with numbers that are known."""
+
+import json
+
+import numpy as np
+
+from steingate.storage.tables import EPISODE_COLUMNS
+
+WINDOW = 100
+
+
+def write_run(
+    root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4, **config
+):
+    """Write a run whose cost falls and whose return rises; return its folder."""
+    rng = np.random.default_rng([seed, len(algo)])
+    folder = root / algo / env / f"seed-{seed}"
+    folder.mkdir(parents=True)
+    settings = {
+        "env": env, "algo": algo, "total_steps": 1000 * (planned or epochs), "steps_per_epoch": 1000,
+        "seed": seed, "cost_limit": 25.0, "preset": "released", "certificate": {}, "hidden": [8, 8],
+        "window": WINDOW, "threads": None, "out": str(root), **config,
+    }  # fmt: skip
+    record = {"config": settings, "versions": {"steingate": "0.1.0"}, "started": "2026-01-01T00:00:00+00:00"}
+    (folder / "config.json").write_text(json.dumps(record))
+    mean = np.linspace(60.0, 12.0, epochs)
+    cost = np.round(rng.gamma(2.0, mean[:, None] / 2.0, (epochs, per_epoch)))
+    ret = np.linspace(0.0, 10.0, epochs)[:, None] + rng.normal(size=(epochs, per_epoch)) + seed
+    rows = [",".join(EPISODE_COLUMNS)]
+    for epoch in range(epochs):
+        for slot in range(per_epoch):
+            step = 1000 * epoch + (slot + 1) * 1000 // per_epoch
+            rows.append(f"{epoch},{step},{float(ret[epoch, slot])!r},{float(cost[epoch, slot])!r},250")
+    (folder / "episodes.csv").write_text("\n".join(rows) + "\n")
+    names = [
+        "TotalEnvSteps", "Train/Epoch", "Metrics/EpRet", "Metrics/EpCost", "Epoch/EpRet", "Epoch/EpCost",
+        "Gate/Mode", "Gate/Bound", "Gate/Budget", "Gate/ReferenceRisk", "Gate/DiscreteTerm",
+        "Gate/InteriorTerm", "Gate/DecisionValue",
+    ]  # fmt: skip
+    table = [",".join(names)]
+    for epoch in range(epochs):
+        seen = slice(max((epoch + 1) * per_epoch - WINDOW, 0), (epoch + 1) * per_epoch)
+        here = cost[epoch].mean()
+        risk = float(np.mean(cost[epoch] > 25.0))
+        gate = [0.1 + risk, 0.1, 0.1, 0.6 * risk, 0.4 * risk, 0.1 + risk] if algo == "steingate" else [""] * 6
+        row = [
+            1000 * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(), ret[epoch].mean(),
+            here, 2 if here > 25.0 else 0, *gate,
+        ]  # fmt: skip
+        table.append(",".join(str(cell) for cell in row))
+    (folder / "progress.csv").write_text("\n".join(table) + "\n")
+    return folder
