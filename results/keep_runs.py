@@ -32,7 +32,7 @@ COLUMNS = (
     "Time/Total",
 )
 
-ABOUT = """Made by `python results/keep_runs.py {name} RUNS...`; each run repeats bit for bit with its command:
+ABOUT = """Made by `python results/keep_runs.py {name} RUNS...`. Each run repeats bit for bit:
 
 ```
 {commands}
