@@ -1,0 +1,88 @@
+"""How far a run has come, read from its folder alone: whether it is finished, begun, or another run's."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from steingate.errors import InputError, RunError
+from steingate.runs import RunFolder, read_config
+from steingate.storage.checkpoint import checkpoint_files
+from steingate.training.config import RunConfig
+from steingate.training.options import from_mapping
+
+# They change neither the policy nor a number of the log.
+NO_EFFECT = ("out", "threads", "overlap", "checkpoint_every")
+_TAIL = 1 << 16
+
+
+class Standing(NamedTuple):
+    """Whether a run has a folder, how many epochs a checkpoint holds, and whether that is all of them."""
+
+    begun: bool
+    saved: int
+    finished: bool
+
+
+def standing(cfg: RunConfig) -> Standing:
+    """Return how far the run of a configuration has come.
+
+    Raises
+    ------
+    InputError
+        If its folder holds a run with other settings.
+    RunError
+        If its folder is damaged.
+    """
+    run = RunFolder(cfg.path)
+    if not run.config.exists():
+        return Standing(begun=False, saved=0, finished=False)
+    stored = read_config(run.path).get("config")
+    if not isinstance(stored, dict):
+        raise RunError(f"{run.config} is damaged: it has no configuration; move the folder away.")
+    try:
+        before = RunConfig(**from_mapping(RunConfig, stored, str(run.config)))
+    except InputError as error:
+        raise RunError(str(error)) from error
+    _require_same(cfg, before, run.path)
+    saved = max((epoch for epoch, _ in checkpoint_files(run.checkpoints)), default=0)
+    return Standing(begun=True, saved=saved, finished=saved >= cfg.epochs)
+
+
+def last_row(run: Path) -> dict[str, float]:
+    """Return the numbers of the last whole row of a run's ``progress.csv``, empty while there is none."""
+    try:
+        with open(RunFolder(run).progress, "rb") as file:
+            header = file.readline()
+            start = file.tell()
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(start, end - _TAIL))
+            rows = file.read().rpartition(b"\n")[0].splitlines()
+    except OSError:
+        return {}
+    if not header.endswith(b"\n") or not rows:
+        return {}
+    names, cells = (next(csv.reader([line.decode("utf-8", "replace")])) for line in (header, rows[-1]))
+    numbers = ((name, _number(cell)) for name, cell in zip(names, cells, strict=False))
+    return {name: value for name, value in numbers if value is not None}
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _require_same(cfg: RunConfig, before: RunConfig, path: Path) -> None:
+    wanted, found = _settings(cfg), _settings(before)
+    for name, value in wanted.items():
+        if found[name] != value:
+            raise InputError(
+                f"{path} holds a run with {name} {found[name]!r} where the grid asks for {value!r}; "
+                "choose another --out."
+            )
+
+
+def _settings(cfg: RunConfig) -> dict[str, Any]:
+    return {name: value for name, value in cfg.resolved().to_dict().items() if name not in NO_EFFECT}

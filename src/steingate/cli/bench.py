@@ -1,0 +1,201 @@
+"""``steingate bench``: a grid of runs on this machine or on a Ray cluster, taken up where it stopped."""
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steingate.cli.table import print_rows
+from steingate.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from steingate.bench.grid import Grid
+    from steingate.bench.launch import Outcome
+    from steingate.training.config import RunConfig
+
+_SIZES = ("total_steps", "steps_per_epoch", "num_envs", "seeds", "variant", "checkpoint_every", "out")
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "grid",
+        nargs="?",
+        metavar="GRID",
+        help="name of a grid, or a Python file with grid(sizes); see --list",
+    )
+    parser.add_argument("--list", action="store_true", help="list the grids there are")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="list the runs and how far they are, start none"
+    )
+    parser.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="where the runs go on (default: local)"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: one per core)")
+    parser.add_argument(
+        "--address",
+        metavar="HOST",
+        help="Ray cluster, such as auto (default: one of its own, on this machine)",
+    )
+    paper = "(default: the grid's own, mostly"
+    for name, text in (
+        ("total-steps", f"environment steps of each run {paper} 10 million)"),
+        ("steps-per-epoch", f"environment steps per policy update {paper} 20000)"),
+        ("num-envs", f"environments stepped together {paper} 8)"),
+    ):
+        parser.add_argument(f"--{name}", type=_whole, default=argparse.SUPPRESS, metavar="N", help=text)
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        default=argparse.SUPPRESS,
+        metavar="S",
+        help=f"such as 0-5 or 0 2 4 {paper} 0-5)",
+    )
+    parser.add_argument(
+        "--variant",
+        choices=("corrected", "published"),
+        default=argparse.SUPPRESS,
+        help="of the algorithms (default: published, as in the paper)",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        type=_whole,
+        default=argparse.SUPPRESS,
+        metavar="N",
+        help="epochs between checkpoints",
+    )
+    parser.add_argument(
+        "--out",
+        default=argparse.SUPPRESS,
+        metavar="DIR",
+        help="folder of the grid's runs (default: runs/GRID)",
+    )
+    parser.add_argument(
+        "--no-report", action="store_true", help="write no page, tables and figure at the end"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the grid, say what became of each run, and return 1 if some failed."""
+    try:
+        from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
+        from steingate.bench.launch import sort_out
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("steingate bench", "train") from error
+    if args.list:
+        grids = [load_grid(name) for name in BUILT_IN]
+        print_rows(
+            "Grids", [(grid.name, f"{len(plan(grid, grid.sizes))} runs", grid.summary) for grid in grids]
+        )
+        return 0
+    if args.grid is None:
+        raise InputError("Name a grid or a Python file; steingate bench --list shows the grids there are.")
+    if args.address is not None and args.engine != "ray":
+        raise InputError("--address names a Ray cluster: add --engine ray.")
+    grid = load_grid(args.grid)
+    changes = {name: getattr(args, name) for name in _SIZES if hasattr(args, name)}
+    if "seeds" in changes:
+        changes["seeds"] = read_seeds(changes["seeds"])
+    sizes = resize(grid, changes)
+    runs = plan(grid, sizes)
+    todo, known = sort_out(runs)
+    if args.dry_run:
+        _list_runs(runs, todo, known)
+        return 0
+    outcomes = [*known, *_launch(args, grid, sizes.out, todo, len(known))]
+    _show(grid.name, outcomes)
+    if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
+        _report(Path(sizes.out), grid.name)
+    return FAILED if any(outcome.status == "failed" for outcome in outcomes) else 0
+
+
+def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
+    """Return the seeds of words such as ``0-5``, ``7`` and ``8,9``, each once, in the given order."""
+    seeds: dict[int, None] = {}
+    for word in ",".join(words).split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last < first + 100_000:
+            raise InputError(f"--seeds has {word!r}: write whole numbers and ranges such as 0-5.")
+        seeds |= dict.fromkeys(range(first, last + 1))
+    return tuple(seeds)
+
+
+def _launch(
+    args: argparse.Namespace, grid: "Grid", out: str, todo: "Sequence[RunConfig]", done: int
+) -> "list[Outcome]":
+    from steingate.bench.launch import launch
+    from steingate.bench.local import LocalEngine
+    from steingate.bench.progress import Progress
+    from steingate.bench.ray_engine import RayEngine
+    from steingate.runs import RunFolder, folder_lock
+    from steingate.training.stop import stop_on_signals
+
+    # Made before anything else, so that a missing package is said even when nothing is left to do.
+    place: Any = (
+        LocalEngine(args.workers, len(todo))
+        if args.engine == "local"
+        else RayEngine(args.workers, len(todo), args.address)
+    )
+    if not todo:
+        return []
+    with (
+        folder_lock(RunFolder(Path(out))),
+        place as engine,
+        stop_on_signals() as stop,
+        Progress(grid.name, out, todo, done, engine.slots) as progress,
+    ):
+        outcomes = launch(todo, engine, progress, stop)
+    if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):
+        left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
+        print(f"Stopped with {left} runs left; the same command goes on with them.", file=sys.stderr)
+        stop.leave()
+    return outcomes
+
+
+def _list_runs(runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", known: "Sequence[Outcome]") -> None:
+    status = {outcome.path: outcome.status for outcome in known}
+    rows = [(str(cfg.path), status.get(cfg.path, "to do"), f"{cfg.epochs} epochs") for cfg in runs]
+    print_rows(f"{len(runs)} runs, {len(todo)} to do", rows)
+
+
+def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
+    """Print how many runs of each kind ended how, then each failure in its own words."""
+    kinds: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        kinds.setdefault(str(outcome.path.parent), Counter())[outcome.status] += 1
+    rows = []
+    for folder, counts in sorted(kinds.items()):
+        finished = counts["finished"] + counts["already finished"]
+        note = f"{counts['already finished']} of them before" if counts["already finished"] else ""
+        failed = f"{counts['failed']} failed" if counts["failed"] else ""
+        rows.append((folder, f"{finished} finished", "  ".join(filter(None, (note, failed)))))
+    print_rows(f"{name}: {len(outcomes)} runs", rows)
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            print(f"steingate: {outcome.path} failed: {outcome.message}", file=sys.stderr)
+
+
+def _report(out: Path, title: str) -> None:
+    """Write page, tables and figure into the grid's folder, and print where they are."""
+    from steingate.cli.report import add_arguments
+    from steingate.cli.report import run as report
+
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    files = ["--table", f"{out}/table.md", "--table", f"{out}/table.csv", "--figure", f"{out}/curves.png"]
+    report(parser.parse_args([str(out), "--out", f"{out}/report.html", "--title", title, *files]))
+
+
+def _whole(text: str) -> int:
+    try:
+        number = float(text.replace("_", ""))
+    except ValueError:
+        number = float("nan")
+    if not number.is_integer():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(number)
