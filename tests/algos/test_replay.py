@@ -2,13 +2,14 @@ import numpy as np
 import pytest
 
 from steingate.algos.networks import init_policy, log_prob
-from steingate.algos.replay import Replay, episode_memory, extreme_weights
+from steingate.algos.replay import Replay, episode_memory, replay_extremes
 from steingate.gates.tail import pareto_quantile
 
 
 def test_transitions_above_the_fitted_extreme_count_five_times():
     adv = np.random.default_rng(0).normal(size=(500, 8))
-    weight, log = extreme_weights(adv, Replay())
+    followed, weight, log = replay_extremes(adv, Replay(everywhere=True))
+    np.testing.assert_array_equal(followed, adv.ravel())
     threshold, _ = pareto_quantile(adv.ravel(), 90.0, 0.5, False)
     assert log["replay/threshold"] == pytest.approx(threshold, rel=1e-3)
     np.testing.assert_array_equal(weight, np.where(adv.ravel() >= log["replay/threshold"], 5.0, 1.0))
@@ -16,21 +17,30 @@ def test_transitions_above_the_fitted_extreme_count_five_times():
     assert weight.dtype == np.float32
 
 
+def test_copies_enter_the_mean_of_the_reward_surrogate_alone():
+    adv = np.random.default_rng(0).normal(size=(500, 8))
+    followed, weight, log = replay_extremes(adv, Replay())
+    assert weight is None
+    stored = np.concatenate([adv.ravel(), np.repeat(adv[adv >= log["replay/threshold"]], 4)])
+    assert followed.mean() == pytest.approx(stored.mean())
+    assert (np.sign(followed) == np.sign(adv.ravel())).all()
+
+
 def test_published_looks_at_the_last_hundred_of_the_last_environment():
     rng = np.random.default_rng(1)
     adv = rng.normal(size=(400, 3))
     adv[-100:, 2] *= 10.0
-    _, log = extreme_weights(adv, Replay().published())
+    _, _, log = replay_extremes(adv, Replay().published())
     expected, _ = pareto_quantile(adv[-100:, 2], 90.0, 0.5, True)
     assert log["replay/threshold"] == pytest.approx(expected)
     short = rng.normal(size=(30, 4))  # fewer steps than the buffer: it reaches into the environments before
-    _, log = extreme_weights(short, Replay().published())
+    _, _, log = replay_extremes(short, Replay().published())
     seen = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
     assert log["replay/threshold"] == pytest.approx(pareto_quantile(seen, 90.0, 0.5, True)[0])
 
 
 def test_advantages_without_spread():
-    weight, log = extreme_weights(np.zeros((10, 2)), Replay())
+    _, weight, log = replay_extremes(np.zeros((10, 2)), Replay(everywhere=True))
     assert log["replay/threshold"] == 0.0
     assert set(weight) == {5.0}
 

@@ -76,8 +76,8 @@ class Algorithm(NamedTuple):
     """What the environments add to the observation, for methods that augment the state."""
     tail: Callable[[np.ndarray, Decision], np.ndarray] | None = None
     """A function of the episode's cost so far; its increments are the cost that the policy learns from."""
-    replay: Callable[[np.ndarray], tuple[np.ndarray, Log]] | None = None
-    """From the reward advantages (T, E): how often each transition counts."""
+    replay: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None, Log]] | None = None
+    """From the reward advantages (T, E): the ones to follow (T * E), and how often each transition counts."""
     memory: Memory | None = None
     audit: Callable[[Episodes, Batch, Params], Log] | None = None
     """Numbers to log about a step that was made: this epoch's episodes, the batch, the new policy."""

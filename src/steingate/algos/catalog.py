@@ -83,9 +83,10 @@ FACTS: dict[str, Facts] = {
         "CPO under a limit on a fitted extreme of the cost; high-advantage transitions count five times",
         "Extreme Value Policy Optimization (ICML 2025)",
         "adds the 95th percentile twice, clamps log ratios as if they were ratios, calls an epoch without "
-        "cost safe, and fits rewards on the last 100 transitions of one environment; on CPO's published step",
-        "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions; on CPO's "
-        "corrected step",
+        "cost safe, fits rewards on the last 100 transitions of one environment, and lets the copies bias "
+        "the cost gradient; on CPO's published step",
+        "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions, whose copies "
+        "enter the reward gradient alone; on CPO's corrected step",
     ),
     "trpo": Facts(
         "raise reward inside a trust region; cost is ignored",

@@ -12,7 +12,7 @@ from steingate.algos.catalog import FACTS, Facts
 from steingate.algos.clipped import Clipped, clipped_step
 from steingate.algos.options import with_options
 from steingate.algos.projection import projected_direction
-from steingate.algos.replay import Replay, episode_memory, extreme_weights
+from steingate.algos.replay import Replay, episode_memory, replay_extremes
 from steingate.algos.theorem import step_audit
 from steingate.algos.trust_region import TrustRegion, trust_region_step
 from steingate.core.certificate import Certificate
@@ -176,7 +176,7 @@ class EVO(Shared):
         return Algorithm(
             self.in_step_units(extreme_value_gate(self.limit, extreme)),
             self.step(),
-            replay=lambda adv: extreme_weights(adv, replay),
+            replay=lambda adv: replay_extremes(adv, replay),
             memory=episode_memory(extreme.capacity),
         )
 

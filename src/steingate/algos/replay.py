@@ -22,18 +22,24 @@ class Replay:
     quantile: float = 0.5  # of the excess fitted above the percentile
     buffer: int = 100  # transitions that are looked at; published: the last of the last environment
     whole_epoch: bool = True  # look at all transitions instead
+    everywhere: bool = False  # copies also enter the cost surrogate, the KL and the critics
     free_location: bool = False
 
     def published(self) -> "Replay":
         """Return the behaviour of the released code."""
-        return replace(self, whole_epoch=False, free_location=True)
+        return replace(self, whole_epoch=False, everywhere=True, free_location=True)
 
 
-def extreme_weights(adv: npt.NDArray[np.floating[Any]], cfg: Replay) -> tuple[npt.NDArray[np.float32], Log]:
-    """Return how often each transition counts, (T * E,), for reward advantages of shape (T, E).
+def replay_extremes(
+    adv: npt.NDArray[np.floating[Any]], cfg: Replay
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32] | None, Log]:
+    """Return the reward advantages to follow and how often each transition counts, both (T * E,).
 
-    A transition whose advantage reaches the fitted extreme counts ``1 + copies`` times: that is what storing
-    it as often does, in every mean over the batch.
+    A transition whose advantage, in ``adv`` (T, E), reaches the fitted extreme counts ``1 + copies`` times:
+    that is what storing it as often does, in every mean over the batch. Choosing transitions by what was
+    earned makes some actions more frequent than the policy does, so a cost surrogate over the copies no
+    longer estimates the policy's cost, and descending it can raise the cost. Therefore the copies enter the
+    mean of the reward surrogate only, unless ``everywhere`` asks for the published behaviour.
     """
     advantage = np.asarray(adv, np.float64)
     by_environment = advantage.T.ravel()
@@ -48,7 +54,10 @@ def extreme_weights(adv: npt.NDArray[np.floating[Any]], cfg: Replay) -> tuple[np
         "replay/share": float(chosen.mean()),
         "replay/fit_failed": float(not fitted),
     }
-    return (1.0 + cfg.copies * chosen).astype(np.float32), log
+    weight = 1.0 + cfg.copies * chosen
+    if cfg.everywhere:
+        return advantage.ravel(), weight.astype(np.float32), log
+    return advantage.ravel() * weight / weight.mean(), None, log
 
 
 @jax.jit
