@@ -163,7 +163,9 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
         progress = {name: _numbers(cells) for name, cells in read_progress(folder.path).items()}
         _check_progress(folder, progress)
         episodes = read_episodes(folder.path)
-    except (OSError, csv.Error) as error:
+    except csv.Error as error:
+        raise RunError(f"{path} is damaged: progress.csv or episodes.csv is not a table.") from error
+    except OSError as error:
         raise RunError(f"{path} cannot be read ({error}).") from error
     modes = effective_modes(progress)
     known = episodes["epoch"] < len(modes)
