@@ -115,7 +115,7 @@ def to_batch(
     weight: npt.NDArray[np.float32] | None = None
     replay_log: Log = {}
     if algo is not None and algo.replay is not None:
-        weight, replay_log = algo.replay(standard.reshape(steps, num_envs))
+        standard, weight, replay_log = algo.replay(standard.reshape(steps, num_envs))
     batch = Batch(
         obs=rollout.obs[:-1].reshape(-1, obs_dim),
         act=rollout.act.reshape(steps * num_envs, -1),
