@@ -57,7 +57,7 @@ def save_run_figure(run: str | Path, path: str | Path) -> None:
 
 
 def run_figure(run: str | Path) -> "Figure":
-    """Return a Matplotlib figure of a run folder: four panels that share their steps."""
+    """Return a Matplotlib figure of a run folder: panels that share their steps."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -68,22 +68,27 @@ def run_figure(run: str | Path) -> "Figure":
     progress = {name: _numbers(values) for name, values in read_progress(folder).items()}
     episodes = read_episodes(folder)
     steps = progress["TotalEnvSteps"] / 1e6
+    heights = [3.0, 3.0, 0.55]
+    certified = "Gate/Bound" in progress and bool(np.isfinite(progress["Gate/Bound"]).any())
+    if certified:
+        heights.insert(2, 2.2)
     with rc_context(_STYLE):
-        figure = Figure(figsize=(9.5, 8.2))
+        tall = 0.92 * sum(heights) + 0.14
+        figure = Figure(figsize=(9.5, tall))
         grid = figure.add_gridspec(
-            4,
+            len(heights),
             1,
-            height_ratios=(3.0, 3.0, 2.2, 0.55),
+            height_ratios=heights,
             left=0.085,
             right=0.975,
-            top=0.905,
-            bottom=0.07,
+            top=1.0 - 0.78 / tall,
+            bottom=0.57 / tall,
             hspace=0.16,
         )
-        panels = [figure.add_subplot(grid[i]) for i in range(4)]
+        panels = [figure.add_subplot(grid[i]) for i in range(len(heights))]
         for panel in panels[1:]:
             panel.sharex(panels[0])
-        for panel in panels[:3]:
+        for panel in panels[:-1]:
             panel.tick_params(labelbottom=False)
             panel.grid(axis="y", color=_FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
@@ -91,8 +96,9 @@ def run_figure(run: str | Path) -> "Figure":
         _stream(panels[0], steps, progress, episodes, "EpRet", "return", _RETURN, config)
         _stream(panels[1], steps, progress, episodes, "EpCost", "cost", _COST, config)
         _limit(panels[1], limit, episodes["cost"])
-        _bound(panels[2], steps, progress)
-        _modes(panels[3], steps, progress)
+        if certified:
+            _bound(panels[2], steps, progress)
+        _modes(panels[-1], steps, progress)
         panels[0].set_xlim(0.0, float(steps[-1]))
         _headline(figure, config, progress, limit)
     return figure
@@ -160,17 +166,6 @@ def _limit(panel: "Axes", limit: float, costs: Array) -> None:
 def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     """Draw the Stein bound as a stack of its terms, the number that decided, and the budget."""
     panel.set_ylabel("bound")
-    bound = progress.get("Gate/Bound", np.full(len(steps), np.nan))
-    if not np.isfinite(bound).any():
-        panel.set_yticks([])
-        panel.annotate(
-            "this gate watches the mean cost alone",
-            (0.5, 0.5),
-            xycoords="axes fraction",
-            ha="center",
-            color=_SOFT,
-        )
-        return
     edges = np.concatenate([[0.0], steps])
     base = np.zeros(len(steps))
     for column, (label, colour) in _TERMS.items():
@@ -180,7 +175,7 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
         )
         base = base + term
     budget = progress["Gate/Budget"]
-    value = progress.get("Gate/DecisionValue", bound)
+    value = progress.get("Gate/DecisionValue", progress["Gate/Bound"])
     panel.stairs(value, edges, baseline=None, color=_INK, linewidth=1.1, label="decides")
     panel.stairs(budget, edges, baseline=None, color=_LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
     top = float(np.nanquantile(np.maximum(base, np.nan_to_num(value)), 0.97))
@@ -203,7 +198,7 @@ def _modes(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     panel.set_ylim(0.0, 1.0)
     panel.set_yticks([])
     panel.set_ylabel("mode", rotation=0, ha="right", va="center")
-    panel.set_xlabel("environment steps, millions")
+    panel.set_xlabel("environment steps, millions", loc="left")
     panel.spines["left"].set_visible(False)
     keys = [
         Patch(color=colour, label=f"{name} {np.mean(modes == mode):.0%}")
@@ -230,10 +225,10 @@ def _headline(figure: "Figure", config: dict[str, Any], progress: dict[str, Arra
     cost = progress["Metrics/EpCost"][-tail:]
     known = cost[np.isfinite(cost)]
     title = f"{config.get('algo', 'run')} on {config.get('env', '?')}, seed {config.get('seed', '?')}"
-    figure.text(0.085, 0.965, title, fontsize=14, fontweight="bold")
+    figure.text(0.085, 1.0 - 0.29 / figure.get_figheight(), title, fontsize=14, fontweight="bold")
     if len(known):
         text = (
             f"last fifth: return {np.nanmean(progress['Metrics/EpRet'][-tail:]):.2f}, "
             f"cost {known.mean():.2f}; within the limit in {np.mean(known <= limit):.0%} of its epochs"
         )
-        figure.text(0.085, 0.932, text, color=_SOFT)
+        figure.text(0.085, 1.0 - 0.56 / figure.get_figheight(), text, color=_SOFT)
