@@ -88,7 +88,13 @@ def test_reward_against_cost(algo):
 
 
 @pytest.mark.parametrize(
-    ("algo", "ceiling"), [("cpo", 2.9), ("pcpo", 3.6), ("evo", 2.0), ("trpo-simmer", 2.9)]
+    ("algo", "ceiling"),
+    [
+        ("cpo", 2.9),
+        ("pcpo", 3.6),
+        pytest.param("evo", 2.0, marks=pytest.mark.slow),  # half a second per epoch for its fits
+        ("trpo-simmer", 2.9),
+    ],
 )
 def test_published_variants_learn_too(algo, ceiling):
     rows = conflict(algo, variant="published")
@@ -134,7 +140,8 @@ def test_same_mean_another_tail_as_a_gate_sees_it(algo, variant):
         ("pcpo", {}, True),
         ("crpo", {}, True),
         ("trpo-lag", {}, True),
-        ("cvar-cpo", {}, False),
+        # With a tenth the tail would be flat: CVaR stays at 60 until fewer than a tenth are there.
+        ("cvar-cpo", {"tail": 0.4}, False),
         ("steingate", {"recovery": "tail"}, False),
         ("trpo-saute", {}, False),
     ],

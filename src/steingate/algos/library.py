@@ -183,7 +183,11 @@ class EVO(Shared):
 
 @dataclass(frozen=True)
 class CVaRCPO(Shared):
-    """CPO under a limit on the mean of the worst episodes; the policy sees its running cost."""
+    """CPO under a limit on the mean of the worst episodes; the policy sees its running cost.
+
+    Where more than the share ``tail`` of the episodes have one and the same largest cost, CVaR is flat: it
+    does not change until they are fewer, so the policy gets no direction.
+    """
 
     tail: float = 0.1  # share of worst episodes
 
