@@ -268,3 +268,25 @@ def test_the_page_in_a_browser(many, tmp_path):
             f"file://{tmp_path}/page.html",
             "data:,",
         }
+
+
+def test_odd_runs_in_a_browser(tmp_path):
+    """One epoch, no episodes, no bound, a certificate that cannot be built, and no run at all."""
+    write_run(tmp_path / "one", epochs=1)
+    (write_run(tmp_path / "none", algo="cpo", epochs=2) / "episodes.csv").unlink()
+    write_run(tmp_path / "odd", algo="evo", epochs=3, preset="of the future")
+    for name in ("one", "none", "odd", "nothing"):
+        data = fitting_data(*load_runs([tmp_path / name]))
+        (tmp_path / f"{name}.html").write_text(page(data))
+        assert len(Reader(page(data)).data["runs"]) == (name != "nothing")
+    if CHROMIUM is None:
+        return
+    with Browser(tmp_path / "profile") as browser:
+        browser.size(390, 800, phone=True)
+        for name in ("one", "none", "odd"):
+            browser.open(
+                f"file://{tmp_path}/{name}.html", "document.querySelectorAll('#run .plot').length >= 4"
+            )
+            assert browser.ask("document.documentElement.scrollWidth") <= 390
+        browser.open(f"file://{tmp_path}/nothing.html", "document.querySelector('.empty') !== null")
+        assert browser.complaints == []

@@ -1,7 +1,7 @@
 """One picture of a certificate: the costs, the reference they are held against, and the bound's terms."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -9,50 +9,24 @@ import numpy.typing as npt
 from steingate.core.certificate import Certificate
 from steingate.core.costs import Costs, check_costs
 from steingate.core.result import Result
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import MissingExtraError
+from steingate.report.look import INK, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
-
-_INK, _SOFT, _PAPER = "#22303c", "#7b8794", "#ffffff"
+_PAPER = "#ffffff"
 _SAFE, _RISKY = "#2a9d8f", "#d1495b"
 _COSTS, _REFERENCE, _RISK = "#9db4c8", "#22303c", "#e08e1b"
 _TERMS = {"reference": "#5b7f9c", "atoms": "#d1495b", "interior": "#edae49"}
-_STYLE: dict[Any, Any] = {
-    "font.size": 10.0,
-    "axes.edgecolor": _SOFT,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "steingate",  # the same figure gives the same file
-}
 
 
 def save_certificate_figure(
     certificate: Certificate, costs: npt.ArrayLike, path: str | Path, result: Result | None = None
 ) -> None:
     """Write the figure of a certificate; the format follows from the suffix (PNG, SVG or PDF)."""
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in FORMATS:
-        raise InputError(
-            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
-        )
-    figure = certificate_figure(certificate, costs, result)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
-    from matplotlib import rc_context
-
-    try:
-        with rc_context(_STYLE):
-            figure.savefig(target, dpi=160, facecolor=_PAPER, metadata={**dates} or None)
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+    save_figure(lambda: certificate_figure(certificate, costs, result), path)
 
 
 def certificate_figure(
@@ -67,7 +41,7 @@ def certificate_figure(
     values = check_costs(costs)
     result = result or certificate.evaluate(values)
     x = np.minimum(values / result.scale, 1.0)
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         figure = Figure(figsize=(11.0, 4.9))
         grid = figure.add_gridspec(
             1, 2, width_ratios=(2.5, 1.0), left=0.03, right=0.985, top=0.80, bottom=0.13, wspace=0.18
@@ -90,7 +64,7 @@ def _headline(figure: "Figure", result: Result) -> None:
     comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
     figure.text(0.095, 0.94, comparison, fontsize=13, fontweight="bold", va="center")
     setting = f"preset {result.preset}, {result.samples} episodes, limit {result.limit:g}"
-    figure.text(0.985, 0.94, setting, color=_SOFT, va="center", ha="right")
+    figure.text(0.985, 0.94, setting, color=SOFT, va="center", ha="right")
 
 
 def _atom(axes: "Axes", label: str, mass: float, reference: float, colour: str) -> None:
@@ -119,16 +93,16 @@ def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) 
     for edge, height in zip(bins, heights, strict=False):
         if height > top:
             share = f"{height * (bins[1] - bins[0]):.0%}"
-            axes.text(edge + 0.5 * bins[1], 0.94 * top, share, fontsize=8, ha="center", color=_INK)
+            axes.text(edge + 0.5 * bins[1], 0.94 * top, share, fontsize=8, ha="center", color=INK)
     axes.set(xlim=(0.0, 1.0), ylim=(0.0, top), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("episode cost")
     ticks = np.linspace(0.0, 1.0, 6)
     axes.set_xticks(ticks, [f"{tick * result.scale:g}" for tick in ticks])
     limit = result.limit / result.scale
-    axes.axvline(limit, color=_SOFT, linewidth=1.0, linestyle=":")
+    axes.axvline(limit, color=SOFT, linewidth=1.0, linestyle=":")
     side = "right" if limit > 0.5 else "left"
-    axes.text(limit, 0.985 * top, " limit ", color=_SOFT, fontsize=9, va="top", ha=side)
+    axes.text(limit, 0.985 * top, " limit ", color=SOFT, fontsize=9, va="top", ha=side)
 
     risk = axes.twinx()
     label = f"risk of an episode (one half at {_threshold(certificate, result):g})"
@@ -166,7 +140,7 @@ def _terms(axes: "Axes", result: Result) -> None:
         # A label that the budget line would cross moves above the line.
         base = result.budget if 0.0 <= result.budget - height < 0.06 * top else height
         axes.text(position, base + 0.012 * top, _number(height), ha="center", fontsize=9)
-    axes.axhline(result.budget, color=_INK, linewidth=1.4)
+    axes.axhline(result.budget, color=INK, linewidth=1.4)
     label = f"budget {result.budget:g}"
     axes.text(len(bars) + 0.22, result.budget + 0.012 * top, label, fontsize=9, va="bottom", ha="right")
     axes.set(xlim=(-0.5, len(bars) + 0.25), ylim=(0.0, top), ylabel="risk")

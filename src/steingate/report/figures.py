@@ -8,33 +8,17 @@ import numpy as np
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.report.groups import Group, mean_and_spread
-from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
+from steingate.report.look import FAINT, LIMIT, STYLE, label_colours, save_figure
 from steingate.report.summary_table import task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
-
 
 def save_curves_figure(groups: Sequence[Group], path: str | Path) -> None:
     """Write the figure of some groups; the format follows from the suffix (PNG, SVG or PDF)."""
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in FORMATS:
-        raise InputError(
-            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
-        )
-    figure = curves_figure(groups)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
-    from matplotlib import rc_context
-
-    try:
-        with rc_context(STYLE):
-            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+    save_figure(lambda: curves_figure(groups), path)
 
 
 def curves_figure(groups: Sequence[Group]) -> "Figure":

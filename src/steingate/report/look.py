@@ -1,10 +1,19 @@
-"""Colours that mean the same in every figure and on every page."""
+"""Colours that mean the same in every figure and on every page, and how figures become files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steingate.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".svg", ".pdf")
 
 INK, SOFT, FAINT = "#22303c", "#7b8794", "#d9e0e6"
 LIMIT = "#d1495b"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.edgecolor": SOFT,
     "axes.labelcolor": INK,
@@ -40,3 +49,22 @@ def label_colours(labels: Sequence[str]) -> dict[str, str]:
     free = [colour for colour in _OTHERS if colour not in chosen.values()] or list(_OTHERS)
     others = [label for label in dict.fromkeys(labels) if label not in chosen]
     return chosen | {label: free[index % len(free)] for index, label in enumerate(others)}
+
+
+def save_figure(draw: Callable[[], "Figure"], path: str | Path) -> None:
+    """Draw a figure and write it; the format follows from the suffix (PNG, SVG or PDF), checked first."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
+        )
+    figure = draw()
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
+    from matplotlib import rc_context
+
+    try:
+        with rc_context(STYLE):
+            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
+    except OSError as error:
+        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None

@@ -6,33 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import MissingExtraError
+from steingate.report.look import FAINT, INK, LIMIT, SOFT, STYLE, save_figure
 from steingate.runs import read_config, read_episodes, read_progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = (".png", ".svg", ".pdf")
-
-_INK, _SOFT, _FAINT = "#22303c", "#7b8794", "#d9e0e6"
-_RETURN, _COST, _LIMIT = "#2f6f9f", "#c7683c", "#d1495b"
+_RETURN, _COST = "#2f6f9f", "#c7683c"
 _MODES = {0: ("improve", "#2a9d8f"), 1: ("balance", "#edae49"), 2: ("recover", "#d1495b")}
 _TERMS = {
     "ReferenceRisk": ("reference", "#5b7f9c"),
     "DiscreteTerm": ("atoms", "#d1495b"),
     "InteriorTerm": ("interior", "#edae49"),
-}
-_STYLE = {
-    "font.size": 10.0,
-    "axes.edgecolor": _SOFT,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "steingate",  # the same figure gives the same file
 }
 
 Array = npt.NDArray[np.float64]
@@ -40,20 +27,7 @@ Array = npt.NDArray[np.float64]
 
 def save_run_figure(run: str | Path, path: str | Path) -> None:
     """Write the figure of a run; the format follows from the suffix (PNG, SVG or PDF)."""
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise InputError(
-            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
-        )
-    figure = run_figure(run)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[target.suffix.lower()]
-    from matplotlib import rc_context
-
-    try:
-        with rc_context(_STYLE):
-            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+    save_figure(lambda: run_figure(run), path)
 
 
 def run_figure(run: str | Path) -> "Figure":
@@ -72,7 +46,7 @@ def run_figure(run: str | Path) -> "Figure":
     certified = "Gate/Bound" in progress and bool(np.isfinite(progress["Gate/Bound"]).any())
     if certified:
         heights.insert(2, 2.2)
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         tall = 0.92 * sum(heights) + 0.14
         figure = Figure(figsize=(9.5, tall))
         grid = figure.add_gridspec(
@@ -90,7 +64,7 @@ def run_figure(run: str | Path) -> "Figure":
             panel.sharex(panels[0])
         for panel in panels[:-1]:
             panel.tick_params(labelbottom=False)
-            panel.grid(axis="y", color=_FAINT, linewidth=0.6)
+            panel.grid(axis="y", color=FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
         limit = float(config.get("cost_limit", np.nan))
         _stream(panels[0], steps, progress, episodes, "EpRet", "return", _RETURN, config)
@@ -131,7 +105,7 @@ def _stream(
     )
     panel.plot(steps, progress[f"Epoch/{name}"], color=colour, linewidth=0.9, alpha=0.9, label="epoch")
     window = config.get("window", 100)
-    panel.plot(steps, progress[f"Metrics/{name}"], color=_INK, linewidth=1.8, label=f"last {window} episodes")
+    panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=f"last {window} episodes")
     panel.set_ylabel(column)
     panel.legend(loc="upper left", frameon=False, ncols=2, fontsize=8.5, handlelength=1.4)
     seen = episodes[column][np.isfinite(episodes[column])]
@@ -144,7 +118,7 @@ def _stream(
 def _limit(panel: "Axes", limit: float, costs: Array) -> None:
     if not np.isfinite(limit):
         return
-    panel.axhline(limit, color=_LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
+    panel.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
     # Linear where it matters, logarithmic where single episodes run far away.
     panel.set_yscale("symlog", linthresh=2.0 * limit, linscale=1.6)
     top = max(float(costs.max(initial=0.0)), 2.0 * limit)
@@ -159,7 +133,7 @@ def _limit(panel: "Axes", limit: float, costs: Array) -> None:
     panel.minorticks_off()
     panel.annotate(
         f"limit {limit:g}", (0.995, limit), xycoords=("axes fraction", "data"), xytext=(0, 3),
-        textcoords="offset points", ha="right", color=_LIMIT, fontsize=8.5,
+        textcoords="offset points", ha="right", color=LIMIT, fontsize=8.5,
     )  # fmt: skip
 
 
@@ -176,13 +150,13 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
         base = base + term
     budget = progress["Gate/Budget"]
     value = progress.get("Gate/DecisionValue", progress["Gate/Bound"])
-    panel.stairs(value, edges, baseline=None, color=_INK, linewidth=1.1, label="decides")
-    panel.stairs(budget, edges, baseline=None, color=_LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
+    panel.stairs(value, edges, baseline=None, color=INK, linewidth=1.1, label="decides")
+    panel.stairs(budget, edges, baseline=None, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
     top = float(np.nanquantile(np.maximum(base, np.nan_to_num(value)), 0.97))
     panel.set_ylim(0.0, 1.35 * max(top, 2.0 * float(np.nanmax(budget))))
     panel.annotate(
         f"budget {budget[-1]:g}", (0.995, budget[-1]), xycoords=("axes fraction", "data"), xytext=(0, 3),
-        textcoords="offset points", ha="right", color=_LIMIT, fontsize=8.5,
+        textcoords="offset points", ha="right", color=LIMIT, fontsize=8.5,
     )  # fmt: skip
     panel.legend(loc="upper left", frameon=False, ncols=4, fontsize=8.5, handlelength=1.2, columnspacing=1.2)
 
@@ -231,4 +205,4 @@ def _headline(figure: "Figure", config: dict[str, Any], progress: dict[str, Arra
             f"last fifth: return {np.nanmean(progress['Metrics/EpRet'][-tail:]):.2f}, "
             f"cost {known.mean():.2f}; within the limit in {np.mean(known <= limit):.0%} of its epochs"
         )
-        figure.text(0.085, 1.0 - 0.56 / figure.get_figheight(), text, color=_SOFT)
+        figure.text(0.085, 1.0 - 0.56 / figure.get_figheight(), text, color=SOFT)

@@ -99,10 +99,10 @@ function recoveries(p, run) {
 function curves(card, run) {
   const c = run.curves, last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth);
   const tell = (i) => [stepText(run.steps[i]), `return ${valueText(c.ret[i])}`, `cost ${valueText(c.cost[i])}`, `worst ${valueText(c.worst[i])}`];
-  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "#2f6f9f" }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
+  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "var(--accent)" }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
   const r = plot(card, { title: "Return", height: 200, x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
   recoveries(r, run);
-  if (c.epochRet) line(r, run.steps, c.epochRet, "#2f6f9f", 1.2, 0.85);
+  if (c.epochRet) line(r, run.steps, c.epochRet, "var(--accent)", 1.2, 0.85);
   line(r, run.steps, c.ret, "var(--ink)");
   hover(r, run.steps, tell);
   const top = Math.max(2.1 * run.limit, ...[...c.worst, ...c.high].filter(known)) * 1.08;
