@@ -22,8 +22,9 @@ _SAME = "nothing: both variants are the same"
 _LAGRANGIAN = Facts(
     "raise reward less cost at a price that rises while the mean cost is above the limit",
     "Benchmarking Safe Exploration (Ray et al., 2019); PID multipliers: Stooke et al., ICML 2020",
-    "mixes a standardised reward advantage with a cost advantage that is only centred (kept, documented)",
-    _SAME,
+    "mixes a standardised reward advantage with a cost advantage that is only centred, so the price that "
+    "holds the limit grows as the policy's spread shrinks",
+    "nothing: both variants keep the mixture, on which published prices depend",
 )
 _SAUTE = Facts(
     "raise reward while some of the episode's cost budget is left, which the policy sees",

@@ -1,0 +1,18 @@
+import importlib.util
+from pathlib import Path
+
+from steingate.algos.catalog import FACTS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_page_is_what_the_table_says():
+    spec = importlib.util.spec_from_file_location("make_algorithms_page", DOCS / "make_algorithms_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (DOCS / "algorithms.md").read_text(encoding="utf-8")
+    assert text == module.page(), "run python docs/make_algorithms_page.py"
+    for name, facts in FACTS.items():
+        assert f"## {name}\n" in text
+        assert facts.published in text
+        assert facts.corrected in text
