@@ -305,3 +305,22 @@ def test_settings_survive_the_folder(whole, tmp_path):
     (tmp_path / "config.json").write_text('{"other": 1}')
     with pytest.raises(RunError, match="no table 'config'"):
         resume(tmp_path, quiet=True)
+
+
+def test_what_the_certificate_can_promise_is_said_at_the_start(tmp_path, capsys):
+    path = train(tiny(tmp_path))
+    notes = json.loads((path / "config.json").read_text())["notes"]
+    assert any("Only the empirical guard can open the gate" in note for note in notes)
+    shown = capsys.readouterr().err
+    assert all(note in shown for note in notes)
+
+
+def test_a_gate_that_stays_shut_says_why_now_and_then():
+    from steingate.training.epoch import LONG_SHUT, _advice
+
+    log = {"gate/shut_epochs": float(LONG_SHUT), "gate/shut_by_atoms": float(LONG_SHUT)}
+    log |= {f"gate/shut_by_{name}": 0.0 for name in ("interior", "reference", "samples")}
+    (sentence,) = _advice(59, log)
+    assert sentence.startswith(f"Epoch 60: The gate has been shut for {LONG_SHUT} epochs in a row: the atoms")
+    assert _advice(60, log | {"gate/shut_epochs": LONG_SHUT + 1.0}) == ()
+    assert _advice(60, log | {"gate/shut_epochs": 0.0}) == _advice(60, {}) == ()

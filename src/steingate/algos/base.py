@@ -83,6 +83,8 @@ class Algorithm(NamedTuple):
     """Numbers to log about a step that was made: this epoch's episodes, the batch, the new policy."""
     uses_cost: bool = True
     """Whether the cost critic is worth fitting."""
+    notes: tuple[str, ...] = ()
+    """What the user should know before the first epoch, one sentence each."""
 
 
 def first_bad(quantities: dict[str, Any]) -> str | None:

@@ -219,10 +219,10 @@ class SteinGate(Shared):
             raise InputError(f"The recovery {self.recovery!r} is not known: use mean or tail.")
         certificate = Certificate.preset(self.preset, limit=self.limit, **self.certificate)
         gate = stein_gate(certificate, self.window)
+        notes = tuple(certificate.explain().splitlines())
         if self.recovery == "mean":
-            return Algorithm(
-                self.in_step_units(gate), self.step(), audit=step_audit(certificate, learns_risk=False)
-            )
+            audit = step_audit(certificate, learns_risk=False)
+            return Algorithm(self.in_step_units(gate), self.step(), audit=audit, notes=notes)
 
         def risk(running: np.ndarray, decision: Decision) -> np.ndarray:
             del decision
@@ -235,6 +235,7 @@ class SteinGate(Shared):
             Running(self.limit),
             risk,
             audit=step_audit(certificate, learns_risk=True),
+            notes=notes,
         )
 
 

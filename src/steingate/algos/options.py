@@ -16,7 +16,7 @@ def with_options(recipe: Any, options: Mapping[str, Any], name: str) -> Any:
     recipe
         A frozen dataclass.
     options
-        Values by field, with dots between a part and its field.
+        Values by field, with dots between a part and its field, or a mapping for a part.
     name
         How messages call the recipe.
     """
@@ -38,6 +38,8 @@ def _with_option(part: Any, key: str, path: str, value: Any, name: str) -> Any:
         if not is_dataclass(inner):
             raise InputError(f"{name} has no option {key!r}: {first} has no parts.")
         value = _with_option(inner, key, rest, value, name)
+    elif is_dataclass(inner) and isinstance(value, Mapping):
+        value = with_options(inner, value, name)
     elif is_dataclass(inner) or (inner is not None and not isinstance(value, _kinds(inner))):
         raise InputError(f"{name} cannot take {value!r} as {key}: its default is {inner!r}.")
     return replace(part, **{first: value})

@@ -8,6 +8,7 @@ from steingate.algos.base import Algorithm, first_bad
 from steingate.envs.adapters import epoch_seeds
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
+from steingate.gates.stein import recovery_diagnosis
 from steingate.training.clock import Clock
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import PUSH, RAW
@@ -18,13 +19,16 @@ from steingate.training.progress import progress_row, slide
 from steingate.training.randomness import action_noise
 from steingate.training.state import TrainState
 
+LONG_SHUT = 25  # epochs in a row after which a shut gate is worth a sentence
+
 
 class Report(NamedTuple):
-    """What an epoch tells the log: a row of progress, a row per finished episode, and where the time went."""
+    """What an epoch tells the log: a row of progress, a row per finished episode, where the time went."""
 
     row: dict[str, Any]
     episodes: list[dict[str, Any]]
     seconds: dict[str, float]
+    notes: tuple[str, ...]  # sentences for the user
 
 
 def run_epoch(
@@ -98,7 +102,17 @@ def run_epoch(
         carry=rollout.carry if cfg.carry_episodes else None,
         world=envs.snapshot() if cfg.carry_episodes else None,
     )
-    return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds)
+    return following, Report(
+        row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, _advice(state.epoch, gate_log)
+    )
+
+
+def _advice(epoch: int, gate_log: dict[str, float]) -> tuple[str, ...]:
+    """Return what keeps a certificate's gate shut, every so many epochs that it stays so."""
+    shut = int(gate_log.get("gate/shut_epochs", 0))
+    if shut == 0 or shut % LONG_SHUT:
+        return ()
+    return (f"Epoch {epoch + 1}: {recovery_diagnosis(gate_log)}",)
 
 
 def recalled(algo: Algorithm, state: TrainState, rollout: Rollout, cfg: RunConfig) -> tuple[Episodes, State]:

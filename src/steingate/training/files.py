@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -19,8 +20,8 @@ from steingate.training.state import TrainState, to_tree
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
 
 
-def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str]) -> None:
-    """Write ``config.json``: every field, resolved, and what the run was made with."""
+def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()) -> None:
+    """Write ``config.json``: every field, resolved, what the run was made with, and what to know about it."""
     if run.config.exists():
         raise RunError(
             f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
@@ -31,6 +32,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str]) -> No
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
+        "notes": list(notes),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_config(run, record)

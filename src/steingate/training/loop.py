@@ -81,7 +81,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
         sizes = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
         state = first_state(cfg, algo, *sizes, getattr(envs, "extra_features", 0))
         if fresh:
-            record_config(run, cfg, learner)
+            record_config(run, cfg, learner, algo.notes)
+            for note in algo.notes:
+                display.note(note)
         else:
             for change in changed_versions(run):
                 display.note(change)
@@ -131,6 +133,8 @@ def _epochs(job: _Job, state: TrainState) -> TrainState:
             files.add(row, report.episodes)
             job.events.add(row)
             job.display.epoch(row)
+            for note in report.notes:
+                job.display.note(note)
             if saving is not None and saving.done():
                 saving.result()
             if state.epoch % cfg.checkpoint_every == 0:
