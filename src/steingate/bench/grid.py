@@ -40,14 +40,14 @@ class Sizes:
     out: str = "runs"
 
     def runs(
-        self, envs: Sequence[str], algos: Sequence[str], folder: str = "", **settings: Any
+        self, envs: str | Sequence[str], algos: str | Sequence[str], folder: str = "", **settings: Any
     ) -> list[RunConfig]:
         """Return one run for each task, algorithm and seed.
 
         Parameters
         ----------
         envs, algos
-            Names of tasks and algorithms.
+            Names of tasks and algorithms, or a single one.
         folder
             A folder below ``out`` for these runs; needed where runs differ in more than task, algorithm
             and seed.
@@ -64,8 +64,8 @@ class Sizes:
         }
         return [
             RunConfig(**{**shared, "env": env, "algo": algo, "seed": seed, **settings})
-            for env in envs
-            for algo in algos
+            for env in ([envs] if isinstance(envs, str) else envs)
+            for algo in ([algos] if isinstance(algos, str) else algos)
             for seed in self.seeds
         ]
 

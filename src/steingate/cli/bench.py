@@ -152,7 +152,10 @@ def _launch(
         outcomes = launch(todo, engine, progress, stop)
     if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):
         left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
-        print(f"Stopped with {left} runs left; the same command goes on with them.", file=sys.stderr)
+        print(
+            f"Stopped with {left} of {len(outcomes)} runs left; the same command goes on with them.",
+            file=sys.stderr,
+        )
         stop.leave()
     return outcomes
 

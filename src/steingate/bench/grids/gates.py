@@ -12,6 +12,6 @@ def grid(sizes: Sizes) -> list[RunConfig]:
         run
         for preset in PRESETS
         for run in sizes.runs(
-            ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0"), ["steingate"], folder=preset, preset=preset
+            ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0"), "steingate", folder=preset, preset=preset
         )
     ]

@@ -9,7 +9,5 @@ def grid(sizes: Sizes) -> list[RunConfig]:
     return [
         run
         for limit in (10.0, 25.0, 40.0)
-        for run in sizes.runs(
-            ["SafetyPointGoal1-v0"], ["steingate"], folder=f"limit-{limit:g}", cost_limit=limit
-        )
+        for run in sizes.runs("SafetyPointGoal1-v0", "steingate", folder=f"limit-{limit:g}", cost_limit=limit)
     ]

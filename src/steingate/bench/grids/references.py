@@ -18,6 +18,6 @@ def grid(sizes: Sizes) -> list[RunConfig]:
         run
         for folder, reference in REFERENCES.items()
         for run in sizes.runs(
-            ["SafetyPointGoal1-v0"], ["steingate"], folder=folder, certificate={"reference": reference}
+            "SafetyPointGoal1-v0", "steingate", folder=folder, certificate={"reference": reference}
         )
     ]

@@ -13,8 +13,8 @@ def grid(sizes: Sizes) -> list[RunConfig]:
         run
         for episodes, fifths in FIFTHS.items()
         for run in sizes.runs(
-            ["SafetyCarGoal1-v0"],
-            ["steingate"],
+            "SafetyCarGoal1-v0",
+            "steingate",
             folder=f"episodes-{episodes}",
             steps_per_epoch=sizes.steps_per_epoch * fifths // 5,
         )

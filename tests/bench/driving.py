@@ -1,0 +1,88 @@
+"""Driving ``steingate bench`` from outside: start it, look at its runs, kill what should be killed."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tests.training.runs_of_probes import facts
+
+from steingate.algos.backend import configure
+from steingate.bench.grid import load_grid, plan, resize
+from steingate.storage.checkpoint import checkpoint_files
+from steingate.training.loop import train
+
+configure()
+
+ROOT = Path(__file__).parents[2]
+WALK = Path(__file__).with_name("walk_grid.py")
+EPOCHS = 80
+
+
+def bench(grid, out, *options):
+    """Return a driver process; its grid file and options as on the command line."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "steingate", "bench", str(grid), "--out", str(out), "--no-report", *options],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def unbroken_facts(out):
+    """What the runs of the walk grid compute when nothing happens to them, in this process."""
+    grid = load_grid(str(WALK))
+    runs = plan(grid, resize(grid, {"out": str(out)}))
+    assert {run.epochs for run in runs} == {EPOCHS}
+    return [facts(train(replace(run, env_options={}), quiet=True)) for run in runs]
+
+
+def last_checkpoint(run):
+    """The epoch of the newest checkpoint."""
+    return checkpoint_files(run / "checkpoints")[-1][0]
+
+
+def folder(out, seed):
+    return out / "steingate" / "tests.training.probes-Walk" / f"seed-{seed}"
+
+
+def rows(run):
+    """Whole rows of progress so far."""
+    try:
+        return max((run / "progress.csv").read_bytes().count(b"\n") - 1, 0)
+    except OSError:
+        return 0
+
+
+def writer(run):
+    """The process that writes a run folder, from its lock."""
+    try:
+        return int((run / "lock").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def alive(pid):
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(claim, driver=None, patience=180.0):
+    """Wait for a claim to hold, at most until the driver is gone."""
+    end = time.monotonic() + patience
+    while not claim():
+        gone = driver is not None and driver.poll() is not None
+        assert not gone, driver.communicate()
+        assert time.monotonic() < end, "patience is over"
+        time.sleep(0.02)
+
+
+def end(driver, number, status):
+    """Send a signal to the driver alone, and return what it said; ``status`` is what it must return."""
+    os.kill(driver.pid, number)
+    said = driver.communicate(timeout=180)
+    assert driver.returncode == status, said
+    return said

@@ -1,0 +1,57 @@
+import pytest
+
+from steingate.cli import main
+from steingate.cli.bench import read_seeds
+from steingate.errors import InputError
+
+
+def test_the_grids_are_listed(capsys):
+    assert main(["bench", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 11
+    assert lines[1].split()[:3] == ["table1", "120", "runs"]
+
+
+def test_a_dry_run_starts_nothing(tmp_path, capsys):
+    out = tmp_path / "out"
+    options = ["--seeds", "0-1", "--total-steps", "1e5", "--out", str(out), "--dry-run"]
+    assert main(["bench", "limits", *options]) == 0
+    said = capsys.readouterr().out
+    assert "6 runs, 6 to do" in said
+    assert f"{out}/limit-40/steingate/SafetyPointGoal1-v0/seed-1" in said
+    assert "5 epochs" in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Name a grid"),
+        (["tabel1"], "did you mean table1"),
+        (["table1", "--seeds", "a"], "--seeds has 'a'"),
+        (["table1", "--seeds", "5-0"], "--seeds has '5-0'"),
+        (["table1", "--total-steps", "many"], "'many' is not a whole number"),
+        (["table1", "--total-steps", "10"], "total_steps is 10, less than one epoch"),
+        (["table1", "--num-envs", "7"], "7 environments cannot share equally"),
+        (["table1", "--workers", "0"], "--workers is 0"),
+        (["table1", "--engine", "slurm"], "invalid choice"),
+        (["table1", "--address", "auto"], "add --engine ray"),
+        (["table1", "--sedes", "3"], "did you mean --seeds"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.strip().splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_seeds_as_people_write_them():
+    assert read_seeds(["0-3"]) == (0, 1, 2, 3)
+    assert read_seeds(["4", "2", "2"]) == (4, 2)
+    assert read_seeds(["1,2", "5-6"]) == (1, 2, 5, 6)
+    for bad in ("", "1.5", "-1", "1--2", "0-999999"):
+        with pytest.raises(InputError, match="--seeds has"):
+            read_seeds([bad])
