@@ -52,6 +52,7 @@ def test_every_override_is_an_option_of_its_recipe():
 def test_options_reach_into_parts():
     recipe = make_recipe("ppo-lag", {"clipped.passes": 3, "ascent.rate": 1, "multiplier": "pid"})
     assert (recipe.clipped.passes, recipe.ascent.rate, recipe.multiplier) == (3, 1, "pid")
+    assert make_recipe("ppo", {"clipped": {"passes": 3}}) == make_recipe("ppo", {"clipped.passes": 3})
     assert make_recipe("trpo-saute", {"length": 500}) == Saute(length=500)
     assert make_recipe("cpo", limit=3.0, clipped=None, nothing=1).limit == 3.0
     assert make_recipe("cpo") == CPO()
