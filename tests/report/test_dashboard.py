@@ -15,7 +15,7 @@ from steingate.report.loading import run_id
 
 @contextmanager
 def serving(*roots):
-    with make_server(roots) as server:
+    with make_server(roots, rest=0.0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -128,7 +128,7 @@ def test_only_changed_runs_are_read_again(tmp_path, monkeypatch):
     real = dashboard.load_run
     monkeypatch.setattr(dashboard, "load_run", lambda folder, root: read.append(folder) or real(folder, root))
     first, second = write_run(tmp_path, seed=0), write_run(tmp_path, seed=1)
-    source = Source([tmp_path])
+    source = Source([tmp_path], rest=0.0)
     before = source.content()
     assert read == [first, second]
     assert source.content() == before
@@ -138,6 +138,17 @@ def test_only_changed_runs_are_read_again(tmp_path, monkeypatch):
     after = source.content()
     assert read == [first, second, second]
     assert before[1] != after[1]
+
+
+def test_it_rests_as_long_as_its_work_demands(tmp_path):
+    folder = write_run(tmp_path)
+    times = iter([0.0, 2.0, 2.5, 11.9, 12.0, 12.1])  # 2 seconds of work, then 5 times that of rest
+    source = Source([tmp_path], rest=5.0, clock=lambda: next(times))
+    first = source.content()
+    grow(folder)
+    assert source.content() == first
+    assert source.content() == first
+    assert source.content() != first
 
 
 def grow(folder):

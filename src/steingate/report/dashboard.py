@@ -6,11 +6,13 @@ folders is refused.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from urllib.parse import unquote, urlsplit
 
 from steingate.errors import InputError
@@ -19,16 +21,31 @@ from steingate.report.page import fitting_data, packed, page
 
 ADDRESS = "127.0.0.1"
 POLL = 2000  # milliseconds
+REST = 4.0
 _FILES = {"config.json": "application/json", "progress.csv": "text/csv", "episodes.csv": "text/csv"}
 
 Signature = tuple[tuple[str, int, int], ...]
 
 
 class Source:
-    """The numbers of some folders; a run is read again only when one of its files has changed."""
+    """The numbers of some folders; a run is read again only when one of its files has changed.
 
-    def __init__(self, roots: Sequence[str | Path]) -> None:
+    Parameters
+    ----------
+    roots
+        Run folders, or folders that hold some.
+    rest
+        How long to rest after the numbers were made, in units of the time that took: training usually needs
+        the same processor.
+    clock
+        Seconds from anywhere.
+    """
+
+    def __init__(
+        self, roots: Sequence[str | Path], rest: float = REST, clock: Callable[[], float] = monotonic
+    ) -> None:
         self.roots = [Path(root) for root in roots]
+        self._rest, self._clock, self._until = rest, clock, -inf
         self._lock = Lock()
         self._known: dict[Path, tuple[Signature, Run]] = {}
         self._state: list[Signature] | None = None
@@ -38,6 +55,9 @@ class Source:
     def content(self) -> tuple[bytes, str]:
         """Return the page's numbers as JSON, and a tag that changes with them."""
         with self._lock:
+            begun = self._clock()
+            if begun < self._until:
+                return self._content, self._tag
             # Looked at before reading: what is written meanwhile shows as a change the next time.
             state = [_signature(folder) for folder, _ in run_folders(self.roots)]
             if state != self._state:
@@ -45,6 +65,8 @@ class Source:
                 self._content = packed(fitting_data(runs, skipped)).encode()
                 self._tag = f'"{hashlib.sha256(self._content).hexdigest()[:24]}"'
                 self._state = state
+                ended = self._clock()
+                self._until = ended + self._rest * (ended - begun)
             return self._content, self._tag
 
     def file(self, run: str, name: str) -> Path | None:
@@ -75,9 +97,9 @@ def _signature(path: Path) -> Signature:
     return tuple(seen)
 
 
-def make_server(roots: Sequence[str | Path], port: int = 0) -> ThreadingHTTPServer:
+def make_server(roots: Sequence[str | Path], port: int = 0, rest: float = REST) -> ThreadingHTTPServer:
     """Return a server of the runs below ``roots`` on 127.0.0.1; port 0 takes any that is free."""
-    source = Source(roots)
+    source = Source(roots, rest)
     document = page(None, "SteinGate runs, live", POLL).encode()
 
     class Handler(_Handler):
