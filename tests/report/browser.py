@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -14,6 +15,11 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe",
 )  # fmt: skip
+# The browser reads commands from descriptor 3 and answers on 4; both are moved out of the way first.
+_WIRE = (
+    "import os, sys; ends = [os.dup(os.dup(int(word))) for word in sys.argv[1:3]];"
+    "os.dup2(ends[0], 3); os.dup2(ends[1], 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
 
 
 class Browser:
@@ -22,17 +28,10 @@ class Browser:
     def __init__(self, profile):
         inward, self._write = os.pipe()
         self._read, outward = os.pipe()
-
-        def wire():
-            # The browser reads commands from descriptor 3 and answers on 4.
-            low, high = os.dup(inward), os.dup(outward)
-            os.dup2(low, 3)
-            os.dup2(high, 4)
-
+        wires = [str(inward), str(outward)]
         self._process = subprocess.Popen(
-            [CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=wire,
-            close_fds=False,
+            [sys.executable, "-c", _WIRE, *wires, CHROMIUM, *_FLAGS, f"--user-data-dir={profile}"],
+            pass_fds=(inward, outward),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -40,7 +39,7 @@ class Browser:
         os.close(outward)
         self._buffer, self._number, self._session = b"", 0, None
         self.complaints, self.requests = [], []
-        target = next(t for t in self._call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        target = self._call("Target.createTarget", url="about:blank")
         answer = self._call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = answer["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
