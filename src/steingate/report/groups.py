@@ -80,7 +80,7 @@ def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
 def _label(mine: dict[str, Any], rivals: list[dict[str, Any]]) -> str:
     names = [name for name in mine if any(other.get(name) != mine[name] for other in rivals)]
     names += [name for name in {key: 0 for other in rivals for key in other} if name not in mine]
-    told = [f"{name.removeprefix('certificate.')} {_short(mine.get(name, 'default'))}" for name in names]
+    told = [f"{name.rsplit('.', 1)[-1]} {_short(mine.get(name, 'default'))}" for name in names]
     return f"{mine['algo']} ({', '.join(told)})" if told else str(mine["algo"])
 
 
