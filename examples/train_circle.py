@@ -1,4 +1,4 @@
-"""Train SteinGate on a small task, evaluate it and draw the run: what ``make train`` does.
+"""Train SteinGate on a small task, evaluate it, draw the run and write its page: what ``make train`` does.
 
 A run that was stopped goes on where it was; a finished one is only evaluated again.
 """
@@ -26,6 +26,7 @@ def main() -> int:
     else:
         commands = [["train", "--env", ENV, "--total-steps", str(args.total_steps), "--out", args.out]]
     commands.append(["evaluate", str(run), "--episodes", str(args.episodes)])
+    commands.append(["report", str(run), "--out", str(run / "report.html")])
     for command in commands:
         status = steingate.cli.main(command)
         if status:

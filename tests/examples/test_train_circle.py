@@ -20,6 +20,7 @@ def test_the_example_trains_evaluates_and_draws(tmp_path):
     assert "4 episodes after epoch 2" in first
     assert str(folder / "run.png") in first
     assert (folder / "run.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<html" in (folder / "report.html").read_text()
 
     second = run(tmp_path)
     assert "is there already" in second
