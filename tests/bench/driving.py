@@ -21,10 +21,11 @@ WALK = Path(__file__).with_name("walk_grid.py")
 EPOCHS = 80
 
 
-def bench(grid, out, *options):
+def bench(grid, out, *options, **variables):
     """Return a driver process; its grid file and options as on the command line."""
     return subprocess.Popen(
         [sys.executable, "-m", "steingate", "bench", str(grid), "--out", str(out), "--no-report", *options],
+        env={**os.environ, **variables},
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 

@@ -68,10 +68,11 @@ def test_killed_workers_drivers_and_ctrl_c_change_nothing(tmp_path, unbroken):
     assert "seed 0 goes on" in said
     wait_until(lambda: not any(map(alive, workers)))  # nobody is there to wait for them
     saved = last_checkpoint(runs[0])
+    assert saved == rows(runs[0])
     assert 8 <= saved < EPOCHS
 
     driver = bench(WALK, tmp_path, "--workers", "2")
-    wait_until(lambda: rows(runs[0]) > saved, driver)
+    wait_until(lambda: writer(runs[0]) not in workers and rows(runs[0]) > saved, driver)
     _, said = end(driver, signal.SIGINT, 130)
     assert "the same command goes on with them" in said
     assert "Traceback" not in said

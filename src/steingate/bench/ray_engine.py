@@ -5,6 +5,7 @@ must see, so a run whose worker or machine is lost goes on elsewhere from its la
 """
 
 import os
+import socket
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +19,7 @@ from steingate.errors import InputError, MissingExtraError, RunError
 from steingate.training.config import RunConfig
 
 _GLANCE = 0.1
+_CONNECT_SECONDS = 10.0
 _OBJECT_STORE_BYTES = 100 << 20  # nothing but short texts goes through it
 
 
@@ -48,7 +50,10 @@ class RayEngine:
         ray = self._ray
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if self._address is None:
+            # Ray would kill what its workers started when the driver dies; ours save first and then leave.
+            os.environ.setdefault("RAY_kill_child_processes_on_worker_exit", "false")
             options |= {
+                "address": "local",  # never one that happens to run here
                 "num_cpus": self._workers,
                 "include_dashboard": False,
                 "object_store_memory": _OBJECT_STORE_BYTES,
@@ -56,8 +61,9 @@ class RayEngine:
         else:
             options["address"] = self._address
         try:
+            _require_listener(self._address)
             ray.init(**options)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             where = self._address or "this machine"
             raise RunError(f"No Ray cluster answers at {where}: {_first_line(error)}.") from error
         cpus = int(ray.cluster_resources().get("CPU", 1))
@@ -131,6 +137,13 @@ def _import_ray() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate bench --engine ray", "ray") from error
     return ray
+
+
+def _require_listener(address: str | None) -> None:
+    """Raise an ``OSError`` unless somebody listens at ``host:port``; Ray itself would try for minutes."""
+    host, colon, port = (address or "").rpartition("://")[2].rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
 
 
 def _first_line(error: BaseException) -> str:
