@@ -183,7 +183,7 @@ def test_paper_normalises_by_the_limit():
     assert np.isfinite(paper.evaluate([1e-12, 24.999999999, 3.0]).bound)
 
 
-# The numbers of the specification
+# Published numbers
 
 
 def null_discrepancies(certificate, n, repeats, seed):
@@ -322,6 +322,44 @@ def test_the_certified_bound_is_never_below_the_mean_risk_of_the_sample(certifie
     """A sample is itself a distribution of costs, so the bound must hold for it."""
     result = certified.evaluate(costs)
     assert result.empirical_risk <= result.bound + 1e-9
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.floats(0.0, 80.0), min_size=1, max_size=20),
+    st.sampled_from([0.0, 1e-4, 0.05, 0.4]),
+    st.sampled_from([0.0, 1e-4, 0.05]),
+    st.sampled_from([1e-5, 0.1, 0.45]),
+    st.sampled_from([0.3, 0.5, 0.9]),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_a_valid_bound_is_never_below_the_mean_risk(costs, zero_tol, one_tol, clip, threshold, zero_mass):
+    made = Certificate.preset(
+        "certified",
+        limit=25.0,
+        zero_tol=zero_tol,
+        one_tol=one_tol,
+        interior_clip=clip,
+        risk_threshold=threshold,
+        zero_mass=zero_mass,
+        reference=Beta(2.0, 6.5),
+        decision="bound",
+    )
+    result = made.evaluate(costs)
+    assert not result.valid or result.empirical_risk <= result.bound + 2e-9
+
+
+def test_tolerances_that_hide_risk_are_doubted():
+    zero = Certificate.preset("certified", limit=25.0, zero_tol=0.4, risk_threshold=0.3)
+    result = zero.evaluate(np.full(40, 19.5))
+    assert result.bound < result.empirical_risk
+    assert not result.valid
+    assert "hide" in zero.explain()
+    clipped = Certificate.preset("certified", limit=25.0, interior_clip=0.45, risk_threshold=0.7, one_tol=0.1)
+    result = clipped.evaluate(np.full(40, 44.9))
+    assert not result.valid
+    # Harmless where the risk has not begun to rise.
+    assert Certificate.preset("certified", limit=25.0, zero_tol=0.1).valid
 
 
 # Coverage of the confident bound

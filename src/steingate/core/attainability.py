@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from steingate.core.factors import lemma_constants, required_discrete_weight
 from steingate.core.kernels import Kernel
 from steingate.core.plan import episodes_needed, noise_episodes
@@ -9,6 +11,8 @@ from steingate.core.reference import HybridReference
 
 if TYPE_CHECKING:
     from steingate.core.certificate import Certificate
+
+_NEGLIGIBLE = 1e-9
 
 
 class Check(NamedTuple):
@@ -68,6 +72,11 @@ def _form_check(certificate: "Certificate") -> Check:
         doubts.append(
             f"the atoms weigh {certificate.discrete_weight:g}, less than the {needed:.4g} they need"
         )
+    hidden = hidden_risk(certificate)
+    if hidden > _NEGLIGIBLE:
+        doubts.append(
+            f"zero_tol, one_tol and interior_clip may hide {hidden:.2g} of the risk: make them smaller"
+        )
     if certificate.statistic == "U":
         doubts.append("the U-statistic may fall below the discrepancy it estimates")
     if certificate.min_interior > 1:
@@ -79,6 +88,20 @@ def _form_check(certificate: "Certificate") -> Check:
             "form", False, f"The number compared with the budget is no proven bound: {'; '.join(doubts)}."
         )
     return Check("form", True, "The bound has the form that is proven.")
+
+
+def hidden_risk(certificate: "Certificate") -> float:
+    """Return the risk that treating costs as 0, or moving them down to the clip, may leave out of the bound.
+
+    An episode of the zero atom has risk up to h(zero_tol). Put h(zero_tol) for h(0) in the proof of
+    ``required_discrete_weight``: as long as it is at most H = E_int[h], only a0* (h(zero_tol) - h(0)) is
+    missing. Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
+    """
+    points = np.array([0.0, certificate.zero_tol, 1.0 - certificate.interior_clip, 1.0 - certificate.one_tol])
+    at_zero, zero_top, at_clip, one_low = np.asarray(certificate.risk(points), dtype=np.float64).tolist()
+    inner = HybridReference(certificate.interior).expectation(certificate.risk)
+    share = certificate.zero_mass if zero_top <= inner else 1.0
+    return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
 
 
 def _lemma_check(certificate: "Certificate") -> Check:
