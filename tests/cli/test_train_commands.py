@@ -128,3 +128,45 @@ def test_a_stopped_process_says_how_to_go_on(tmp_path, number, status):
     assert f"go on with: steingate resume {path}" in said
     assert "Traceback" not in said
     assert len(list((path / "checkpoints").iterdir())) == 1
+
+
+@pytest.mark.parametrize("command", ["train", "resume", "evaluate", "render"])
+def test_ctrl_c_while_the_learner_is_imported_ends_the_command(run, tmp_path, monkeypatch, command):
+    module = "evaluate" if command in ("evaluate", "render") else "loop"
+    full = f"steingate.training.{module}"
+
+    class Garbage:
+        def __del__(self):  # what is raised here never reaches the caller
+            os.kill(os.getpid(), signal.SIGINT)
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == full:
+                Garbage()
+
+    monkeypatch.setattr(f"steingate.training.{module}", sys.modules[full])  # put back after the test
+    monkeypatch.delitem(sys.modules, full)
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    arguments = {
+        "train": [*SMALL, "--out", str(tmp_path), "--quiet"],
+        "resume": [str(run), "--quiet"],
+        "evaluate": [str(run), "--episodes", "1"],
+        "render": [str(run), "--out", str(tmp_path / "film.gif")],
+    }
+    assert main([command, *arguments[command]]) == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_ends_an_evaluation(run, monkeypatch, capsys):
+    from tests.training.probes import Walk
+
+    real = Walk.step
+
+    def step(self, action):
+        os.kill(os.getpid(), signal.SIGINT)
+        monkeypatch.setattr(Walk, "step", real)
+        return real(self, action)
+
+    monkeypatch.setattr(Walk, "step", step)
+    assert main(["evaluate", str(run), "--episodes", "1"]) == 130
+    assert capsys.readouterr().out == ""

@@ -238,6 +238,33 @@ def test_signals_write_a_checkpoint_first(whole, tmp_path, monkeypatch, number, 
     assert facts(cfg.path)["checkpoint"] == whole[1]["checkpoint"]
 
 
+@pytest.mark.parametrize("where", ["configure", "make_envs", "first_state"])
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)]
+)
+def test_a_signal_during_start_up_is_not_lost_and_leaves_no_folder(
+    tmp_path, monkeypatch, where, number, kind
+):
+    real = getattr(loop, where)
+
+    class Garbage:
+        def __del__(self):  # what is raised here never reaches the caller
+            os.kill(os.getpid(), number)
+
+    def signalled(*args, **options):
+        Garbage()
+        return real(*args, **options)
+
+    monkeypatch.setattr(loop, where, signalled)
+    monkeypatch.setattr(loop, "run_epoch", lambda *args: pytest.fail("training began"))
+    cfg = tiny(tmp_path)
+    before = signal.getsignal(number)
+    with pytest.raises(kind):
+        train(cfg, quiet=True)
+    assert not cfg.path.exists()
+    assert signal.getsignal(number) is before
+
+
 def test_a_run_in_another_thread_leaves_signals_alone(whole, tmp_path):
     results = []
     worker = threading.Thread(target=lambda: results.append(facts(train(tiny(tmp_path), quiet=True))))

@@ -6,6 +6,7 @@ import sys
 
 from steingate.cli.table import print_rows
 from steingate.errors import MissingExtraError
+from steingate.training.stop import stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,13 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print the numbers, and return the exit status."""
-    try:
-        from steingate.training.evaluate import evaluate
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("steingate evaluate", "train") from error
-    result = evaluate(
-        args.run, args.episodes, args.seed, args.sample, lambda text: print(text, file=sys.stderr)
-    )
+    with stop_on_signals() as stop:
+        try:
+            from steingate.training.evaluate import evaluate
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("steingate evaluate", "train") from error
+        stop.check()
+        result = evaluate(args.run, args.episodes, args.seed, args.sample, _warn, stop.check)
     numbers = result.to_dict()
     if args.json:
         print(json.dumps(numbers, indent=2))
@@ -54,3 +55,7 @@ def run(args: argparse.Namespace) -> int:
         save_run_figure(args.run, args.plot)
         print(args.plot, file=sys.stderr if args.json else sys.stdout)
     return 0
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from steingate.errors import InputError, MissingExtraError
+from steingate.training.stop import StopRequest, stop_on_signals
 
 _TRIED = 20
 
@@ -28,6 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the video, print its name, and return the exit status."""
+    with stop_on_signals() as stop:
+        _render(args, stop)
+    print(args.out)
+    return 0
+
+
+def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     try:
         from steingate.envs.catalog import TASKS
         from steingate.training.evaluate import episode_seeds, evaluate, load_player
@@ -35,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
         from steingate.training.recipe import build_algorithm, make_envs
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate render", "train") from error
+    stop.check()
     episodes = args.episodes if args.episodes is not None else (_TRIED if args.worst else 1)
     for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
         if value < 1:
@@ -46,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     player = load_player(args.run, warn)
     seeds = episode_seeds(args.seed, episodes)
     if args.worst:
-        found = evaluate(args.run, episodes, args.seed, args.sample)
+        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check)
         seeds = [seeds[found.worst]]
         cost = found.episodes.cost[found.worst]
         print(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}", file=sys.stderr)
@@ -55,8 +64,6 @@ def run(args: argparse.Namespace) -> int:
         options |= {"width": args.size, "height": args.size, "camera": args.camera}
     envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
     try:
-        film(envs, player, seeds, args.out, args.sample, args.every)
+        film(envs, player, seeds, args.out, args.sample, args.every, stop.check)
     finally:
         envs.close()
-    print(args.out)
-    return 0

@@ -3,6 +3,7 @@
 import argparse
 
 from steingate.errors import MissingExtraError
+from steingate.training.stop import stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,9 +14,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train on, print the run folder, and return the exit status."""
-    try:
-        from steingate.training.loop import resume
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("steingate resume", "train") from error
-    print(resume(args.run, quiet=args.quiet))
+    with stop_on_signals() as stop:
+        try:
+            from steingate.training.loop import resume
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("steingate resume", "train") from error
+        path = resume(args.run, args.quiet, stop)
+    print(path)
     return 0

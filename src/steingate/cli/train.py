@@ -5,6 +5,7 @@ import argparse
 from steingate.errors import MissingExtraError
 from steingate.training.config import RunConfig
 from steingate.training.options import add_options, build
+from steingate.training.stop import stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +19,11 @@ def run(args: argparse.Namespace) -> int:
     """Train, print the run folder, and return the exit status."""
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
     cfg = build(RunConfig, given, args.config)
-    try:
-        from steingate.training.loop import train
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("steingate train", "train") from error
-    print(train(cfg, quiet=args.quiet))
+    with stop_on_signals() as stop:
+        try:
+            from steingate.training.loop import train
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("steingate train", "train") from error
+        path = train(cfg, args.quiet, stop)
+    print(path)
     return 0

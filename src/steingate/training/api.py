@@ -6,6 +6,7 @@ from typing import Any
 
 from steingate.errors import MissingExtraError
 from steingate.policy import Loaded, load
+from steingate.training.stop import stop_on_signals
 
 __all__ = ["Loaded", "Run", "load", "train"]
 
@@ -33,8 +34,9 @@ def train(*, config: str | Path | None = None, quiet: bool = False, **settings: 
     from steingate.training.options import build
 
     cfg = build(RunConfig, settings, config)
-    try:
-        from steingate.training import loop
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("training", "train") from error
-    return Run(loop.train(cfg, quiet=quiet))
+    with stop_on_signals() as stop:
+        try:
+            from steingate.training import loop
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("training", "train") from error
+        return Run(loop.train(cfg, quiet, stop))

@@ -79,6 +79,7 @@ def evaluate(
     seed: int = 0,
     sample: bool = False,
     warn: Callable[[str], None] = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Return what the newest policy of a run does in ``episodes`` whole episodes.
 
@@ -94,6 +95,8 @@ def evaluate(
         Draw actions as training does, instead of taking the mean.
     warn
         Hears of damaged checkpoints that were passed over.
+    stop
+        Asked before every step; it may raise to end the evaluation.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
@@ -101,7 +104,7 @@ def evaluate(
     seeds = episode_seeds(seed, episodes)
     envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
     try:
-        outcome = play(envs, player, seeds, sample)
+        outcome = play(envs, player, seeds, sample, stop)
     finally:
         envs.close()
     certificate = Certificate.preset(player.cfg.preset, limit=player.cfg.cost_limit, **player.cfg.certificate)
@@ -129,20 +132,28 @@ def episode_seeds(seed: int, episodes: int) -> list[int]:
     return [int(key.generate_state(1)[0]) for key in keys]
 
 
-def play(envs: Any, player: Player, seeds: Sequence[int], sample: bool) -> Episodes:
+def play(
+    envs: Any,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool] = lambda: False,
+) -> Episodes:
     """Return one whole episode per seed, in the order of ``seeds``.
 
     Each episode depends on its seed alone, not on its neighbours, so any of them can be played again.
     """
     parts = [
-        _wave(envs, player, seeds[first : first + envs.num_envs], sample)
+        _wave(envs, player, seeds[first : first + envs.num_envs], sample, stop)
         for first in range(0, len(seeds), envs.num_envs)
     ]
     ret, cost, length = np.concatenate(parts).T
     return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
 
 
-def _wave(envs: Any, player: Player, seeds: Sequence[int], sample: bool) -> npt.NDArray[np.float64]:
+def _wave(
+    envs: Any, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
+) -> npt.NDArray[np.float64]:
     """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
     shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)
     everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
@@ -161,6 +172,7 @@ def _wave(envs: Any, player: Player, seeds: Sequence[int], sample: bool) -> npt.
             mode=player.mode,
             seeds=everyone,
             start=carry,
+            stop=stop,
             name=player.cfg.env,
             steps_before=chunk * CHUNK * envs.num_envs,
         )

@@ -47,7 +47,15 @@ class Filmed:
         self._show(np.asarray(self.envs.render()[0]))
 
 
-def film(envs: Any, player: Player, seeds: list[int], out: str | Path, sample: bool, every: int) -> int:
+def film(
+    envs: Any,
+    player: Player,
+    seeds: list[int],
+    out: str | Path,
+    sample: bool,
+    every: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> int:
     """Write the episodes of ``seeds``, one after the other, to an MP4 or GIF file; return how many frames.
 
     Parameters
@@ -64,6 +72,8 @@ def film(envs: Any, player: Player, seeds: list[int], out: str | Path, sample: b
         Draw actions instead of taking the mean.
     every
         Show one frame in so many steps.
+    stop
+        Asked before every step; it may raise to end the film.
     """
     target = Path(out)
     if target.suffix.lower() not in FORMATS:
@@ -84,7 +94,7 @@ def film(envs: Any, player: Player, seeds: list[int], out: str | Path, sample: b
                     )
                 )
 
-            play(Filmed(envs, show, every), player, seeds, sample)
+            play(Filmed(envs, show, every), player, seeds, sample, stop)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
     return shown

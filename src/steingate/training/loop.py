@@ -25,22 +25,23 @@ from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
 
 
-def train(cfg: RunConfig, quiet: bool = False) -> Path:
+def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
     """Train from scratch and return the run folder.
 
-    Ctrl-C and SIGTERM write a checkpoint first, then end in ``KeyboardInterrupt`` and ``SystemExit(143)``.
+    Ctrl-C and SIGTERM write a checkpoint first, then end in ``KeyboardInterrupt`` and ``SystemExit(143)``. A
+    caller that listens to the signals already passes its ``stop``.
 
     Raises
     ------
     RunError
         If the folder already holds a run or is in use, or if training had to stop.
     """
-    return _run(cfg, RunFolder(cfg.path), quiet, fresh=True)
+    return _run(cfg, RunFolder(cfg.path), quiet, stop, fresh=True)
 
 
-def resume(path: str | Path, quiet: bool = False) -> Path:
+def resume(path: str | Path, quiet: bool = False, stop: StopRequest | None = None) -> Path:
     """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder."""
-    return _run(stored_config(path), RunFolder(Path(path)), quiet, fresh=False)
+    return _run(stored_config(path), RunFolder(Path(path)), quiet, stop, fresh=False)
 
 
 def stored_config(path: str | Path) -> RunConfig:
@@ -68,18 +69,21 @@ class _Job:
     stop: StopRequest
 
 
-def _run(cfg: RunConfig, run: RunFolder, quiet: bool, fresh: bool) -> Path:
-    learner = configure()
-    algo = build_algorithm(cfg)
+def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | None, fresh: bool) -> Path:
     with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals()) if listening is None else listening
+        learner = configure()
+        stop.check()
+        algo = build_algorithm(cfg)
         # The environments come first: a run that cannot be made should leave no folder behind.
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
+        stop.check()
         check_carry(cfg, envs)
-        stack.enter_context(folder_lock(run))
-        stop = stack.enter_context(stop_on_signals())
-        display = stack.enter_context(Display(cfg, quiet=quiet))
         sizes = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
         state = first_state(cfg, algo, *sizes, getattr(envs, "extra_features", 0))
+        stop.check()
+        stack.enter_context(folder_lock(run))
+        display = stack.enter_context(Display(cfg, quiet=quiet))
         if fresh:
             record_config(run, cfg, learner, algo.notes)
             for note in algo.notes:

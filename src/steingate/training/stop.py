@@ -17,6 +17,12 @@ class StopRequest:
         """Return whether the run should stop."""
         return self.signum is not None
 
+    def check(self) -> bool:
+        """Leave if the run should stop, else return False."""
+        if self():
+            self.leave()
+        return False
+
     def leave(self) -> None:
         """Raise what ends the process with the customary status: 130 after Ctrl-C, 143 after SIGTERM."""
         if self.signum == signal.SIGTERM:
@@ -28,7 +34,9 @@ class StopRequest:
 def stop_on_signals() -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request; a second one of either acts at once.
 
-    Outside the main thread no handler can be set, and the signals keep the meaning they had.
+    Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a
+    ``KeyboardInterrupt`` raised there is lost. Outside the main thread no handler can be set, and the signals
+    keep the meaning they had.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
