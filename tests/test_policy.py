@@ -74,6 +74,23 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(run, tmp_path
         assert load(copy).epoch == 4
 
 
+def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
+    import shutil
+
+    from steingate.training.evaluate import load_player
+
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    _, newest = checkpoint_files(copy / "checkpoints")[-1]
+    other = train(tiny(tmp_path / "other", seed=1), quiet=True)
+    newest.write_bytes((other / "checkpoints" / newest.name).read_bytes())
+    with pytest.warns(UserWarning, match=f"{newest.name} does not belong to this run"):
+        assert load(copy).epoch == 4
+    said = []
+    assert load_player(copy, said.append).epoch == 4
+    assert len(said) == 1
+
+
 @pytest.mark.parametrize(
     "break_it",
     [

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
 from steingate.gates.account import Extra
-from steingate.runs import latest_checkpoint, read_config
+from steingate.runs import Checkpoint, check_identity, latest_checkpoint, read_config
 
 CLIP = 5.0
 STD_FLOOR = 0.01
@@ -106,11 +106,16 @@ def load(path: str | Path, warn: Callable[[str], None] = warnings.warn) -> Loade
     path
         A run folder.
     warn
-        Called with a sentence about each damaged checkpoint that was passed over for an older one.
+        Called with a sentence about each damaged or foreign checkpoint that was passed over for an older one.
     """
     folder = Path(path)
     config = read_config(folder)
-    checkpoint = latest_checkpoint(folder / "checkpoints", warn)
+
+    def check(checkpoint: Checkpoint) -> None:
+        check_identity(checkpoint, config)
+        policy_from(checkpoint.tree, str(checkpoint.path))
+
+    checkpoint = latest_checkpoint(folder / "checkpoints", warn, check)
     if checkpoint is None:
         raise RunError(f"{folder} has no checkpoint yet; train it for an epoch first.")
     return Loaded(folder, config, checkpoint.epoch, policy_from(checkpoint.tree, str(checkpoint.path)))

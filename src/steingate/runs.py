@@ -19,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "RunFolder",
     "Table",
+    "check_identity",
     "find_runs",
     "folder_lock",
     "latest_checkpoint",
@@ -97,6 +98,12 @@ def read_config(path: str | Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise RunError(f"{run.config} is not a configuration: it must hold a JSON object.")
     return config
+
+
+def check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:
+    """Refuse a checkpoint that another run wrote; runs from before there were identities are not checked."""
+    if config.get("identity") not in (None, checkpoint.tree.get("identity")):
+        raise RunError(f"Checkpoint {checkpoint.path} does not belong to this run: another one wrote it.")
 
 
 @contextmanager

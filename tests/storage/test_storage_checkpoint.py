@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_is_named_and_the_older_one_used(tmp_path, damage):
 def test_when_all_are_damaged_the_run_stops(tmp_path):
     for epoch in (1, 2):
         write_checkpoint(tmp_path, epoch, tree()).write_bytes(b"no")
-    with pytest.raises(RunError, match=r"epoch-00000002.*epoch-00000001.*No whole checkpoint"):
+    with pytest.raises(RunError, match=r"epoch-00000002.*epoch-00000001.*No usable checkpoint"):
         latest_checkpoint(tmp_path)
 
 

@@ -136,6 +136,32 @@ def test_another_runs_checkpoint_is_refused(whole, tmp_path):
         resume(copy, quiet=True)
 
 
+@pytest.mark.parametrize("change", [{"seed": 1}, {"discount": 0.5}, {"hidden": (6, 6)}])
+def test_a_foreign_checkpoint_is_put_aside_for_an_older_one(whole, tmp_path, monkeypatch, capsys, change):
+    cfg = tiny(tmp_path / "mine")
+    other = train(tiny(tmp_path / "other", **change), quiet=True)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5, kill)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+    _, newest = checkpoint_files(cfg.path / "checkpoints")[-1]
+    foreign = other / "checkpoints" / newest.name
+    newest.write_bytes(foreign.read_bytes())
+    resume(cfg.path)
+    assert f"{newest.name} does not belong to this run" in capsys.readouterr().err.replace("\n", " ")
+    assert newest.with_name(newest.name + ".damaged").read_bytes() == foreign.read_bytes()
+    assert facts(cfg.path) == whole[1]
+
+
+def test_runs_from_before_identities_go_on(whole, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(whole[0], copy)
+    record = json.loads((copy / "config.json").read_text())
+    assert record.pop("identity") == tiny(tmp_path).identity == tiny("elsewhere", threads=3).identity
+    (copy / "config.json").write_text(json.dumps(record))
+    assert resume(copy, quiet=True) == copy
+
+
 def test_episodes_may_outlive_epochs(tmp_path, monkeypatch):
     cfg = tiny(tmp_path / "a", carry_episodes=True, env_options={"limit": 50, "out": 9.0})
     expected = facts(train(cfg, quiet=True))

@@ -61,13 +61,28 @@ def write_checkpoint(folder: Path, epoch: int, tree: dict[str, Any]) -> Path:
     return path
 
 
-def latest_checkpoint(folder: Path, warn: Callable[[str], None] = lambda text: None) -> Checkpoint | None:
-    """Return the newest whole checkpoint, None when there is none at all; ``warn`` hears of damaged ones."""
+def latest_checkpoint(
+    folder: Path,
+    warn: Callable[[str], None] = lambda text: None,
+    check: Callable[[Checkpoint], object] = lambda checkpoint: None,
+) -> Checkpoint | None:
+    """Return the newest checkpoint that can be used, None when there is none at all.
+
+    Parameters
+    ----------
+    folder
+        Where they are.
+    warn
+        Hears of those that were passed over.
+    check
+        Raises RunError for a whole checkpoint that cannot be used here.
+    """
     files = checkpoint_files(folder)
     problems = []
     for _, path in reversed(files):
         try:
             checkpoint = read_checkpoint(path)
+            check(checkpoint)
         except RunError as error:
             problems.append(str(error))
             continue
@@ -75,7 +90,7 @@ def latest_checkpoint(folder: Path, warn: Callable[[str], None] = lambda text: N
             warn(f"{problem} Going on from {path.name} instead.")
         return checkpoint
     if problems:
-        raise RunError(" ".join(problems) + " No whole checkpoint is left, so the run cannot go on.")
+        raise RunError(" ".join(problems) + " No usable checkpoint is left, so the run cannot go on.")
     return None
 
 

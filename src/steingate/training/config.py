@@ -1,5 +1,7 @@
 """RunConfig: everything that decides what a run computes, as one frozen dataclass of plain fields."""
 
+import hashlib
+import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,6 +12,8 @@ from steingate.algos.catalog import defaults, needs_length
 from steingate.envs.catalog import TASKS
 from steingate.errors import InputError
 from steingate.runs import run_path
+
+WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "out")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -123,6 +127,14 @@ class RunConfig:
     def resolved(self) -> "RunConfig":
         """Return the same run with every setting that belongs to the algorithm filled in."""
         return replace(self, **self.settled._asdict())
+
+    @property
+    def identity(self) -> str:
+        """The same text for all runs that must give the same results, another one for any other run."""
+        deciding = {
+            name: value for name, value in self.resolved().to_dict().items() if name not in WITHOUT_EFFECT
+        }
+        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
     @property
     def path(self) -> Path:

@@ -14,7 +14,8 @@ from steingate.core.certificate import Certificate
 from steingate.core.result import Result
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
-from steingate.runs import Checkpoint, latest_checkpoint
+from steingate.policy import policy_from
+from steingate.runs import Checkpoint, check_identity, latest_checkpoint, read_config
 from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import RunConfig
@@ -94,7 +95,7 @@ def evaluate(
     sample
         Draw actions as training does, instead of taking the mean.
     warn
-        Hears of damaged checkpoints that were passed over.
+        Hears of damaged and foreign checkpoints that were passed over.
     stop
         Asked before every step; it may raise to end the evaluation.
     """
@@ -116,10 +117,18 @@ def evaluate(
 def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
     """Return the newest policy of a run folder with its configuration."""
     cfg = stored_config(path)
-    checkpoint = latest_checkpoint(Path(path) / "checkpoints", warn)
+    config = read_config(path)
+
+    def check(checkpoint: Checkpoint) -> None:
+        check_identity(checkpoint, config)
+        policy_from(checkpoint.tree, str(checkpoint.path))
+
+    checkpoint = latest_checkpoint(Path(path) / "checkpoints", warn, check)
     if checkpoint is None:
         raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
-    policy, stats = _policy(checkpoint)
+    params, seen = checkpoint.tree["policy"], checkpoint.tree["stats"]
+    stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
+    policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
     # The published codes evaluate with the whole budget, whatever share training had arrived at.
     budget = 1.0 if cfg.variant == "published" else float(checkpoint.tree.get("budget", 1.0))
     mode = FROZEN if cfg.settled.normalise_obs else RAW
@@ -199,12 +208,3 @@ def cvar(cost: npt.NDArray[np.float64], tail: float) -> float:
     before = np.cumsum(weight) - weight
     share = np.clip(tail - before, 0.0, weight)
     return float(np.sum(np.sort(cost)[::-1] * share) / share.sum())
-
-
-def _policy(checkpoint: Checkpoint) -> tuple[Params, Stats]:
-    try:
-        params, stats = checkpoint.tree["policy"], checkpoint.tree["stats"]
-        policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
-        return policy, Stats(int(stats["count"]), stats["mean"], stats["m2"])
-    except (KeyError, TypeError) as error:
-        raise RunError(f"Checkpoint {checkpoint.path} holds no policy of this package.") from error

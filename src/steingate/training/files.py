@@ -29,6 +29,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
         )
     record = {
         "config": cfg.resolved().to_dict(),
+        "identity": cfg.identity,
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
@@ -73,7 +74,11 @@ class Files:
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         shift, scale = action_map(action_space)
         self._account = account
-        self._extras: dict[str, Any] = {"action": {"shift": shift, "scale": scale}, "normalise": normalise}
+        self._extras: dict[str, Any] = {
+            "action": {"shift": shift, "scale": scale},
+            "normalise": normalise,
+            "identity": read_config(run.path).get("identity"),
+        }
 
     def keep(self, state: TrainState) -> None:
         """Cut both tables back to what had happened when ``state`` was reached."""

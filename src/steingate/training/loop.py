@@ -10,7 +10,14 @@ from typing import Any
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, folder_lock, latest_checkpoint, read_config
+from steingate.runs import (
+    Checkpoint,
+    RunFolder,
+    check_identity,
+    folder_lock,
+    latest_checkpoint,
+    read_config,
+)
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.beside import beside
 from steingate.training.collect import RolloutStoppedError
@@ -108,8 +115,14 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
 
 
 def _last_state(run: RunFolder, first: TrainState, display: Display) -> TrainState:
-    """Return the state of the newest whole checkpoint; damaged ones are named and put aside."""
-    checkpoint = latest_checkpoint(run.checkpoints, display.note)
+    """Return the state of the newest usable checkpoint; damaged and foreign ones are named and put aside."""
+    config = read_config(run.path)
+
+    def check(checkpoint: Checkpoint) -> None:
+        check_identity(checkpoint, config)
+        from_tree(checkpoint.tree, first, str(checkpoint.path))
+
+    checkpoint = latest_checkpoint(run.checkpoints, display.note, check)
     if checkpoint is None:
         return first
     for epoch, path in checkpoint_files(run.checkpoints):
