@@ -9,8 +9,8 @@ from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
 from steingate.core.bounds import (
-    betting_lower,
     betting_upper,
+    betting_within,
     clopper_pearson_lower,
     clopper_pearson_upper,
     direct_upper,
@@ -112,7 +112,7 @@ def test_the_carriers_of_a_large_sample_only_add():
 
     rng = np.random.default_rng(3)
     for x in (rng.beta(0.5, 3, 3000), zeros_and_ones(30, 3000), np.full(3000, 1e-11)):
-        points, weights = bounds._carriers(np.sort(x))
+        points, weights = bounds._carriers(np.sort(x), 0)
         assert weights.sum() == pytest.approx(x.size)
         assert points @ weights == pytest.approx(x.sum(), rel=1e-9)
         spread = betting_upper(x, 0.05)
@@ -132,7 +132,6 @@ def test_betting_is_a_symmetric_bound_above_the_mean(x, random, delta):
     order = list(range(x.size))
     random.shuffle(order)
     assert betting_upper(x[order], delta) == bound
-    assert betting_lower(x, delta) <= x.mean() + 1e-12
 
 
 @given(samples, st.integers(0, 59), st.floats(0.0, 1.0))
@@ -141,6 +140,25 @@ def test_raising_a_value_never_lowers_the_bound(x, index, value):
     raised[index % x.size] = max(raised[index % x.size], value)
     assert betting_upper(raised, 0.05) >= betting_upper(x, 0.05) - 1e-11
     assert betting_upper(np.append(x, 1.0), 0.05) >= betting_upper(x, 0.05) - 1e-11
+
+
+@given(samples, st.sampled_from([0, 1, 7, 600]), st.floats(0.01, 0.99))
+def test_within_says_whether_the_bound_of_the_padded_sample_is_within_the_budget(x, zeros, budget):
+    bound = betting_upper(np.concatenate([x, np.zeros(zeros)]), 0.05)
+    if abs(bound - budget) > 1e-9:
+        assert betting_within(x, zeros, 0.05, budget) == (bound <= budget)
+
+
+def test_tiny_error_probabilities_and_budgets_are_no_trouble():
+    assert betting_upper([0.3], 1e-20) == 1.0
+    assert not betting_within([0.3], 0, 1e-20, 0.5)
+    assert betting_upper(np.zeros(100), 1e-20) == pytest.approx(1 - 1e-20 ** (1 / 100))
+    assert clopper_pearson_upper(1, 400, 1e-20) == pytest.approx(
+        brentq(lambda p: binom.logcdf(1, 400, p) - np.log(1e-20), 1e-3, 0.9), rel=1e-9
+    )
+    exact = np.log(0.05) / np.log1p(-1e-9)
+    assert betting_within([0.0], int(exact) + 1, 0.05, 1e-9)
+    assert not betting_within([0.0], int(exact) - 2, 0.05, 1e-9)
 
 
 @given(samples)
@@ -215,8 +233,6 @@ def assert_covers(law, n, draws, delta=0.05):
     for bound in (betting_upper, empirical_bernstein_upper):
         low = np.array([bound(x, delta) < mean for x in different])
         assert times[low].sum() <= limit, bound.__name__
-    high = np.array([betting_lower(x, delta) > mean for x in different])
-    assert times[high].sum() <= limit
     assert np.sum(samples.mean(axis=1) + hoeffding_radius(n, delta) < mean) <= limit
     if np.isin(samples, (0.0, 1.0)).all():
         hits = samples.sum(axis=1).astype(int)

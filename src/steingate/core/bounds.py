@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import betaincinv
+from scipy.special import betainccinv
 
 from steingate.errors import InputError
 
@@ -19,8 +19,9 @@ Array = npt.NDArray[np.float64]
 _CELL = 0.15  # width, in log-odds, of the cells on which the bets are constant
 _TOP = 6.0  # log-odds of the last cell edge
 _OWN = 0.7  # share of the stake on the bet that is best for 0/1 data
-_KNOTS = 512  # points that carry the sample when it is larger than _DIRECT
+_KNOTS = 512  # points that carry a sample of more than _DIRECT different values
 _DIRECT = 512
+_LARGEST = 1.0 - 1e-12  # candidates above this are not told from 1
 
 
 def _check_delta(delta: float) -> None:
@@ -56,7 +57,7 @@ def clopper_pearson_upper(k: int, n: int, delta: float) -> float:
         return 1.0
     if k == 0:
         return -expm1(log(delta) / n)
-    return float(betaincinv(k + 1, n - k, 1.0 - delta))
+    return float(betainccinv(float(k + 1), float(n - k), delta))
 
 
 def clopper_pearson_lower(k: int, n: int, delta: float) -> float:
@@ -122,27 +123,35 @@ class _Bets(NamedTuple):
 
 
 def _kl(a: Array, m: Array) -> Array:
-    """Return the relative entropy of Bernoulli(a) to Bernoulli(m)."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(a > 0.0, a * np.log(a / m), 0.0)
-    return np.asarray(low + (1.0 - a) * (np.log1p(-a) - np.log1p(-m)))
+    """Return the relative entropy of Bernoulli(a) to Bernoulli(m), a > 0."""
+    return np.asarray(a * np.log(a / m) + (1.0 - a) * (np.log1p(-a) - np.log1p(-m)))
 
 
-@lru_cache(maxsize=256)
+def _rejecting_mean(edges: Array, level: float) -> Array:
+    """Return about the largest mean a < m of 0/1 data for which some bet rejects m: kl(a, m) = level.
+
+    Newton's method on a convex, decreasing function; a step too far to the left is cut to a tenth. Any bets
+    are valid, so the last digits do not matter.
+    """
+    clean = np.maximum(-np.log1p(-edges) - level, 0.0)  # kl(0, m) - level
+    with np.errstate(divide="ignore"):
+        small = clean / (1.0 + np.log(edges / np.minimum(clean, edges)))
+    a = np.maximum(edges - np.sqrt(2.0 * edges * level), np.clip(small, 1e-12 * edges, 0.9 * edges))
+    for _ in range(8):
+        slope = np.log(a / edges) - (np.log1p(-a) - np.log1p(-edges))
+        a = np.clip(a - (_kl(a, edges) - level) / slope, 0.1 * a, (1.0 - 1e-12) * edges)
+    return a
+
+
+@lru_cache(maxsize=1024)
 def _bets(n: int, delta: float) -> _Bets:
     first = -expm1(log(delta) / n)
-    start = log(first / (1.0 - first))
+    start = log(first) - log(delta) / n
     steps = max(1, ceil((_TOP - start) / _CELL))
     odds = np.exp(start + _CELL * np.arange(steps))
     edges = odds / (1.0 + odds)
     edges[0] = first
-    # The bet that rejects edge m with the largest mean a of 0/1 data any bet can: n kl(a, m) = log(1/delta).
-    low, high = np.zeros_like(edges), edges.copy()
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        rejects = n * _kl(middle, edges) >= -log(delta)
-        low, high = np.where(rejects, middle, low), np.where(rejects, high, middle)
-    own = 1.0 - low / edges
+    own = 1.0 - _rejecting_mean(edges, -log(delta) / n) / edges
     count = 2 + ceil(log2(1.0 / float(own.min()))) if own.min() < 1.0 else 2
     # Data that vary less than 0/1 data of the same mean deserve bolder bets, up to the boldest one, c = 1.
     share = own[:, None] ** np.linspace(1.0, 0.0, count)
@@ -151,23 +160,49 @@ def _bets(n: int, delta: float) -> _Bets:
     return _Bets(edges, share, np.log(weight))
 
 
-def _carriers(values: Array) -> tuple[Array, Array]:
-    """Return points and weights that stand for the sample without ever raising a wealth.
+def _carriers(values: Array, zeros: int) -> tuple[Array, Array]:
+    """Return points and weights that stand for sorted values and more zeros without ever raising a wealth.
 
-    A large sample is spread onto knots so that each value keeps its mean; the logarithm of a bet is concave
-    in the value, so by Jensen's inequality the wealth can only fall.
+    A sample of many different values is spread onto knots so that each value keeps its mean; the logarithm
+    of a bet is concave in the value, so by Jensen's inequality the wealth can only fall.
     """
-    if values.size <= _DIRECT:
-        return values, np.ones_like(values)
+    starts = np.flatnonzero(np.diff(values, prepend=-1.0))
+    if starts.size <= _DIRECT:
+        counts = np.diff(starts, append=values.size).astype(np.float64)
+        if zeros == 0:
+            return values[starts], counts
+        return np.append(values[starts], 0.0), np.append(counts, float(zeros))
     knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
     knots[0], knots[-1] = 0.0, 1.0
     left = np.clip(np.searchsorted(knots, values, side="right") - 1, 0, _KNOTS - 1)
     right_part = np.clip((values - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
     weights = np.zeros(_KNOTS + 1)
+    weights[0] = zeros
     weights += np.bincount(left, 1.0 - right_part, _KNOTS + 1)
     weights += np.bincount(left + 1, right_part, _KNOTS + 1)
     used = weights > 0.0
     return knots[used], weights[used]
+
+
+class _Test:
+    """The test T(m) of ``betting_upper`` for a sample of sorted values and more zeros."""
+
+    def __init__(self, values: Array, zeros: int, delta: float) -> None:
+        self.n, self.delta = values.size + zeros, delta
+        self.bets = _bets(self.n, delta)
+        self.points, self.weights = _carriers(values, zeros)
+        with np.errstate(divide="ignore"):
+            self.log_clear = np.log1p(-values).sum()
+
+    def log(self, m: Array, cell: slice) -> Array:
+        """Return log T at candidates m of the given cells, one candidate per cell."""
+        m = m[:, None]
+        with np.errstate(divide="ignore", over="ignore"):
+            gains = self.bets.share[cell, :, None] * ((m[..., None] - self.points) / (1.0 - m[..., None]))
+            wealth = np.log1p(np.maximum(gains, -1.0)) @ self.weights + self.bets.log_weight
+            clean = np.exp(float(self.n) * np.log1p(-m[:, 0]))
+            spare = np.log(np.maximum(self.delta - clean, 0.0))
+            return np.asarray(np.logaddexp(self.log_clear, spare + np.logaddexp.reduce(wealth, axis=-1)))
 
 
 def betting_upper(x: npt.ArrayLike, delta: float) -> float:
@@ -192,41 +227,50 @@ def betting_upper(x: npt.ArrayLike, delta: float) -> float:
     """
     _check_delta(delta)
     values = unit_sample(x)
-    n = values.size
-    bets = _bets(n, float(delta))
-    points, weights = _carriers(values)
-    with np.errstate(divide="ignore"):
-        log_clear = np.log1p(-values).sum()
-
-    def log_test(m: Array, cell: slice) -> Array:
-        """Return log T at candidates m of the given cells, one candidate per cell."""
-        m = m[:, None]
-        with np.errstate(divide="ignore", over="ignore"):
-            factors = (1.0 - m[..., None]) + bets.share[cell, :, None] * (m[..., None] - points)
-            wealth = np.log(np.maximum(factors, 0.0)) @ weights - n * np.log1p(-m) + bets.log_weight
-            spare = np.log(np.maximum(delta - (1.0 - m[:, 0]) ** n, 0.0))
-            return np.asarray(np.logaddexp(log_clear, spare + np.logaddexp.reduce(wealth, axis=-1)))
-
-    standing = np.flatnonzero(~(log_test(bets.edges, slice(None)) >= 0.0))
+    if _too_few(values.size, delta):
+        return 1.0
+    test = _Test(values, 0, float(delta))
+    edges = test.bets.edges
+    standing = np.flatnonzero(~(test.log(edges, slice(None)) >= 0.0))
     if standing.size == 0:
-        return float(bets.edges[0])
+        return float(edges[0])
     cell = int(standing[-1])
     here = slice(cell, cell + 1)
-    low = float(bets.edges[cell])
-    high = float(bets.edges[cell + 1]) if cell + 1 < bets.edges.size else 1.0 - 1e-12
+    low = float(edges[cell])
+    high = float(edges[cell + 1]) if cell + 1 < edges.size else _LARGEST
 
     def excess(m: float) -> float:
-        return min(max(float(log_test(np.array([m]), here)[0]), -1e3), 1e3)
+        return min(max(float(test.log(np.array([m]), here)[0]), -1e3), 1e3)
 
     if not excess(high) > 0.0:
-        return high if cell + 1 < bets.edges.size else 1.0
+        return high if cell + 1 < edges.size else 1.0
     width = 1e-12 * low
     return min(brentq(excess, low, high, xtol=width) + width, high)
 
 
-def betting_lower(x: npt.ArrayLike, delta: float) -> float:
-    """Return the lower confidence bound 1 - betting_upper(1 - x, delta) for the mean of [0, 1] variables."""
-    return 1.0 - betting_upper(1.0 - unit_sample(x), delta)
+def betting_within(x: npt.ArrayLike, zeros: int, delta: float, budget: float) -> bool:
+    """Return whether ``betting_upper`` of the values and as many more zeros is at most ``budget``.
+
+    Quicker than the bound itself, and its time does not grow with the number of zeros.
+    """
+    _check_delta(delta)
+    values = unit_sample(x)
+    if _too_few(values.size + zeros, delta):
+        return budget >= 1.0
+    test = _Test(values, zeros, float(delta))
+    edges = test.bets.edges
+    cell = int(np.searchsorted(edges, budget, side="right")) - 1
+    if cell < 0:
+        return False
+    # T grows inside a cell, so what rejects the budget rejects the rest of its cell; mostly that decides.
+    if not test.log(np.array([budget]), slice(cell, cell + 1))[0] >= 0.0:
+        return False
+    return bool((test.log(edges[cell + 1 :], slice(cell + 1, None)) >= 0.0).all())
+
+
+def _too_few(n: int, delta: float) -> bool:
+    """Return whether even n zeros leave a bound of 1, in double precision."""
+    return -expm1(log(delta) / n) > _LARGEST
 
 
 def direct_upper(x: npt.ArrayLike, delta: float, *, binary: bool = False) -> float:

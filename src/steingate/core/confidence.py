@@ -14,12 +14,13 @@ half, which needs fewer episodes, gets nearly all of it.
 """
 
 from dataclasses import dataclass
-from math import inf, isfinite, log, log1p
+from math import exp, inf, isfinite, log, log1p
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.core.bounds import (
+    betting_within,
     clopper_pearson_lower,
     clopper_pearson_upper,
     direct_upper,
@@ -33,7 +34,7 @@ from steingate.core.stein import Operator, stein_kernel_bound
 
 Array = npt.NDArray[np.float64]
 
-_EXACT = 20_000  # episodes up to which the number still needed is exact
+_COUNTABLE = 1e15  # episodes that floating point still tells apart
 
 
 @dataclass(frozen=True)
@@ -115,31 +116,36 @@ class ConfidenceRule:
         stein = interior + (self.one_risk - interior) * one_mass - (interior - self.zero_risk) * zero_mass
         return ConfidenceBounds(direct, stein)
 
-    def more_episodes(self, risks: Array, bound: float) -> int:
+    def more_episodes(self, risks: Array, bound: float) -> int | None:
         """Return how many further episodes of no risk bring the direct bound within the budget, 0 if it is.
 
-        Exact up to 20,000 episodes; beyond, found from every k-th of the sorted risks and rounded up.
+        ``None`` when they are more than 1e15, too many to count.
         """
         if bound <= self.budget:
             return 0
-        step = -(-risks.size // _EXACT)
-        kept = np.sort(risks)[::-1][::step]  # from the top, so that thinning never makes them look safer
+        n, hits = risks.size, int(risks.sum()) if self.binary else 0
 
         def holds(extra: int) -> bool:
-            n = kept.size + extra
-            padded = np.concatenate([kept, np.zeros(extra)])
-            return direct_upper(padded, self._split(n)[0], binary=self.binary) <= self.budget
+            delta = self._split(n + extra)[0]
+            if self.binary:
+                return clopper_pearson_upper(hits, n + extra, delta) <= self.budget
+            return betting_within(risks, extra, delta, self.budget)
 
         # No bound lies below the mean, nor below what as many episodes without any risk would give.
-        fewest = max(float(kept.sum()) / self.budget, log(self.delta) / log1p(-self.budget))
-        low, reach = max(int(fewest) - kept.size, 0), 4
+        fewest = max(float(risks.sum()) / self.budget, log(self.delta) / log1p(-self.budget))
+        if fewest > _COUNTABLE:
+            return None
+        low = max(int(fewest) - n, 0)
+        reach = max(4, int(0.1 * fewest))
         while not holds(low + reach):
             low, reach = low + reach, 2 * reach
+            if low > _COUNTABLE:
+                return None
         high = low + reach
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if holds(middle) else (middle, high)
-        return high * step
+        return high
 
     def _split(self, n: int) -> tuple[float, float]:
         """Return the error probabilities of the direct half and of the Stein half; they depend on n alone.
@@ -149,7 +155,7 @@ class ConfidenceRule:
         """
         if self.stein_share == 0.0:
             return self.delta, 0.0
-        clean = (1.0 - self.budget) ** n
+        clean = exp(n * log1p(-self.budget))
         spare = self.delta - clean if clean < self.delta else self.delta
         stein = min(self.stein_share * self.delta, 0.5 * spare)
         return self.delta - stein, stein
