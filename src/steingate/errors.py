@@ -1,5 +1,8 @@
 """The errors a user may see: one family, one sentence each, saying what to do."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class SteingateError(Exception):
     """Base of every error this package raises on purpose; its text is one sentence for the user."""
@@ -18,3 +21,9 @@ class MissingExtraError(SteingateError, ImportError):
 
 class RunError(SteingateError):
     """A run folder or checkpoint that cannot be used, or a training run that had to stop."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return ``" (did you mean X?)"`` for the known name most like ``name``, or an empty string."""
+    matches = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {matches[0]}?)" if matches else ""

@@ -40,6 +40,14 @@ def test_the_table_is_for_people(capsys):
     assert "0.1707" in capsys.readouterr().out
 
 
+def test_many_violations_add_one_row(capsys):
+    assert main(["plan", "--violations", "100000"]) == 0
+    out = capsys.readouterr().out
+    rows = [line for line in out.splitlines() if "violation" in line and "episodes" in line]
+    assert len(rows) == 8  # none to five, the requested number, and the title of the second table
+    assert "100000 violations" in rows[6]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -51,6 +59,9 @@ def test_the_table_is_for_people(capsys):
         (["--episodes", "0"], "n is 0"),
         (["--episodes", "5", "--violations", "9"], "only 5 episodes"),
         (["--episodes", "many"], "'many'"),
+        (["--budget", "1e-320"], "budget is 1e-320"),
+        (["--delta", "1e-320"], "delta is 1e-320"),
+        (["--violations", "1" + "0" * 400], "violations is 1"),
         (["--budgte", "0.1"], "did you mean --budget?"),
     ],
 )

@@ -1,6 +1,7 @@
 """The certificate: presets, the numbers of its documentation, validity, coverage, invariances, refusals."""
 
 import dataclasses
+import json
 from functools import lru_cache
 
 import numpy as np
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta as scipy_beta
 
-from steingate.core.bounds import clopper_pearson_upper
+from steingate.core.bounds import clopper_pearson_upper, direct_upper
 from steingate.core.certificate import Certificate
 from steingate.core.kernels import Kernel, released_length
+from steingate.core.plan import episodes_needed
 from steingate.core.reference import Beta, Density, HybridReference, LogitNormal
+from steingate.core.result import Result
 from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
 from steingate.core.stein import ksd, stein_kernel
 from steingate.errors import InputError
@@ -374,21 +377,45 @@ CASES = {
 }
 
 
-def true_risk(case):
-    draws = CASES[case](np.random.default_rng(99), 2_000_000)
-    return float(Sigmoid()(np.minimum(draws / 50.0, 1.0)).mean())
+def two_point(share, high, low):
+    """Return the risk of a share of episodes at one cost and the rest at another."""
+    return share * Sigmoid()(min(high / 50.0, 1.0)) + (1.0 - share) * Sigmoid()(low / 50.0)
+
+
+def scaled_beta(a, b, top):
+    """Return the risk of ``top`` times a Beta variable, by quadrature."""
+    nodes, weights = np.polynomial.legendre.leggauss(4000)
+    u = 0.5 * (1.0 + nodes)
+    return 0.5 * weights @ (scipy_beta.pdf(u, a, b) * Sigmoid()(np.minimum(top * u / 50.0, 1.0)))
+
+
+TRUTHS = {
+    "atom just above the budget": two_point(0.101, 60.0, 0.0),
+    "interior just above the budget": two_point(0.101, 40.0, 10.0),
+    "half risk": two_point(0.202, 25.0, 5.0),
+    "certain small risk": 0.101,
+    "reference": scaled_beta(2.0, 5.0, 50.0),
+    "heavy mixture": 0.4 * Sigmoid()(0.0) + 0.6 * scaled_beta(1.0, 4.0, 70.0),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_true_risks_are_exact_and_above_the_budget(case):
+    draws = CASES[case](np.random.default_rng(99), 400_000)
+    risks = Sigmoid()(np.minimum(draws / 50.0, 1.0))
+    assert risks.mean() == pytest.approx(TRUTHS[case], abs=5.0 * risks.std() / np.sqrt(risks.size) + 1e-12)
+    assert TRUTHS[case] > 0.1
 
 
 def failures(made, case, n, repeats, seed):
     """Return how often the bound is below the true risk, and how often the gate opens over budget."""
     rng = np.random.default_rng(seed)
-    truth = true_risk(case)
+    truth = TRUTHS[case]
     below = opened = 0
     for _ in range(repeats):
         bound = confident_bound(made, CASES[case](rng, n))
-        # The truth is itself a simulated mean; a thousandth covers its error.
-        below += bound < truth - 1e-3
-        opened += bound <= made.budget and truth > made.budget + 1e-3
+        below += bound < truth
+        opened += bound <= made.budget
     return below, opened
 
 
@@ -436,7 +463,7 @@ def test_the_stein_half_covers_when_it_has_all_the_error():
     """The Stein half almost never decides, so its own coverage is checked apart."""
     made = Certificate.preset("confident", limit=25.0, stein_share=0.999, budget=0.3)
     rng = np.random.default_rng(5)
-    truth = true_risk("reference")
+    truth = TRUTHS["reference"]
     uppers = [made.evaluate(CASES["reference"](rng, 500)).stein_upper for _ in range(100)]
     assert_covered(sum(upper < truth for upper in uppers), 100, made.delta)
     assert np.median(uppers) < 1.0
@@ -461,6 +488,15 @@ def test_more_episodes_is_the_smallest_number_that_opens_the_gate(confident):
     assert more > 0
     assert confident.evaluate(np.concatenate([costs, np.zeros(more)])).safe
     assert not confident.evaluate(np.concatenate([costs, np.zeros(more - 1)])).safe
+
+
+def test_more_episodes_of_a_small_budget_are_counted_not_made():
+    made = Certificate.preset("confident", limit=25.0, budget=1e-7, reference=Beta(2, 60))
+    assert made.evaluate(np.zeros(5)).more_episodes == pytest.approx(np.log(20) / 1e-7, rel=1e-3)
+    exact = Certificate.preset("confident", limit=25.0, budget=1e-9, risk=Exceedance(), reference=Beta(2, 60))
+    assert exact.evaluate([30.0]).more_episodes == episodes_needed(1e-9, 0.05, 1) - 1
+    hopeless = Certificate.preset("confident", limit=25.0, budget=1e-12, reference=Beta(2, 60))
+    assert hopeless.evaluate(np.full(2000, 40.0)).more_episodes is None
 
 
 def test_confident_uses_the_exact_bound_for_a_hard_exceedance():
@@ -588,6 +624,34 @@ def test_one_and_two_episodes_work_everywhere():
 # Refusals
 
 
+class HalfDensity:
+    """What looks like a density but has no logit_score."""
+
+    def log_pdf(self, x):
+        return 0.0 * x
+
+    pdf = score = sample = log_pdf
+
+
+class OwnRisk:
+    """A risk of a user's that cannot be a key of a cache."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return isinstance(other, OwnRisk)
+
+    def __call__(self, x):
+        return Sigmoid()(x)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_risk_that_cannot_be_hashed_works(preset):
+    costs = [1.0, 20.0, 45.0]
+    own = Certificate.preset(preset, limit=25.0, risk=OwnRisk()).evaluate(costs)
+    assert own.bound == pytest.approx(Certificate.preset(preset, limit=25.0).evaluate(costs).bound, rel=1e-6)
+
+
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf"), "25", None, True, 1j])
 def test_bad_limits_are_named(limit):
     with pytest.raises(InputError, match="limit is"):
@@ -627,7 +691,17 @@ def test_bad_limits_are_named(limit):
         ({"decision": "excess"}, "kernel_length"),
         ({"decision": "excess", "kernel_length": 0.2, "statistic": "U"}, "V-statistic"),
         ({"stein_factor": None}, "stein_factor explicitly"),
-        ({"budgett": 0.1}, "did you mean 'budget'"),
+        ({"budgett": 0.1}, r"\(did you mean budget\?\)"),
+        ({"risk_threshold": "a"}, "risk threshold is 'a'"),
+        ({"risk_width": None}, "risk width is None"),
+        ({"guard": np.ones(3)}, "guard is array"),
+        ({"interior_weighted": "no"}, "interior_weighted is 'no'"),
+        ({"min_interior": 2.5}, "min_interior is 2.5"),
+        ({"reference": Beta}, "reference is <class"),
+        ({"reference": HalfDensity()}, "reference is <"),
+        ({"reference": HybridReference(Beta(), 0.1), "zero_mass": 0.2}, "not both"),
+        ({"kernel": Kernel("rbf", 0.1), "kernel_length": 0.2}, "not both"),
+        ({"decision": "confident"}, "no use for guard 'released'"),
         ({"zzz": 0.1}, "has no option 'zzz'"),
     ],
 )
@@ -643,7 +717,35 @@ def test_a_kernel_without_valid_factor_is_refused_with_a_way_out():
     assert Certificate.preset("certified", limit=25.0, kernel="rbf", stein_factor=0.5).stein_factor == 0.5
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"risk": Exceedance(0.5)},
+        {"risk": Hinge(0.5)},
+        {"reference": LogitNormal(-2, 0.5)},
+        {"kernel": "rbf"},
+        {"kernel": "imq"},
+        {"kernel_length": None},
+    ],
+)
+def test_confident_needs_no_factor(overrides):
+    """Where no factor is valid, the direct bound decides alone and says so."""
+    made = Certificate.preset("confident", limit=25.0, **overrides)
+    costs = np.linspace(0.0, 20.0, 60)
+    result = made.evaluate(costs)
+    assert result.safe
+    assert result.valid
+    assert result.decided_by == "direct_confidence"
+    assert result.stein_factor is result.interior_term is result.stein_bound is result.stein_upper is None
+    direct = direct_upper(made.risk(costs / 50.0), 0.05, binary=isinstance(made.risk, Exceedance))
+    assert result.bound == pytest.approx(direct)
+    assert Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
+    assert "the direct bound decides alone" in made.explain()
+
+
 def test_unknown_presets_are_named():
+    with pytest.raises(InputError, match=r"no preset \[\]"):
+        Certificate.preset([], 25.0)
     with pytest.raises(
         InputError, match="no preset 'certifed'; choose paper, released, certified or confident"
     ):

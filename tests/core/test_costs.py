@@ -102,6 +102,12 @@ def test_npy_is_read_from_file_and_stdin(tmp_path):
         ("cost\n1\nnan\n", None, "line 3: 'nan'"),
         ("1\ninf\n", None, "line 2: 'inf'"),
         ("nan\n1\n", None, "line 1: 'nan'"),
+        ("null\n1\n", None, "line 1: 'null'"),
+        ("NA\n1\n", None, "line 1: 'NA'"),
+        ("N/A\n1\n", None, "line 1: 'N/A'"),
+        ("None\n1\n", None, "line 1: 'None'"),
+        ("[" * 100_000, None, "nests brackets"),
+        ('{"cost": 1}\n' + "[" * 100_000, None, "nests brackets"),
         ("1\n1_000\n", None, "line 2: '1_000'"),
         ("1\n1e999\n", None, "line 2: '1e999'"),
         ("a,cost\n1,2\n1\n", None, "line 3, has 1 columns"),
@@ -145,6 +151,43 @@ def test_bad_files_are_refused_by_name(tmp_path):
     np.save(tmp_path / "plain.npy", np.ones(3))
     with pytest.raises(InputError, match="no column 'cost'"):
         read_costs(tmp_path / "plain.npy", "cost")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }",
+        b"{'descr': '<q9', 'fortran_order': False, 'shape': (3,), }",
+        b"{'descr': [1], 'fortran_order': False, 'shape': (3,), }",
+        b"((((((((",
+        b"\xff\xfe",
+        b"",
+    ],
+)
+@pytest.mark.parametrize("version", [b"\x01\x00", b"\x03\x00", b"\x09\x00"])
+def test_damaged_npy_headers_are_refused_by_name(tmp_path, header, version):
+    size = len(header).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    path = tmp_path / "odd.npy"
+    path.write_bytes(b"\x93NUMPY" + version + size + header + b"\0" * 8)
+    with pytest.raises(InputError, match=r"odd\.npy is damaged"):
+        read_costs(path)
+
+
+def test_bad_values_in_npy_name_the_file(tmp_path):
+    np.save(tmp_path / "bad.npy", np.array([1.0, np.nan]))
+    with pytest.raises(InputError, match=r"bad\.npy: Cost nan at position 1"):
+        read_costs(tmp_path / "bad.npy")
+    np.save(tmp_path / "wide.npy", np.asfortranarray(np.ones((2, 3))))
+    with pytest.raises(InputError, match=r"wide\.npy: .*shape \(2, 3\)"):
+        read_costs(tmp_path / "wide.npy")
+
+
+def test_a_closed_standard_input_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        read_costs("-")
 
 
 class Payload:

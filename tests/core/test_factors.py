@@ -108,7 +108,7 @@ def test_solutions_that_are_not_smooth_have_no_factor(interior, risk, operator):
     found = rkhs_factor(interior, risk, MATERN, operator)
     assert found.value is None
     assert not found.converged
-    assert "no factor is valid" in found.reason
+    assert "no factor is known to be valid" in found.reason
     assert found.values[-1] > 1.1 * found.values[0]
 
 
@@ -134,6 +134,15 @@ def test_a_reference_that_underflows_has_no_factor():
     found = rkhs_factor(Density(log_pdf=lambda x: -1 / x - 1 / (1 - x)), SIGMOID, MATERN, "weighted")
     assert found.value is None
     assert "too thin" in found.reason
+    narrow = rkhs_factor(Beta(2, 2000), SIGMOID, MATERN, "weighted")
+    assert narrow.value is None
+    assert "such as a Beta" not in narrow.reason
+
+
+@pytest.mark.parametrize("name", ["matern52", "rbf", "imq"])
+def test_a_constant_risk_needs_no_factor(name):
+    found = rkhs_factor(Beta(2, 5), lambda x: np.full(np.shape(x), 0.3), Kernel(name, 0.2), "weighted")
+    assert found.value == 0.0
 
 
 @pytest.mark.parametrize("operator", ["langevin", "weighted"])

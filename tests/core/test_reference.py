@@ -140,19 +140,15 @@ def test_atoms_enter_with_their_masses():
     assert HybridReference(Beta(2, 5), 0.25, 0.75).expectation(Power(1.0)) == 0.75
 
 
-def test_keys_tell_references_apart():
-    keys = [Beta(2, 5).key, Beta(2, 6).key, LogitNormal(2, 5).key, HybridReference(Beta(2, 5), 0.1).key]
-    assert len(set(keys)) == 4
-    assert Beta(2, 5).key == Beta(2.0, 5.0).key
-    assert TWINS["score"].key is None
-    assert HybridReference(TWINS["score"]).key is None
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: Beta(0, 5), "shape a is 0"),
         (lambda: Beta(2, float("inf")), "shape b is inf"),
+        (lambda: Beta("a", 2), "shape a is 'a'"),
+        (lambda: Beta(2, np.ones(3)), "shape b is array"),
+        (lambda: LogitNormal(None, 1), "mu is None"),
+        (lambda: LogitNormal(0, "x"), "sigma is 'x'"),
         (lambda: LogitNormal(float("nan"), 1), "mu is nan"),
         (lambda: LogitNormal(0, -1), "sigma is -1"),
         (lambda: Density(), "neither"),

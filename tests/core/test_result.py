@@ -43,10 +43,19 @@ def test_json_round_trip(preset, costs):
     assert values == result.to_dict()
     assert Result.from_dict(values) == result
     assert set(CONTRACT) <= set(values)
+    checks = values.pop("checks")
+    assert [check["name"] for check in checks] == ["reference", "factor", "form", "lemma", "size"]
+    assert result.checks == Certificate.preset(preset, limit=25.0).checks
     kinds = {type(value) for value in values.values()}
     assert kinds <= {float, int, bool, str, type(None)}
     for field in dataclasses.fields(Result):
-        assert type(getattr(result, field.name)) in (float, int, bool, str, type(None)), field.name
+        assert field.name == "checks" or type(getattr(result, field.name)) in (
+            float,
+            int,
+            bool,
+            str,
+            type(None),
+        ), field.name
 
 
 def test_numbers_that_are_not_finite_become_null():

@@ -47,6 +47,7 @@ def test_bars_are_the_terms_of_the_bound(preset):
         {"risk": Exceedance(0.7)},
         {"risk": Power(2.0)},
         {"scale_multiplier": 1.0},
+        {"decision": "confident", "guard": "none", "stein_factor": None},
     ],
 )
 @pytest.mark.parametrize("costs", [[0.0], [5.0] * 16, [80.0], COSTS])

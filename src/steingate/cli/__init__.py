@@ -4,14 +4,15 @@ A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exi
 the module and add its line to ``COMMANDS``.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from steingate import __version__
-from steingate.cli.parser import Parser, nearest
-from steingate.errors import InputError, SteingateError
+from steingate.cli.parser import Parser
+from steingate.errors import InputError, SteingateError, nearest
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("steingate.cli.train", "one training run with live progress"),
@@ -46,8 +47,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (a pager, head) has left; what is still buffered must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         return BROKEN_PIPE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+            raise
+        _silence_output()
+        print(
+            f"steingate: The output cannot be written ({error.strerror}); make room for it.", file=sys.stderr
+        )
+        return USAGE
+
+
+def _silence_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -10,6 +10,7 @@ from steingate.core.certificate import Certificate
 from steingate.core.costs import Costs, read_costs
 from steingate.core.presets import PRESETS
 from steingate.core.result import Result, rule_in_words
+from steingate.errors import InputError
 
 SHUT = 1
 
@@ -39,13 +40,14 @@ def run(args: Namespace) -> int:
     """Certify the costs in ``args.file`` and return 0, or 1 when ``--check`` finds the gate shut."""
     overrides = {name: getattr(args, name) for name in ("budget", "delta") if getattr(args, name) is not None}
     certificate = Certificate.preset(args.preset, limit=args.limit, **overrides)
+    if args.delta is not None and certificate.decision != "confident":
+        raise InputError(f"--delta {args.delta:g} has no effect on the preset {args.preset}; leave it out.")
     costs = read_costs(args.file, args.column)
     result = certificate.evaluate(costs)
     if args.plot:
         _plot(certificate, costs, result, args.plot)
     if args.json:
-        checks = [check._asdict() for check in certificate.checks]
-        print(json.dumps({**result.to_dict(), "checks": checks}, allow_nan=False))
+        print(json.dumps(result.to_dict(), allow_nan=False))
     else:
         _show(certificate, result)
     return SHUT if args.check and not result.safe else 0
@@ -62,7 +64,7 @@ def _show(certificate: Certificate, result: Result) -> None:
     verdict = "[bold green]OPEN[/]" if result.safe else "[bold red]SHUT[/]"
     print_rows(f"Certificate ({result.preset}): {verdict}", _rows(certificate, result), result.diagnosis)
     print()
-    rows = [(check.name, "yes" if check.holds else "no", check.text) for check in certificate.checks]
+    rows = [(check.name, "yes" if check.holds else "no", check.text) for check in result.checks]
     print_rows("What this configuration can promise", rows)
 
 

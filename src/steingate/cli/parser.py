@@ -1,11 +1,10 @@
 """An argument parser whose complaints are one sentence and whose options are never abbreviated."""
 
 import argparse
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import NoReturn
 
-from steingate.errors import InputError
+from steingate.errors import InputError, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -37,9 +36,3 @@ class Parser(argparse.ArgumentParser):
         if rest:
             raise InputError(f"Nothing is known to do with {rest[0]!r}; run {self.prog} --help.")
         return args
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return ``" (did you mean X?)"`` for the known name most like ``name``, or an empty string."""
-    matches = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {matches[0]}?)" if matches else ""

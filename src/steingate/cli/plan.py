@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
 
 
 def _show(args: Namespace) -> None:
-    counts = range(max(args.violations, MOST_VIOLATIONS) + 1)
+    counts = sorted({*range(MOST_VIOLATIONS + 1), args.violations})
     needed = [(_violations(count), episodes_needed(args.budget, args.delta, count)) for count in counts]
     print_rows(
         f"To certify a risk of at most {args.budget:g} with error probability {args.delta:g}",
@@ -62,7 +62,7 @@ def _show(args: Namespace) -> None:
             (f"{n} episodes", f"{budget:.4g}", "within the budget" if budget <= args.budget else "over it")
             for n, budget in budgets
         ],
-        "With violations and a smooth risk function, the preset confident needs about a quarter more.",
+        "With violations and a smooth risk function, the preset confident needs more than this.",
     )
 
 

@@ -1,6 +1,6 @@
 """What a configuration can promise before any episode is seen, and what it cannot."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,19 +8,12 @@ from steingate.core.factors import lemma_constants, required_discrete_weight
 from steingate.core.kernels import Kernel
 from steingate.core.plan import episodes_needed, noise_episodes
 from steingate.core.reference import HybridReference
+from steingate.core.result import Check
 
 if TYPE_CHECKING:
     from steingate.core.certificate import Certificate
 
 _NEGLIGIBLE = 1e-9
-
-
-class Check(NamedTuple):
-    """One statement about a configuration: its subject, whether it is good news, and the sentence."""
-
-    name: str
-    holds: bool
-    text: str
 
 
 def attainability(certificate: "Certificate") -> tuple[Check, ...]:
@@ -51,7 +44,11 @@ def _reference_check(certificate: "Certificate") -> Check:
 
 
 def _factor_check(certificate: "Certificate") -> Check:
-    factor, required = certificate.factor, certificate.required_factor
+    factor, required = certificate.stein_factor, certificate.required_factor
+    if factor is None:
+        reason = certificate.factor_reason
+        text = f"No valid Stein factor is known ({reason}), so the direct bound decides alone."
+        return Check("factor", False, text)
     if required is None:
         text = f"The Stein factor {factor:.4g} is not known to be valid: {certificate.factor_reason}."
         return Check("factor", False, text)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from steingate.core.attainability import Check, attainability, proven
+from steingate.core.attainability import attainability, proven
 from steingate.core.confidence import ConfidenceRule
 from steingate.core.costs import check_costs
 from steingate.core.evaluation import evaluate
@@ -15,7 +15,7 @@ from steingate.core.kernels import Kernel, KernelName
 from steingate.core.options import NUMBERS, Guard, InteriorStatistic, Rule, check_options
 from steingate.core.presets import half_budget_reference, preset_fields
 from steingate.core.reference import HybridReference, Interior
-from steingate.core.result import Result
+from steingate.core.result import Check, Result
 from steingate.core.risk import Risk, Sigmoid
 from steingate.core.stein import Operator, Statistic
 from steingate.errors import InputError
@@ -29,7 +29,8 @@ class Certificate:
 
     ``bound = reference_risk + discrete_weight * SD_disc + stein_factor * interior_mass * SD_int``, and the
     gate opens when the bound is within the budget. Start from ``Certificate.preset``; every field may be
-    overridden there.
+    overridden there. ``dataclasses.replace`` keeps a reference and a factor that were solved for the old
+    fields; make a new certificate instead.
 
     Parameters
     ----------
@@ -64,7 +65,8 @@ class Certificate:
     interior_weighted
         Whether the interior term carries the interior mass; the paper's Algorithm 2 omits it.
     stein_factor
-        Factor of the interior term; ``None`` computes the smallest valid one.
+        Factor of the interior term; ``None`` computes the smallest valid one. Where none is known it stays
+        ``None`` for ``confident``, whose direct bound needs none, and is an error otherwise.
     discrete_weight
         Factor of the atom term.
     guard, guard_slack
@@ -154,7 +156,8 @@ class Certificate:
     @property
     def factor(self) -> float:
         """The factor in front of the interior discrepancy, computed or given."""
-        assert self.stein_factor is not None
+        if self.stein_factor is None:
+            raise InputError(f"No valid Stein factor is known here ({self.factor_reason}).")
         return self.stein_factor
 
     @property
@@ -205,9 +208,9 @@ class Certificate:
         """Return the certificate of a list of episode costs, whatever their order."""
         return evaluate(self, check_costs(costs))
 
-    def _valid_factor(self) -> float:
+    def _valid_factor(self) -> float | None:
         value = self.required_factor
-        if value is None:
+        if value is None and self.decision != "confident":
             raise InputError(
                 f"No valid Stein factor is known here ({self.factor_reason}); "
                 f"choose another kernel, reference or risk, or give stein_factor explicitly."
@@ -216,11 +219,13 @@ class Certificate:
 
     def _confidence_rule(self) -> ConfidenceRule:
         required = self.required_factor
-        valid = required is not None and self.factor >= required * (1.0 - 1e-9) and self.statistic == "V"
+        given = self.stein_factor
+        valid = required is not None and given is not None and given >= required * (1.0 - 1e-9)
+        valid = valid and self.statistic == "V" and self.min_interior <= 1
         return ConfidenceRule.build(
             interior=self.interior,
             risk=self.risk,
-            kernel=self.base_kernel if valid and self.min_interior <= 1 else None,
+            kernel=self.base_kernel if valid else None,
             operator=self.operator,
             zero_tol=self.zero_tol,
             one_tol=self.one_tol,

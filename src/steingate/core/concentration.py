@@ -74,7 +74,7 @@ class StepCondition:
 
 
 def concentration_radii(
-    n: int, m: int, delta: float, kernel_bound: float, *, form: Form = "ksd", stein_factor: float = 1.0
+    n: int, m: int, delta: float, kernel_bound: float, *, form: Form = "ksd", stein_factor: float | None = 1.0
 ) -> ConcentrationRadii:
     """Return the radii eps_w and eps_int for n episodes, m of them in the interior.
 
@@ -90,7 +90,8 @@ def concentration_radii(
         (:func:`steingate.core.stein.stein_kernel_bound`). The Langevin kernel of a Beta density clipped at
         1e-5 has M_u of the order 1e10: the statement is true and says nothing at any practical n.
     stein_factor
-        Factor with which the radii enter a bound on a risk; decides ``vacuous`` only.
+        Factor with which the radii enter a bound on a risk, ``None`` if there is no such bound; decides
+        ``vacuous`` only.
     """
     for name, count in (("n", n), ("m", m)):
         if count != int(count) or count < 0 or (name == "n" and count < 1):
@@ -116,7 +117,8 @@ def concentration_radii(
         words = f"{_COMMON} Here no sample is in the interior, so SD_int is not bounded."
     else:
         words = f"{_COMMON} Here M_u = {kernel_bound:.3g}."
-    return ConcentrationRadii(mass, interior, delta, holds, stein_factor * (interior + mass) >= 1.0, words)
+    vacuous = stein_factor is None or stein_factor * (interior + mass) >= 1.0
+    return ConcentrationRadii(mass, interior, delta, holds, vacuous, words)
 
 
 def discrepancy_lower_bound(
@@ -141,7 +143,7 @@ def discrepancy_lower_bound(
 
 def step_condition(
     lower_bound: DiscrepancyLowerBound,
-    factor: float,
+    factor: float | None,
     *,
     advantage_bound: float,
     horizon: int,
@@ -155,12 +157,13 @@ def step_condition(
     Parameters
     ----------
     factor
-        lambda_k in use.
+        lambda_k in use; ``None``, when no valid one is known, counts as 0.
     advantage_bound
         epsilon_h: the largest absolute mean advantage of the risk under the new policy, over all states.
     mean_total_variation
         Total variation between new and old policy, averaged over the states the old policy visits.
     """
+    factor = factor or 0.0
     for name, value in (
         ("factor", factor),
         ("advantage_bound", advantage_bound),

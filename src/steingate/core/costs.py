@@ -5,8 +5,11 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from math import prod
 from pathlib import Path
-from typing import BinaryIO
+from tokenize import TokenError
+from typing import Any, BinaryIO
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,7 @@ Costs = npt.NDArray[np.float64]
 
 _NPY_MAGIC = b"\x93NUMPY"
 _DEFAULT_COLUMN = "cost"
+_MISSING = ("null", "na", "n/a", "nan", "none", "nil", "missing", "inf", "infinity")
 
 
 def check_costs(costs: npt.ArrayLike) -> Costs:
@@ -50,6 +54,11 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
             f"costs are finite and not negative."
         )
     return values
+
+
+def normalised(costs: Costs, scale: float) -> Costs:
+    """Return costs divided by ``scale`` and cut at 1; in this order nothing overflows."""
+    return np.minimum(costs, scale) / scale
 
 
 def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | None = None) -> Costs:
@@ -89,7 +98,12 @@ def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | 
 
 def _read_bytes(source: str | Path, stdin: BinaryIO | None) -> bytes:
     if str(source) == "-":
-        return (stdin or sys.stdin.buffer).read()
+        if stdin is None and sys.stdin is None:
+            raise InputError("Standard input is closed; name a file, or pipe the costs in.")
+        try:
+            return (stdin or sys.stdin.buffer).read()
+        except (OSError, ValueError) as error:
+            raise InputError(f"Standard input cannot be read ({error}).") from None
     path = Path(source)
     try:
         return path.read_bytes()
@@ -103,8 +117,8 @@ def _read_bytes(source: str | Path, stdin: BinaryIO | None) -> bytes:
 
 def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
     try:
-        array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError):
+        array = _npy_array(data)
+    except _NPY_ERRORS:
         raise InputError(
             f"{name} is damaged or holds Python objects; store a plain array of numbers."
         ) from None
@@ -112,12 +126,49 @@ def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
         if array.dtype.names is None or column not in array.dtype.names:
             raise InputError(f"{name} has no column {column!r}; leave --column out for a plain NPY array.")
         array = array[column]
-    return check_costs(array)
+    try:
+        return check_costs(array)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+# What numpy raises on damaged headers, which it parses as Python literals.
+_NPY_ERRORS = (
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    UserWarning,
+    ValueError,
+)
+
+
+def _npy_array(data: bytes) -> npt.NDArray[Any]:
+    """Return the array of an NPY file, without room for more values than its header promises truly."""
+    stream = io.BytesIO(data)
+    with catch_warnings():
+        simplefilter("error")
+        version = np.lib.format.read_magic(stream)
+        read = (
+            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = read(stream)
+    count = prod(shape)
+    if dtype.hasobject or min(shape, default=0) < 0 or count * dtype.itemsize > len(data) - stream.tell():
+        raise ValueError("objects, or fewer bytes than the header promises")
+    values: npt.NDArray[Any] = np.frombuffer(data, dtype, count, stream.tell())
+    return values.reshape(shape, order="F" if fortran else "C")
 
 
 def _from_json(text: str, name: str, column: str | None) -> Iterator[tuple[int, object]]:
     try:
         whole = json.loads(text)
+    except RecursionError:
+        raise _nested(name) from None
     except ValueError:
         entries: Iterable[tuple[int, object]] = _json_lines(text, name)
     else:
@@ -146,8 +197,14 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[int, object]]:
             continue
         try:
             yield line, json.loads(row)
+        except RecursionError:
+            raise _nested(name) from None
         except ValueError:
             raise InputError(f"{name}, line {line}: {row.strip()[:60]!r} is not JSON.") from None
+
+
+def _nested(name: str) -> InputError:
+    return InputError(f"{name} nests brackets too deeply; write one number or flat object per episode.")
 
 
 def _from_csv(text: str, name: str, column: str | None) -> Iterator[tuple[int, object]]:
@@ -180,6 +237,8 @@ def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, b
     wanted = column if column is not None else _DEFAULT_COLUMN
     if has_header and wanted in first:
         return first.index(wanted), True
+    # A missing value is no name of a column: as a first row it is reported like any other bad value.
+    has_header = has_header and not any(cell.lower() in _MISSING for cell in first)
     if column is not None:
         if column.isdecimal() and 1 <= int(column) <= len(first):
             return int(column) - 1, has_header

@@ -1,6 +1,6 @@
 """Any density on (0, 1) from its log-pdf or its score, normalised by quadrature over t = logit(x)."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,6 @@ class Density:
 
     def __repr__(self) -> str:
         return f"Density(name={self.name!r})"
-
-    @property
-    def key(self) -> Hashable | None:
-        """None: two functions cannot be compared."""
-        return None
 
     @property
     def logit_range(self) -> tuple[float, float]:

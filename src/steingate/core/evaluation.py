@@ -1,15 +1,14 @@
 """One evaluation: costs in, result out; what does not depend on the costs is in the certificate."""
 
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steingate.core.costs import Costs
+from steingate.core.costs import Costs, normalised
 from steingate.core.kernels import Kernel, released_length
 from steingate.core.null import null_quantile
 from steingate.core.result import DecidedBy, Result
-from steingate.core.stein import ksd_squared
+from steingate.core.stein import ksd
 
 if TYPE_CHECKING:
     from steingate.core.certificate import Certificate
@@ -20,7 +19,7 @@ _NO_EXCESS = 1e-12  # the released code's tolerance for "no excess violation mas
 def evaluate(certificate: "Certificate", costs: Costs) -> Result:
     """Return the certificate of costs that have been checked."""
     n = costs.size
-    x = np.minimum(costs, certificate.scale) / certificate.scale  # in this order nothing overflows
+    x = normalised(costs, certificate.scale)
     inside = (x > certificate.zero_tol) & (x < 1.0 - certificate.one_tol)
     m = int(np.count_nonzero(inside))
     ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - certificate.one_tol))
@@ -28,23 +27,27 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
     zero_mass, one_mass, interior_mass = zeros / n, ones / n, m / n
     risks = np.asarray(certificate.risk(x), dtype=np.float64)
     empirical_risk = float(np.add.reduce(risks)) / n
-    ksd = _ksd(certificate, x if m == n else x[inside])
+    found_ksd = _ksd(certificate, x if m == n else x[inside])
     weight = interior_mass if certificate.interior_weighted else 1.0
 
     excess_mass = max(one_mass - certificate.one_mass, 0.0)
     discrete = max(certificate.zero_mass - zero_mass, 0.0) + excess_mass
     discrete_term = certificate.discrete_weight * discrete
-    interior_term = certificate.factor * weight * _used(certificate, ksd)
-    stein_bound = certificate.reference_risk + discrete_term + interior_term
+    factor = certificate.stein_factor
+    interior_term = None if factor is None else factor * weight * _used(certificate, found_ksd)
+    stein_bound = (
+        None if interior_term is None else certificate.reference_risk + discrete_term + interior_term
+    )
 
     guarded = certificate.guard != "none" and _guard_holds(certificate, one_mass, excess_mass, empirical_risk)
-    bound = empirical_risk if guarded else stein_bound
+    # Without a factor the rule is confident, which puts its own bound here.
+    bound = empirical_risk if guarded or stein_bound is None else stein_bound
     decided_by: DecidedBy = "guard" if guarded else "stein_bound"
     value = bound
     extra: dict[str, Any] = {}
     if certificate.decision == "excess" and not guarded:
         quantile = _noise(certificate, m)
-        excess = max(ksd - quantile, 0.0)
+        excess = max(found_ksd - quantile, 0.0)
         value = (
             certificate.reference_risk
             + discrete_term
@@ -53,7 +56,7 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
         decided_by = "excess"
         extra = {"null_quantile": quantile, "excess_discrepancy": _used(certificate, excess)}
     elif certificate.confidence is not None:
-        found = certificate.confidence.bounds(risks, zeros, ones, ksd, certificate.factor)
+        found = certificate.confidence.bounds(risks, zeros, ones, found_ksd, factor or 0.0)
         bound = value = found.bound
         guarded, decided_by = False, found.decided_by
         extra = {
@@ -79,14 +82,15 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
         reference_risk=certificate.reference_risk,
         empirical_risk=empirical_risk,
         discrete_discrepancy=discrete,
-        interior_discrepancy=_used(certificate, ksd),
+        interior_discrepancy=_used(certificate, found_ksd),
         discrete_term=discrete_term,
         interior_term=interior_term,
         stein_bound=stein_bound,
         guarded=guarded,
-        stein_factor=certificate.factor,
+        stein_factor=factor,
         attainable=certificate.attainable,
         valid=certificate.valid,
+        checks=certificate.checks,
         **extra,
     )
 
@@ -100,13 +104,11 @@ def _ksd(certificate: "Certificate", x: Costs) -> float:
     kernel = certificate.base_kernel or Kernel(
         certificate.kernel, released_length(x, certificate.min_bandwidth)
     )
-    return sqrt(
-        max(ksd_squared(x, certificate.interior, kernel, certificate.operator, certificate.statistic), 0.0)
-    )
+    return ksd(x, certificate.interior, kernel, certificate.operator, certificate.statistic)
 
 
-def _used(certificate: "Certificate", ksd: float) -> float:
-    return ksd if certificate.interior_statistic == "ksd" else ksd * ksd
+def _used(certificate: "Certificate", value: float) -> float:
+    return value if certificate.interior_statistic == "ksd" else value * value
 
 
 def _guard_holds(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from steingate.core.checks import hashable
 from steingate.core.kernels import Kernel
 from steingate.core.reference import HybridReference, Interior
 from steingate.core.risk import Risk
@@ -142,16 +143,10 @@ def rkhs_factor(
     return _cached_factor(*parts) if hashable(parts) else _factor(interior, risk, kernel, operator)
 
 
-def hashable(value: object) -> bool:
-    """Return whether a value can be a key of a cache; callables and densities of users may not be."""
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
 def _factor(interior: Interior, risk: Risk, kernel: Kernel, operator: Operator) -> FactorResult:
+    low, high = np.asarray(risk(np.array([0.0, 1.0])), dtype=np.float64)
+    if low == high:
+        return FactorResult(0.0, True, "The risk is constant, so no discrepancy can change it.")
     if kernel.name == "matern52":
         return _settled_norm(lambda panels: matern_norm(interior, risk, kernel, operator, panels))
     if kernel.name == "rbf":
@@ -193,7 +188,8 @@ def _settled_norm(norm: Callable[[int], float]) -> FactorResult:
         values.append(norm(panels))
         if not isfinite(values[-1]):
             reason = (
-                "The reference is too thin near 0 or 1 for double precision: use one such as a Beta density."
+                "The density of the reference underflows near 0 or 1, too thin for double precision: "
+                "use one that is spread more widely."
             )
             return FactorResult(None, False, reason, PANELS[: len(values)], tuple(values))
         before, change = change, abs(values[-1] - values[-2]) if len(values) > 1 else inf
@@ -204,8 +200,8 @@ def _settled_norm(norm: Callable[[int], float]) -> FactorResult:
             reason = "The norm of the Stein solution has settled."
             return FactorResult(values[-1] + change, True, reason, PANELS[: len(values)], tuple(values))
     reason = (
-        "The Stein solution has no finite Matern-5/2 norm (its third derivative is not square integrable), "
-        "so no factor is valid: use a smooth risk such as the sigmoid and a reference such as a Beta density."
+        "The Matern-5/2 norm of the Stein solution does not settle (its third derivative seems not to be "
+        "square integrable), so no factor is known to be valid: use a smoother risk or reference."
     )
     return FactorResult(None, False, reason, PANELS, tuple(values))
 

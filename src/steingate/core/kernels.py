@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from steingate.core.checks import is_real
 from steingate.core.sums import median_pair_distance
 from steingate.errors import InputError
 
@@ -29,7 +30,7 @@ class Kernel:
     def __post_init__(self) -> None:
         if self.name not in KERNELS:
             raise InputError(f"There is no kernel {self.name!r}: choose one of {', '.join(KERNELS)}.")
-        if not (1e-12 <= self.length <= 1e12):
+        if not (is_real(self.length) and 1e-12 <= self.length <= 1e12):
             raise InputError(f"The kernel length is {self.length!r}: give a number between 1e-12 and 1e12.")
 
     def __call__(self, d: npt.ArrayLike) -> Array:

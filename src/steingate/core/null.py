@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from steingate.core.factors import hashable
+from steingate.core.checks import hashable
 from steingate.core.kernels import Kernel
 from steingate.core.reference import Interior
 from steingate.core.solution import partial_integrals

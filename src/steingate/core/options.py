@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from steingate.core.checks import is_real
 from steingate.core.kernels import KernelName
+from steingate.core.plan import SMALLEST
 from steingate.core.presets import listed
 from steingate.core.risk import check_risk
 from steingate.core.stein import Operator, Statistic
@@ -21,7 +23,7 @@ InteriorStatistic = Literal["ksd", "ksd_squared"]
 _RANGES: dict[str, tuple[float, float, str]] = {
     # name: lowest, highest, and the brackets of the interval
     "limit": (0.0, inf, "()"),
-    "budget": (0.0, 1.0, "()"),
+    "budget": (SMALLEST, 1.0, "[)"),
     "scale_multiplier": (0.0, inf, "()"),
     "zero_mass": (0.0, 1.0, "[]"),
     "one_mass": (0.0, 1.0, "[]"),
@@ -33,11 +35,11 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "discrete_weight": (0.0, inf, "[)"),
     "guard_slack": (-1.0, 1.0, "[]"),
     "alpha": (0.0, 1.0, "()"),
-    "delta": (0.0, 1.0, "()"),
+    "delta": (SMALLEST, 1.0, "[)"),
     "stein_share": (0.0, 1.0, "()"),
 }
 NUMBERS = (*(name for name in _RANGES if name != "min_interior"), "kernel_length", "stein_factor")
-_DENSITY = ("log_pdf", "score", "sample")
+_DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kernel": get_args(KernelName),
     "operator": get_args(Operator),
@@ -57,12 +59,21 @@ def check_options(certificate: "Certificate") -> None:
         if value is not None:
             _check_number(name, value, 0.0, inf, "[)" if name == "stein_factor" else "()")
     for name, choices in _CHOICES.items():
-        if getattr(certificate, name) not in choices:
-            raise InputError(f"{name} is {getattr(certificate, name)!r}; choose {listed(choices)}.")
+        value = getattr(certificate, name)
+        if not isinstance(value, str) or value not in choices:
+            raise InputError(f"{name} is {value!r}; choose {listed(choices)}.")
+    if not isinstance(certificate.min_interior, int | np.integer):
+        raise InputError(f"min_interior is {certificate.min_interior!r}; give a whole number.")
+    if not isinstance(certificate.interior_weighted, bool | np.bool_):
+        raise InputError(f"interior_weighted is {certificate.interior_weighted!r}; give True or False.")
     if certificate.zero_mass + certificate.one_mass > 1.0:
         raise InputError(
             f"The atoms zero_mass {certificate.zero_mass:g} and one_mass {certificate.one_mass:g} "
             f"add up to more than 1."
+        )
+    if certificate.decision == "confident" and certificate.guard != "none":
+        raise InputError(
+            f"The decision rule 'confident' has no use for guard {certificate.guard!r}: give guard='none'."
         )
     if certificate.decision == "excess" and certificate.kernel_length is None:
         raise InputError("The decision rule 'excess' needs a fixed kernel: give kernel_length.")
@@ -75,14 +86,18 @@ def check_options(certificate: "Certificate") -> None:
             f"limit {certificate.limit!r} times scale_multiplier is out of range; rescale the costs."
         )
     reference = certificate.reference
-    if reference is not None and not all(callable(getattr(reference, name, None)) for name in _DENSITY):
+    if reference is not None and not _is_density(reference):
         raise InputError(f"reference is {reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density.")
     check_risk(certificate.risk)
 
 
+def _is_density(value: object) -> bool:
+    methods = all(callable(getattr(value, name, None)) for name in _DENSITY)
+    return methods and hasattr(value, "logit_range") and not isinstance(value, type)
+
+
 def _check_number(name: str, value: object, low: float, high: float, brackets: str) -> None:
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    number = float(value) if real else float("nan")  # type: ignore[arg-type]
+    number = float(value) if is_real(value) else float("nan")  # type: ignore[arg-type]
     above = number >= low if brackets[0] == "[" else number > low
     below = number <= high if brackets[1] == "]" else number < high
     if not (isfinite(number) and above and below):

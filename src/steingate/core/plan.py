@@ -9,14 +9,17 @@ from steingate.core.reference import Interior
 from steingate.core.stein import Operator
 from steingate.errors import InputError
 
+SMALLEST = 1e-12  # of budgets and error probabilities: below, episodes could not be counted
+MOST_EPISODES = 10**15  # floating point tells no more apart
+
 
 def _check(budget: float, delta: float, violations: int) -> None:
-    if not 0.0 < budget < 1.0:
-        raise InputError(f"The budget is {budget!r}; give a risk between 0 and 1.")
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta is {delta!r}; give an error probability between 0 and 1.")
-    if violations != int(violations) or violations < 0:
-        raise InputError(f"violations is {violations!r}; give a whole number, at least 0.")
+    if not SMALLEST <= budget < 1.0:
+        raise InputError(f"The budget is {budget!r}; give a risk in [{SMALLEST:g}, 1).")
+    if not SMALLEST <= delta < 1.0:
+        raise InputError(f"delta is {delta!r}; give an error probability in [{SMALLEST:g}, 1).")
+    if not 0 <= violations <= MOST_EPISODES or violations != int(violations):
+        raise InputError(f"violations is {violations!r}; give a whole number from 0 to {MOST_EPISODES:g}.")
 
 
 def episodes_needed(budget: float, delta: float, violations: int = 0) -> int:
@@ -24,8 +27,8 @@ def episodes_needed(budget: float, delta: float, violations: int = 0) -> int:
 
     The smallest n whose Clopper-Pearson bound is within the budget: no bound that holds with probability
     1 - delta needs fewer. Without violations the `confident` bound reaches it; with violations and a smooth
-    risk that bound, which must allow for risks between 0 and 1, needs about a quarter more
-    (a result's ``more_episodes`` says how many for given risks).
+    risk that bound, which must allow for risks between 0 and 1, needs more (a result's ``more_episodes``
+    says how many for given risks).
     """
     _check(budget, delta, violations)
     if violations == 0:
@@ -47,8 +50,8 @@ def episodes_needed(budget: float, delta: float, violations: int = 0) -> int:
 
 def certifiable_budget(n: int, delta: float, violations: int = 0) -> float:
     """Return the smallest budget that n independent episodes with ``violations`` violations can certify."""
-    if n != int(n) or n < 1:
-        raise InputError(f"n is {n!r}; give a whole number of episodes, at least 1.")
+    if not 1 <= n <= MOST_EPISODES or n != int(n):
+        raise InputError(f"n is {n!r}; give a whole number of episodes from 1 to {MOST_EPISODES:g}.")
     _check(0.5, delta, violations)
     if violations > n:
         raise InputError(f"violations is {violations!r}; there are only {n} episodes.")

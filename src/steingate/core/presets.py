@@ -1,16 +1,16 @@
 """The four named configurations of the certificate, and the overrides that may change them."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
 from scipy.optimize import brentq
 
+from steingate.core.checks import hashable
 from steingate.core.kernels import Kernel
 from steingate.core.reference import Beta, HybridReference
 from steingate.core.risk import Risk, Sigmoid
-from steingate.errors import InputError
+from steingate.errors import InputError, nearest
 
 _PUBLISHED: dict[str, Any] = {
     "reference": Beta(2.0, 5.0),
@@ -72,12 +72,13 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
     known
         The names of the fields.
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"There is no preset {name!r}; choose {listed(PRESETS)}.")
     allowed = [*known, *_SHORTCUTS]
     for key in overrides:
         if key not in allowed:
-            raise InputError(f"A certificate has no option {key!r}{_nearest(key, allowed)}.")
+            hint = nearest(key, allowed) or f"; it has {', '.join(allowed)}"
+            raise InputError(f"A certificate has no option {key!r}{hint}.")
     values = {**PRESETS[name], **overrides, "preset_name": name}
     if any(key in values for key in _SHORTCUTS):
         if "risk" in overrides:
@@ -87,21 +88,30 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
             values.pop("risk_threshold", default.threshold), values.pop("risk_width", default.width)
         )
     if isinstance(values["kernel"], Kernel):
+        if "kernel_length" in overrides:
+            raise InputError("Give the length either in the Kernel or as kernel_length, not both.")
         values["kernel"], values["kernel_length"] = values["kernel"].name, values["kernel"].length
     if isinstance(values["reference"], HybridReference):
+        if "zero_mass" in overrides or "one_mass" in overrides:
+            raise InputError("Give the atoms either in the HybridReference or as masses, not both.")
         hybrid = values["reference"]
         values |= {"reference": hybrid.interior, "zero_mass": hybrid.zero_mass, "one_mass": hybrid.one_mass}
-    if values["guard"] in (None, False, True):
+    if values["guard"] is None or isinstance(values["guard"], bool):
         values["guard"] = "released" if values["guard"] else "none"
     return values
 
 
 def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:
     """Return the Beta(2, b) whose hybrid reference has risk ``budget / 2``."""
-    return Beta(2.0, _half_budget_shape(budget, risk, zero_mass, one_mass))
+    solve = _cached_shape if hashable(risk) else _half_budget_shape
+    return Beta(2.0, solve(budget, risk, zero_mass, one_mass))
 
 
 @lru_cache(maxsize=256)
+def _cached_shape(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> float:
+    return _half_budget_shape(budget, risk, zero_mass, one_mass)
+
+
 def _half_budget_shape(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> float:
     def gap(shape: float) -> float:
         return HybridReference(Beta(2.0, shape), zero_mass, one_mass).expectation(risk) - budget / 2.0
@@ -119,8 +129,3 @@ def listed(names: Iterable[str]) -> str:
     """Return names as ``a, b or c``."""
     *head, last = names
     return f"{', '.join(head)} or {last}" if head else last
-
-
-def _nearest(key: str, known: Iterable[str]) -> str:
-    matches = get_close_matches(key, list(known), n=1)
-    return f"; did you mean {matches[0]!r}?" if matches else f"; it has {', '.join(known)}"

@@ -5,7 +5,6 @@ singularities at 0 and 1 disappear. The density of t is p(x) x (1 - x), and the 
 ``logit_score`` = x (1 - x) s(x) + 1 - 2x.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln, expit, log_expit, logit
 
+from steingate.core.checks import is_real
 from steingate.core.density import TAIL_DROP, Density, gauss_points
 from steingate.core.risk import Risk
 from steingate.errors import InputError
@@ -24,11 +24,6 @@ __all__ = ["Beta", "Density", "HybridReference", "Interior", "LogitNormal"]
 
 class Interior(Protocol):
     """A density on (0, 1) as the certificate uses it."""
-
-    @property
-    def key(self) -> Hashable | None:
-        """Identity for caches, or None when two equal-looking densities may differ."""
-        ...
 
     @property
     def logit_range(self) -> tuple[float, float]:
@@ -69,13 +64,8 @@ class Beta:
 
     def __post_init__(self) -> None:
         for name, value in (("a", self.a), ("b", self.b)):
-            if not (0.0 < value < np.inf):
+            if not (is_real(value) and 0.0 < value < np.inf):
                 raise InputError(f"The Beta shape {name} is {value!r}: give a positive number.")
-
-    @property
-    def key(self) -> Hashable:
-        """Identity for caches."""
-        return ("beta", float(self.a), float(self.b))
 
     @property
     def logit_range(self) -> tuple[float, float]:
@@ -120,15 +110,10 @@ class LogitNormal:
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.mu):
+        if not (is_real(self.mu) and np.isfinite(self.mu)):
             raise InputError(f"The logit-normal mu is {self.mu!r}: give a finite number.")
-        if not (0.0 < self.sigma < np.inf):
+        if not (is_real(self.sigma) and 0.0 < self.sigma < np.inf):
             raise InputError(f"The logit-normal sigma is {self.sigma!r}: give a positive number.")
-
-    @property
-    def key(self) -> Hashable:
-        """Identity for caches."""
-        return ("logit-normal", float(self.mu), float(self.sigma))
 
     @property
     def logit_range(self) -> tuple[float, float]:
@@ -174,7 +159,7 @@ class HybridReference:
 
     def __post_init__(self) -> None:
         for name, mass in (("zero_mass", self.zero_mass), ("one_mass", self.one_mass)):
-            if not (0.0 <= mass <= 1.0):
+            if not (is_real(mass) and 0.0 <= mass <= 1.0):
                 raise InputError(f"The atom {name} is {mass!r}: give a number in [0, 1].")
         total = self.zero_mass + self.one_mass
         if total > 1.0:
@@ -186,12 +171,6 @@ class HybridReference:
     def interior_mass(self) -> float:
         """Mass of the density between the atoms."""
         return 1.0 - self.zero_mass - self.one_mass
-
-    @property
-    def key(self) -> Hashable | None:
-        """Identity for caches, or None when the interior has none."""
-        inner = self.interior.key
-        return None if inner is None else (inner, float(self.zero_mass), float(self.one_mass))
 
     def expectation(self, risk: Risk) -> float:
         """Mean of ``risk`` under the reference, by quadrature, to about 1e-11 absolute.

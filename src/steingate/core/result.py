@@ -2,10 +2,18 @@
 
 from dataclasses import dataclass, fields
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 DecidedBy = Literal["stein_bound", "guard", "excess", "stein_confidence", "direct_confidence"]
 ShutBy = Literal["atoms", "interior", "reference", "samples"]
+
+
+class Check(NamedTuple):
+    """One statement about a configuration: its subject, whether it is good news, and the sentence."""
+
+    name: str
+    holds: bool
+    text: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,8 @@ class Result:
     guarded
         Whether the empirical guard replaced the Stein bound.
     stein_factor
-        The factor in front of the interior discrepancy.
+        The factor in front of the interior discrepancy; ``None``, like ``interior_term`` and ``stein_bound``,
+        when no valid one is known and the direct bound of ``confident`` decides alone.
     attainable
         Whether this configuration's bound can meet the budget at all.
     valid
@@ -53,7 +62,10 @@ class Result:
     delta, stein_upper, direct_upper
         Error probability and both confidence bounds (rule ``confident``); ``None`` where one does not apply.
     more_episodes
-        How many further episodes without risk would open the gate (rule ``confident``); 0 when it is open.
+        How many further episodes without risk would open the gate (rule ``confident``); 0 when it is open,
+        ``None`` when they are more than 1e15.
+    checks
+        What the configuration can and cannot promise, as ``certificate.checks``.
     """
 
     bound: float
@@ -74,10 +86,10 @@ class Result:
     discrete_discrepancy: float
     interior_discrepancy: float
     discrete_term: float
-    interior_term: float
-    stein_bound: float
+    interior_term: float | None
+    stein_bound: float | None
     guarded: bool
-    stein_factor: float
+    stein_factor: float | None
     attainable: bool
     valid: bool
     null_quantile: float | None = None
@@ -86,6 +98,7 @@ class Result:
     stein_upper: float | None = None
     direct_upper: float | None = None
     more_episodes: int | None = None
+    checks: tuple[Check, ...] = ()
 
     @property
     def shut_by(self) -> ShutBy | None:
@@ -113,12 +126,14 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return every field, ``shut_by`` and the diagnosis as JSON types, ``None`` where not finite."""
         values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        values["checks"] = [check._asdict() for check in self.checks]
         return {**values, "shut_by": self.shut_by, "diagnosis": self.diagnosis}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Result":
         """Return the result that ``to_dict`` was taken from."""
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
+        known = {field.name: values[field.name] for field in fields(cls) if field.name != "checks"}
+        return cls(**known, checks=tuple(Check(**check) for check in values.get("checks", ())))
 
 
 def _plain(value: Any) -> Any:

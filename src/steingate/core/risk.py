@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from steingate.core.checks import is_real
 from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
@@ -23,7 +24,7 @@ class Sigmoid:
 
     def __post_init__(self) -> None:
         _require_unit("risk threshold", self.threshold)
-        if not (0.0 < self.width < np.inf):
+        if not (is_real(self.width) and 0.0 < self.width < np.inf):
             raise InputError(f"The risk width is {self.width!r}: give a positive number.")
 
     def __call__(self, x: npt.ArrayLike) -> Array:
@@ -44,7 +45,7 @@ class Power:
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.exponent < np.inf):
+        if not (is_real(self.exponent) and 0.0 < self.exponent < np.inf):
             raise InputError(f"The risk exponent is {self.exponent!r}: give a positive number.")
 
     def __call__(self, x: npt.ArrayLike) -> Array:
@@ -128,7 +129,7 @@ def check_risk(risk: Risk) -> Risk:
 
 
 def _require_unit(name: str, value: float) -> None:
-    if not (0.0 <= value < 1.0):
+    if not (is_real(value) and 0.0 <= value < 1.0):
         raise InputError(f"The {name} is {value!r}: give a normalised cost in [0, 1).")
 
 

@@ -101,7 +101,7 @@ def _log(certificate: Certificate, result: Result | None) -> Log:
         "gate/reference_risk": result.reference_risk,
         "gate/empirical_risk": result.empirical_risk,
         "gate/discrete_term": result.discrete_term,
-        "gate/interior_term": result.interior_term,
+        "gate/interior_term": nan if result.interior_term is None else result.interior_term,
         "gate/one_mass": result.one_mass,
         "gate/guarded": float(result.guarded),
         "gate/samples": float(result.samples),

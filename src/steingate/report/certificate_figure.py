@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.core.certificate import Certificate
-from steingate.core.costs import Costs, check_costs
+from steingate.core.costs import Costs, check_costs, normalised
 from steingate.core.result import Result
 from steingate.errors import MissingExtraError
 from steingate.report.look import INK, SOFT, STYLE, save_figure
@@ -20,6 +20,7 @@ _PAPER = "#ffffff"
 _SAFE, _RISKY = "#2a9d8f", "#d1495b"
 _COSTS, _REFERENCE, _RISK = "#9db4c8", "#22303c", "#e08e1b"
 _TERMS = {"reference": "#5b7f9c", "atoms": "#d1495b", "interior": "#edae49"}
+_STEIN = "Stein\nbound"
 
 
 def save_certificate_figure(
@@ -37,10 +38,10 @@ def certificate_figure(
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("plots", "plot") from None
+        raise MissingExtraError("Plotting", "plot") from None
     values = check_costs(costs)
     result = result or certificate.evaluate(values)
-    x = np.minimum(values / result.scale, 1.0)
+    x = normalised(values, result.scale)
     with rc_context(STYLE):
         figure = Figure(figsize=(11.0, 4.9))
         grid = figure.add_gridspec(
@@ -123,18 +124,20 @@ def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) 
 
 
 def _terms(axes: "Axes", result: Result) -> None:
-    bottom = 0.0
-    for name, height in (
-        ("reference", result.reference_risk),
-        ("atoms", result.discrete_term),
-        ("interior", result.interior_term),
-    ):
-        axes.bar([0], [height], bottom=bottom, width=0.62, color=_TERMS[name], label=name)
-        bottom += height
-    bars = [("Stein\nbound", bottom, result.decided_by == "stein_bound"), *_others(result)]
+    bars = _others(result)
+    if result.interior_term is not None:
+        bottom = 0.0
+        for name, height in (
+            ("reference", result.reference_risk),
+            ("atoms", result.discrete_term),
+            ("interior", result.interior_term),
+        ):
+            axes.bar([0], [height], bottom=bottom, width=0.62, color=_TERMS[name], label=name)
+            bottom += height
+        bars = [(_STEIN, bottom, result.decided_by == "stein_bound"), *bars]
     top = 1.14 * max(result.budget, *(height for _, height, _ in bars))
-    for position, (_, height, decides) in enumerate(bars):
-        if position > 0:
+    for position, (name, height, decides) in enumerate(bars):
+        if name != _STEIN:
             colour = (_SAFE if result.safe else _RISKY) if decides else _COSTS
             axes.bar([position], [height], width=0.62, color=colour)
         # A label that the budget line would cross moves above the line.
@@ -148,6 +151,8 @@ def _terms(axes: "Axes", result: Result) -> None:
     for tick, (_, _, decides) in zip(axes.get_xticklabels(), bars, strict=True):
         tick.set_fontweight("bold" if decides else "normal")
     axes.tick_params(axis="x", length=0)
+    if result.interior_term is None:
+        return
     axes.legend(
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
