@@ -111,6 +111,8 @@ class Broken(Walk):
         obs, reward, terminated, truncated, info = super().step(action)
         self.total += 1
         if self.total >= self.at:
+            if self.what == "raise":
+                raise ZeroDivisionError("lost\n the way.")
             if self.what == "reward":
                 reward = np.nan
             elif self.what == "cost":

@@ -6,7 +6,8 @@ from steingate.algos.networks import init_policy, log_prob, mean
 from steingate.algos.normaliser import Stats, init_stats, normalise, push
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
-from steingate.training.collect import Carry, RolloutStoppedError, action_map, collect, flat_policy
+from steingate.training.blame import RolloutStoppedError
+from steingate.training.collect import Carry, action_map, collect, flat_policy
 from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
 
 
@@ -184,6 +185,22 @@ def test_what_is_not_finite_is_named(what, quantity):
     envs, policy, stats, noise = setup(num_envs=2, env=lambda: Broken(what, at=9))
     with pytest.raises(RunError, match=rf"Broken \(number 0 of 2\) gave {quantity} .* at step 1018;"):
         collect(envs, policy, stats, noise, seeds=[1, 2], name="Broken", steps_before=1000)
+
+
+def test_only_training_speaks_of_an_epoch_and_no_true_reward_is_left_unchecked():
+    class Shaped:
+        def __init__(self, envs):
+            self.envs, self.num_envs, self.single_action_space = envs, 3, envs.single_action_space
+            self.reset = envs.reset
+
+        def step(self, actions):
+            *rest, info = self.envs.step(actions)
+            return *rest, info | {"original_reward": np.array([0.0, np.nan, 0.0])}
+
+    envs, policy, stats, noise = setup(env=Constant)
+    with pytest.raises(RunError, match=r"number 1 of 3\) gave a reward .* at step 3; fix the env") as failed:
+        collect(Shaped(envs), policy, stats, noise, seeds=[1, 2, 3], name="Shaped")
+    assert "epoch" not in str(failed.value)
 
 
 def test_a_final_observation_that_is_not_finite_is_named():

@@ -206,6 +206,52 @@ def test_what_is_not_finite_stops_the_run_with_the_last_good_state(tmp_path, wha
     assert read_progress(cfg.path)["Train/Epoch"] == [0, 1, 2]
 
 
+def test_what_an_environment_raises_names_it_after_the_last_good_state_is_saved(tmp_path):
+    cfg = tiny(
+        tmp_path,
+        env="tests.training.probes:Broken",
+        env_options={"what": "raise", "at": 70},
+        checkpoint_every=100,
+    )
+    message = (
+        r"tests\.training\.probes:Broken \(number 0 of 4\) failed at step 280 with ZeroDivisionError: lost .*"
+        r"probes\.py, line \d+\); the state before this epoch is kept; fix the environment\."
+    )
+    with pytest.raises(RunError, match=message) as failed:
+        train(cfg, quiet=True)
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    assert latest_checkpoint(cfg.path / "checkpoints").epoch == 3
+
+
+def test_any_error_in_an_epoch_saves_the_last_good_state(tmp_path, monkeypatch):
+    cfg = tiny(tmp_path, checkpoint_every=100)
+
+    def fail():
+        raise FloatingPointError("from the learner")
+
+    stop_after(monkeypatch, 3, fail)
+    with pytest.raises(FloatingPointError, match="from the learner"):
+        train(cfg, quiet=True)
+    assert latest_checkpoint(cfg.path / "checkpoints").epoch == 3
+
+
+def test_a_row_that_cannot_be_written_is_not_counted_on(whole, tmp_path, monkeypatch):
+    cfg = tiny(tmp_path, checkpoint_every=100)
+    real, left = loop.Files.add, iter(range(3))
+
+    def add(self, row, episodes):
+        if next(left, None) is None:
+            raise RunError("the disk is full")
+        real(self, row, episodes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Files, "add", add)
+        with pytest.raises(RunError, match="the disk is full"):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert facts(cfg.path)["progress"] == whole[1]["progress"]
+
+
 def test_an_update_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
     cfg = tiny(tmp_path)
     real = loop.build_algorithm

@@ -78,6 +78,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape))
         self._last: list[Any] = [None] * num_envs
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
+        self.at_work: int | None = None  # which environment has been called last
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -178,6 +179,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 
     def _reset_one(self, i: int, seed: int | None, options: dict[str, Any] | None) -> dict[str, Any]:
         """Reset environment i and return its info."""
+        self.at_work = i
         arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
         if options is not None:
             arguments["options"] = options
@@ -192,6 +194,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         self, i: int, action: NDArray[np.float64]
     ) -> tuple[float, float, bool, bool, dict[str, Any]]:
         """Step environment i and return reward, cost, the two flags and its info."""
+        self.at_work = i
         own = self._shaped(action)
         answer = self.envs[i].step(own)
         match answer:

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from steingate.algos.base import Params
 from steingate.algos.normaliser import Stats
-from steingate.errors import RunError
 from steingate.gates.base import Episodes
 from steingate.training import collect_kernels as kernels
+from steingate.training.blame import Blame, RolloutStoppedError
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -37,10 +37,6 @@ class Rollout(NamedTuple):
     carry: Carry
 
 
-class RolloutStoppedError(Exception):
-    """The rollout was abandoned because the user asked the run to stop."""
-
-
 def collect(
     envs: Any,
     policy: Params,
@@ -53,6 +49,7 @@ def collect(
     stop: Callable[[], bool] = lambda: False,
     name: str = "the environment",
     steps_before: int = 0,
+    kept: str = "",
 ) -> tuple[Rollout, Stats]:
     """Return a rollout of ``len(noise)`` vector steps, and the observation statistics after it.
 
@@ -75,8 +72,8 @@ def collect(
         Goes on from here without a reset; ``seeds`` are then not used.
     stop
         Asked before every step; true abandons the rollout with ``RolloutStoppedError``.
-    name, steps_before
-        For error messages: the environment, and how many steps were taken before.
+    name, steps_before, kept
+        For error messages: the environment, how many steps were taken before, and what has been kept.
     """
     steps, num_envs, act_dim = noise.shape
     obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalised
@@ -104,28 +101,26 @@ def collect(
     advance, step = kernels.advance, envs.step
     nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
 
-    if start is None:
-        raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
-        _check(
-            advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory),
-            num_envs,
-            0,
-            name,
-            steps_before,
-        )
-    else:
-        obs[0] = start.obs
-        kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
-    for t in range(1, steps + 1):
-        if stop():
-            raise RolloutStoppedError
-        raw, reward, terminated, truncated, info = step(command)
-        earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
-        bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
-        if bad:
-            _check(bad, num_envs, t, name, steps_before)
+    with Blame(envs, name, steps_before, kept) as blame:
+        if start is None:
+            raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
+            _check(
+                advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory), blame, num_envs
+            )
+        else:
+            obs[0] = start.obs
+            kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
+        for t in range(1, steps + 1):
+            if stop():
+                raise RolloutStoppedError
+            blame.t = t
+            raw, reward, terminated, truncated, info = step(command)
+            earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
+            bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
+            if bad:
+                _check(bad, blame, num_envs)
 
-    finished, kept = int(counters[0]), int(counters[1])
+    finished, cut = int(counters[0]), int(counters[1])
     done = episodes[:finished]
     rollout = Rollout(
         obs=obs,
@@ -133,8 +128,8 @@ def collect(
         logp=_log_prob(noise, policy["log_std"]),
         rewards=rewards,
         ends=ends,
-        finals=finals[:kept].copy(),
-        final_at=final_at[:kept].copy(),
+        finals=finals[:cut].copy(),
+        final_at=final_at[:cut].copy(),
         episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=done[:, 4].astype(np.int64)),
         finished_at=done[:, :2].astype(np.int64),
         carry=Carry(obs[-1].copy(), totals),
@@ -169,10 +164,7 @@ def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.fl
     return (-0.5 * np.sum(np.square(noise, dtype=np.float64), axis=-1) - constant).astype(np.float32)
 
 
-def _check(bad: int, num_envs: int, t: int, name: str, steps_before: int) -> None:
+def _check(bad: int, blame: Blame, num_envs: int) -> None:
     if bad:
         quantity, row = divmod(bad - 1, num_envs)
-        raise RunError(
-            f"{name} (number {row} of {num_envs}) gave {kernels.QUANTITIES[quantity]} that is not finite at "
-            f"step {steps_before + t * num_envs}; the state before this epoch is kept; fix the environment."
-        )
+        raise blame.not_finite(row, kernels.QUANTITIES[quantity])

@@ -144,7 +144,7 @@ def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends
     """
     envs = reward.size
     for i in range(envs):
-        if not np.isfinite(reward[i]):
+        if not (np.isfinite(reward[i]) and np.isfinite(earned[i])):
             return 1 + i + envs * 2
         if not np.isfinite(cost[i]):
             return 1 + i + envs * 3

@@ -58,6 +58,7 @@ def run_epoch(
         stop=stop,
         name=cfg.env,
         steps_before=state.epoch * cfg.steps_per_epoch,
+        kept="the state before this epoch is kept; ",
     )
     clock.lap("collect")
     episodes, memory = recalled(algo, state, rollout, cfg)

@@ -20,7 +20,7 @@ from steingate.runs import (
 )
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.beside import beside
-from steingate.training.collect import RolloutStoppedError
+from steingate.training.blame import RolloutStoppedError
 from steingate.training.config import RunConfig
 from steingate.training.display import Display
 from steingate.training.epoch import run_epoch
@@ -136,18 +136,29 @@ def _epochs(job: _Job, state: TrainState) -> TrainState:
     cfg, files = job.cfg, job.files
     before, saving = state, None
     spent = files.seconds_before()
-    try:
+
+    def keep(kind: object, error: BaseException | None, trace: object) -> None:
+        # The critics of the last state may be what is not finite; then the one before is the last good state.
+        if isinstance(error, Exception):
+            _done(saving)
+            for candidate in (state, before):
+                with suppress(Exception):  # the user should hear of the first error, which goes on from here
+                    job.pool.submit(files.save, candidate).result()
+                    break
+
+    with ExitStack() as stack:
+        stack.push(keep)
         while state.epoch < cfg.epochs and not job.stop():
             began = time.perf_counter()
             try:
                 following, report = run_epoch(job.algo, cfg, state, job.envs, job.pool, job.stop)
             except RolloutStoppedError:
                 break
-            before, state = state, following
             seconds = time.perf_counter() - began
             spent += seconds
             row = {**report.row, **_times(cfg, seconds, spent, report.seconds)}
             files.add(row, report.episodes)
+            before, state = state, following
             job.events.add(row)
             job.display.epoch(row)
             for note in report.notes:
@@ -158,14 +169,6 @@ def _epochs(job: _Job, state: TrainState) -> TrainState:
                 saving = job.pool.submit(files.save, state)
         _done(saving)
         job.pool.submit(files.save, state).result()
-    except RunError:
-        # The critics of the last state may be what is not finite; then the one before is the last good state.
-        _done(saving)
-        for candidate in (state, before):
-            with suppress(RunError):
-                job.pool.submit(files.save, candidate).result()
-                break
-        raise
     return state
 
 
