@@ -23,6 +23,13 @@ def test_every_field_is_an_option():
     assert build(RunConfig, {}) == RunConfig()
 
 
+def test_what_cannot_be_written_down_is_refused():
+    with pytest.raises(InputError, match=r"env_options\['cost'\] is .*give it as text, 'module:function'"):
+        build(RunConfig, {"env_options": {"cost": lambda obs, action, following, info: 0.0}})
+    with pytest.raises(InputError, match=r"certificate\['budget'\] .*config\.json cannot hold it"):
+        build(RunConfig, {"certificate": {"budget": {1, 2}}})
+
+
 def test_text_becomes_the_type_of_the_field():
     cfg = build(
         RunConfig,

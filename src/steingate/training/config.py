@@ -94,6 +94,9 @@ class RunConfig:
         _require(
             "hidden", self.hidden, bool(self.hidden) and min(self.hidden) > 0, "a list of sizes above zero"
         )
+        for name in ("certificate", "algo_options", "env_options"):
+            for key, value in getattr(self, name).items():
+                _require_text(f"{name}[{key!r}]", value)
         if self.steps_per_epoch % self.num_envs:
             raise InputError(
                 f"steps_per_epoch is {self.steps_per_epoch}, which {self.num_envs} environments cannot share "
@@ -177,3 +180,15 @@ _POSITIVE = (
 def _require(name: str, value: Any, holds: bool, expected: str) -> None:
     if not holds:
         raise InputError(f"{name} is {value!r}: it must be {expected}.")
+
+
+def _require_text(name: str, value: Any) -> None:
+    """Refuse what ``config.json`` cannot hold, because the run could not be resumed."""
+    if callable(value):
+        raise InputError(
+            f"{name} is {value!r}: give it as text, 'module:function', so that the run can be resumed."
+        )
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is {value!r}: config.json cannot hold it ({error}).") from error
