@@ -120,3 +120,16 @@ class Broken(Walk):
             else:
                 obs = obs * np.nan
         return obs, reward, terminated, truncated, info
+
+
+class Costless(Walk):
+    """A walk that says nothing of a cost."""
+
+    def step(self, action):
+        *rest, _ = super().step(action)
+        return *rest, {}
+
+
+def no_cost(obs, action, next_obs, info):
+    """Return the cost of a task in which nothing costs."""
+    return 0.0

@@ -206,6 +206,24 @@ def test_what_is_not_finite_stops_the_run_with_the_last_good_state(tmp_path, wha
     assert read_progress(cfg.path)["Train/Epoch"] == [0, 1, 2]
 
 
+def test_a_run_that_never_finished_an_epoch_makes_way(whole, tmp_path, monkeypatch):
+    cfg = tiny(tmp_path, env="tests.training.probes:Costless", seed=7)
+    with pytest.raises(InputError, match="gives no cost"):
+        train(cfg, quiet=True)
+    assert (cfg.path / "config.json").exists()
+    corrected = replace(cfg, env_options={"cost": "tests.training.probes:no_cost"})
+    assert corrected.path == cfg.path
+    stop_after(monkeypatch, 1, kill)
+    with pytest.raises(Killed):
+        train(corrected, quiet=True)
+    assert stored_config(cfg.path) == corrected.resolved()
+    assert read_progress(cfg.path)["Train/Epoch"] == [0]
+    monkeypatch.undo()
+    resume(cfg.path, quiet=True)  # nothing of the first attempt is in the way
+    with pytest.raises(RunError, match="already holds a run"):
+        train(corrected, quiet=True)
+
+
 def test_what_an_environment_raises_names_it_after_the_last_good_state_is_saved(tmp_path):
     cfg = tiny(
         tmp_path,

@@ -11,7 +11,7 @@ from typing import Any
 from steingate.errors import RunError
 from steingate.gates.account import Account
 from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
-from steingate.storage.checkpoint import checkpoint_path
+from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.collect import action_map
 from steingate.training.config import RunConfig
@@ -21,12 +21,17 @@ _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium
 
 
 def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()) -> None:
-    """Write ``config.json``: every field, resolved, what the run was made with, and what to know about it."""
-    if run.config.exists():
+    """Write ``config.json``: every field, resolved, what the run was made with, and what to know about it.
+
+    A run that never finished an epoch makes way for this one.
+    """
+    if run.config.exists() and _has_results(run):
         raise RunError(
             f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
             "or choose another --out."
         )
+    for _, path in checkpoint_files(run.checkpoints):
+        path.unlink(missing_ok=True)
     record = {
         "config": cfg.resolved().to_dict(),
         "identity": cfg.identity,
@@ -37,6 +42,12 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     write_config(run, record)
+
+
+def _has_results(run: RunFolder) -> bool:
+    """Return whether a run has finished an epoch, by its table or by its checkpoints."""
+    rows = run.progress.read_bytes().count(b"\n") - 1 if run.progress.exists() else 0
+    return rows > 0 or any(epoch > 0 for epoch, _ in checkpoint_files(run.checkpoints))
 
 
 def changed_versions(run: RunFolder) -> list[str]:
