@@ -324,7 +324,7 @@ def test_unusable_resets_and_objects_are_one_sentence():
     short = batch(type("Short", (Walk,), {"_obs": lambda self: np.zeros(1, np.float32)}), num_envs=1)
     with pytest.raises(InputError, match="gives 1 numbers as observation: its space has 2"):
         short.reset(seed=0)
-    with pytest.raises(InputError, match="2 seeds are given for 3"):
+    with pytest.raises(InputError, match="There are 2 seeds for 3"):
         batch().reset(seed=[1, 2])
 
 

@@ -67,3 +67,16 @@ def test_counts_and_choices():
     one_of("mode", "a", ("a", "b"))
     with pytest.raises(InputError, match="'a', 'b'"):
         one_of("mode", "c", ("a", "b"))
+
+
+@pytest.mark.parametrize("seed", [1.5, True, "12", [True, False], [1.0, 2.0], [-1, 2], -3])
+def test_seeds_are_integers_for_native_and_foreign_environments(seed):
+    from tests.training.probes import Walk
+
+    from steingate.envs.make import make_vec
+
+    with pytest.raises(InputError, match=r"Seed .* cannot be used: give an integer"):
+        checked_seeds(seed, 2)
+    with pytest.raises(InputError, match=r"Seed .* cannot be used: give an integer"):
+        make_vec(Walk, 2).reset(seed=seed)
+    assert checked_seeds(np.array([3, 4]), 2) == [3, 4]

@@ -75,3 +75,8 @@ def test_closing_twice_is_fine():
     env.close()
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
         env.reset()
+
+
+def test_an_unknown_option_is_named_through_gymnasium():
+    with pytest.raises(InputError, match=r"'SafetyPointGoal1-v0' has no option 'foo': it takes threads"):
+        gymnasium.make("steingate/SafetyPointGoal1-v0", foo=3)

@@ -20,6 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from steingate.envs.inputs import checked_seeds
 from steingate.envs.spaces import flat_actions, flat_observations
 from steingate.errors import InputError
 
@@ -85,8 +86,9 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Start new episodes and return what they show; an integer seed means ``seed + i`` for row i."""
         infos: dict[str, Any] = {}
-        for i, one in enumerate(_seeds(seed, self.num_envs)):
-            infos = self._add_info(infos, self._reset_one(i, one, options), i)
+        for i, one in enumerate(checked_seeds(seed, self.num_envs)):
+            short = None if one is None else one % 2**32
+            infos = self._add_info(infos, self._reset_one(i, short, options), i)
         return self._returned(), infos
 
     def step(
@@ -236,19 +238,6 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
     """Return one reset seed below 2**32 for each environment, by (seed, epoch, its index)."""
     return [int(np.random.SeedSequence([seed, epoch, i]).generate_state(1)[0]) for i in range(num_envs)]
-
-
-def _seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
-    """Return one reset seed per environment, by Gymnasium's rule."""
-    if seed is None:
-        return [None] * num_envs
-    if isinstance(seed, int | np.integer):
-        return [(int(seed) + i) % 2**32 for i in range(num_envs)]
-    if len(seed) != num_envs:
-        raise InputError(
-            f"{len(seed)} seeds are given for {num_envs} environments: give one each, or an integer."
-        )
-    return [None if one is None else int(one) % 2**32 for one in seed]
 
 
 def _number(cost: Any, name: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,16 +82,46 @@ def checked_seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> lis
     """
     if seed is None:
         return [None] * num_envs
-    if isinstance(seed, (int, np.integer)):
-        seeds: list[int | None] = [int(seed) + i for i in range(num_envs)]
-    else:
+    if _whole(seed):
+        seeds: list[Any] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
+    elif isinstance(seed, Iterable) and not isinstance(seed, str):
         seeds = list(seed)
+    else:
+        raise InputError(f"Seed {seed!r} cannot be used: give an integer that is not negative.")
     if len(seeds) != num_envs:
         raise InputError(f"There are {len(seeds)} seeds for {num_envs} environments: give one each.")
     for value in seeds:
-        if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
+        if value is not None and (not _whole(value) or value < 0):
             raise InputError(f"Seed {value!r} cannot be used: give an integer that is not negative.")
-    return seeds
+    return [None if value is None else int(value) for value in seeds]
+
+
+def checked_options(name: str, options: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse options that a native task does not have.
+
+    Parameters
+    ----------
+    name : str
+        The task.
+    options : iterable of str
+        The names given by the user.
+    known : sequence of str
+        Those there are.
+    """
+    for option in options:
+        if option == "cost":
+            raise InputError(
+                f"The native task {name!r} has its own cost: the option 'cost' is for other environments."
+            )
+        if option not in known:
+            raise InputError(
+                f"The native task {name!r} has no option {option!r}: it takes {', '.join(known)}."
+            )
+
+
+def _whole(value: Any) -> bool:
+    """Return whether a value is an integer and not a truth value."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def positive(name: str, value: Any) -> int:
@@ -104,7 +134,7 @@ def positive(name: str, value: Any) -> int:
     value : object
         As given by the user.
     """
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+    if not _whole(value) or value < 1:
         raise InputError(f"{name} is {value!r}; a positive integer is expected.")
     return int(value)
 

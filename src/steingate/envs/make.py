@@ -14,6 +14,7 @@ from gymnasium.vector import VectorEnv
 
 from steingate.envs.adapters import Cost, ForeignVectorEnv
 from steingate.envs.catalog import TASKS
+from steingate.envs.inputs import checked_options
 from steingate.errors import InputError, MissingExtraError, SteingateError
 
 _PREFIX = "steingate/"
@@ -72,15 +73,7 @@ def _native(name: str, num_envs: int, options: dict[str, Any]) -> VectorEnv[Any,
     from steingate.envs.vector import SafetyVectorEnv
 
     known = [p for p in inspect.signature(SafetyVectorEnv).parameters if p not in ("env_id", "num_envs")]
-    for option in options:
-        if option == "cost":
-            raise InputError(
-                f"The native task {name!r} has its own cost: the option 'cost' is for other environments."
-            )
-        if option not in known:
-            raise InputError(
-                f"The native task {name!r} has no option {option!r}: it takes {', '.join(known)}."
-            )
+    checked_options(name, options, known)
     try:
         return SafetyVectorEnv(name, num_envs, **options)
     except ModuleNotFoundError as error:
@@ -106,7 +99,11 @@ def _from_module(spec: str, num_envs: int, options: dict[str, Any]) -> ForeignVe
     make = getattr(module, "make", None)
     if callable(make) and attribute and not attribute.isidentifier():
         return _foreign(lambda **rest: _called(partial(make, attribute), spec, rest), spec, num_envs, options)
-    names = [name for name in dir(module) if not name.startswith("_")]
+    if hasattr(module, attribute):
+        raise InputError(
+            f"{spec!r} is of type {type(maker).__name__} and makes no environment: name a class or function."
+        )
+    names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     close = difflib.get_close_matches(attribute, names, n=1)
     hint = f"; did you mean {module_name + ':' + close[0]!r}?" if close else ""
     raise InputError(f"Module {module_name!r} has no {attribute!r} to make an environment of{hint or '.'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import gymnasium
@@ -9,8 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
+from steingate.envs.inputs import checked_options
 from steingate.envs.protocol import Array
 from steingate.envs.vector import Info, SafetyVectorEnv, Snapshot
+
+_OPTIONS = [
+    name
+    for name in inspect.signature(SafetyVectorEnv).parameters
+    if name not in ("env_id", "num_envs", "autoreset_mode")
+]
 
 
 class SafetyEnv(gymnasium.Env[Array, Array]):
@@ -29,6 +37,7 @@ class SafetyEnv(gymnasium.Env[Array, Array]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(self, env_id: str, render_mode: str | None = None, **options: Any) -> None:
+        checked_options(env_id.removeprefix("steingate/"), options, _OPTIONS)
         options.setdefault("threads", 1)
         self.core = SafetyVectorEnv(
             env_id, 1, render_mode=render_mode, autoreset_mode=AutoresetMode.DISABLED, **options
