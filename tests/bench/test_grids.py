@@ -6,6 +6,7 @@ from scipy.special import digamma, polygamma
 from steingate.algos.catalog import FACTS
 from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
 from steingate.bench.grids.references import REFERENCES
+from steingate.core.certificate import Certificate
 from steingate.envs.catalog import TASKS
 
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
@@ -105,6 +106,11 @@ def test_the_ablations_change_one_thing():
             for run in runs_of(name)
         ]
         assert all(one == rest[0] for one in rest)
+
+
+def test_the_references_make_certificates():
+    for run in runs_of("references"):
+        assert Certificate.preset(run.preset, run.cost_limit, **run.certificate).reference_risk > 0.0
 
 
 def test_the_logit_normal_is_the_one_nearest_to_beta_2_5():

@@ -776,3 +776,33 @@ def test_certificates_are_frozen_and_comparable(released):
         released.budget = 0.5
     assert released == Certificate.preset("released", limit=25.0)
     assert released != Certificate.preset("released", limit=26.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        ("Beta(1, 10)", Beta(1.0, 10.0)),
+        (" Beta( 2.5,5e0 ) ", Beta(2.5, 5.0)),
+        ("LogitNormal(-1.0833, 0.9307)", LogitNormal(-1.0833, 0.9307)),
+    ],
+)
+def test_a_reference_may_be_text(text, reference):
+    by_text = Certificate.preset("released", limit=25.0, reference=text)
+    assert by_text == Certificate.preset("released", limit=25.0, reference=reference)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Beta", "reference is 'Beta'"),
+        ("Gamma(1, 2)", "reference is 'Gamma"),
+        ("Beta(1, 2, 3)", "write Beta"),
+        ("Beta(1, 2e)", "with numbers"),
+        ("Beta(-1, 2)", "shape a is -1.0"),
+        ("LogitNormal(0, 0)", "sigma is 0.0"),
+        ("__import__('os')", "reference is"),
+    ],
+)
+def test_text_that_names_no_reference_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        Certificate.preset("released", limit=25.0, reference=text)

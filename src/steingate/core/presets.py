@@ -1,5 +1,6 @@
 """The four named configurations of the certificate, and the overrides that may change them."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -8,7 +9,7 @@ from scipy.optimize import brentq
 
 from steingate.core.checks import hashable
 from steingate.core.kernels import Kernel
-from steingate.core.reference import Beta, HybridReference
+from steingate.core.reference import Beta, HybridReference, Interior, LogitNormal
 from steingate.core.risk import Risk, Sigmoid
 from steingate.errors import InputError, nearest
 
@@ -56,6 +57,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "confident": {**_OURS, "decision": "confident"},
 }
 
+_NAMED: dict[str, type[Beta] | type[LogitNormal]] = {"Beta": Beta, "LogitNormal": LogitNormal}
 _SHORTCUTS = ("risk_threshold", "risk_width")
 
 
@@ -68,7 +70,8 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
         ``paper``, ``released``, ``certified`` or ``confident``.
     overrides
         Any field of the certificate, or ``risk_threshold`` and ``risk_width`` for the sigmoid risk function.
-        ``kernel`` may be a ``Kernel``, ``reference`` a ``HybridReference`` and ``guard`` a bool.
+        ``kernel`` may be a ``Kernel``, ``reference`` a ``HybridReference`` or text such as ``Beta(1, 10)``,
+        as configuration files need it, and ``guard`` a bool.
     known
         The names of the fields.
     """
@@ -91,6 +94,8 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
         if "kernel_length" in overrides:
             raise InputError("Give the length either in the Kernel or as kernel_length, not both.")
         values["kernel"], values["kernel_length"] = values["kernel"].name, values["kernel"].length
+    if isinstance(values["reference"], str):
+        values["reference"] = named_reference(values["reference"])
     if isinstance(values["reference"], HybridReference):
         if "zero_mass" in overrides or "one_mass" in overrides:
             raise InputError("Give the atoms either in the HybridReference or as masses, not both.")
@@ -99,6 +104,20 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
     if values["guard"] is None or isinstance(values["guard"], bool):
         values["guard"] = "released" if values["guard"] else "none"
     return values
+
+
+def named_reference(text: str) -> Interior:
+    """Return the density that text such as ``Beta(1, 10)`` or ``LogitNormal(-1, 0.5)`` names."""
+    number = r"\s*([-+.\deE]+)\s*"
+    match = re.fullmatch(rf"\s*(\w+)\s*\({number},{number}\)\s*", text)
+    try:
+        if match and match[1] in _NAMED:
+            return _NAMED[match[1]](float(match[2]), float(match[3]))
+    except InputError:
+        raise
+    except ValueError:
+        pass  # it only looks like a number
+    raise InputError(f"reference is {text!r}; write Beta(a, b) or LogitNormal(mu, sigma) with numbers.")
 
 
 def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:

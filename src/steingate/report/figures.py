@@ -33,10 +33,14 @@ def curves_figure(groups: Sequence[Group]) -> "Figure":
     envs = list(dict.fromkeys(group.env for group in groups))
     colours = label_colours([group.label for group in groups])
     with rc_context(STYLE):
-        figure = Figure(figsize=(0.7 + 3.3 * len(envs), 5.4))
+        wide = 0.7 + 3.3 * len(envs)
+        columns = min(len(colours) + 1, max(int(wide / 1.6), 2))
+        legend = 0.25 * -(-(len(colours) + 1) // columns)
+        tall = 5.1 + legend
+        figure = Figure(figsize=(wide, tall))
         figure.subplots_adjust(
-            left=0.75 / figure.get_figwidth(), right=1 - 0.28 / figure.get_figwidth(),
-            top=0.93, bottom=0.19, hspace=0.13, wspace=0.24,
+            left=0.75 / wide, right=1 - 0.28 / wide, top=1 - 0.38 / tall, bottom=(0.72 + legend) / tall,
+            hspace=0.13, wspace=0.24,
         )  # fmt: skip
         panels = figure.subplots(2, len(envs), sharex="col", squeeze=False)
         for column, env in enumerate(envs):
@@ -51,7 +55,7 @@ def curves_figure(groups: Sequence[Group]) -> "Figure":
             _finish(top, bottom, members)
         panels[0, 0].set_ylabel("return")
         panels[1, 0].set_ylabel("cost")
-        _legend(figure, colours)
+        _legend(figure, colours, columns)
     return figure
 
 
@@ -73,10 +77,9 @@ def _finish(top: "Axes", bottom: "Axes", members: Sequence[Group]) -> None:
     bottom.set_xlabel("environment steps, millions")
 
 
-def _legend(figure: "Figure", colours: dict[str, str]) -> None:
+def _legend(figure: "Figure", colours: dict[str, str], columns: int) -> None:
     from matplotlib.lines import Line2D
 
     keys = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
     keys.append(Line2D([], [], color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)), label="limit"))
-    columns = min(len(keys), max(int(figure.get_figwidth() / 1.6), 2))
     figure.legend(handles=keys, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
