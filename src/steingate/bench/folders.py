@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, read_config
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.config import RunConfig
+from steingate.training.config import WITHOUT_EFFECT, RunConfig
 from steingate.training.options import from_mapping
 
-# They change neither the policy nor a number of the log.
-NO_EFFECT = ("out", "threads", "overlap", "checkpoint_every")
 _TAIL = 1 << 16
 
 
@@ -85,4 +83,4 @@ def _require_same(cfg: RunConfig, before: RunConfig, path: Path) -> None:
 
 
 def _settings(cfg: RunConfig) -> dict[str, Any]:
-    return {name: value for name, value in cfg.resolved().to_dict().items() if name not in NO_EFFECT}
+    return {name: value for name, value in cfg.resolved().to_dict().items() if name not in WITHOUT_EFFECT}

@@ -32,7 +32,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "steps_per_epoch": (int,),
 }
 # They change neither the policy nor a number of the log.
-NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every")
+NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every", "wandb")
 
 
 @dataclass(frozen=True)

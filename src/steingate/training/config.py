@@ -13,7 +13,7 @@ from steingate.envs.catalog import TASKS
 from steingate.errors import InputError
 from steingate.runs import run_path
 
-WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "out")
+WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")
 
 
 def _option(default: Any, text: str) -> Any:
@@ -24,7 +24,7 @@ def _option(default: Any, text: str) -> Any:
 class RunConfig:
     """One run: task, recipe, sizes and constants. Equal configurations give equal runs, bit for bit.
 
-    Only ``overlap``, ``threads``, ``checkpoint_every`` and ``out`` leave the results untouched.
+    Only ``overlap``, ``threads``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results untouched.
     """
 
     env: str = _option("SafetyPointGoal1-v0", "native task, Gymnasium id or module:Class")
@@ -75,6 +75,7 @@ class RunConfig:
     overlap: bool = _option(True, "fit the critics beside the policy update and the next collection")
     threads: int | None = _option(None, "simulation threads; none uses every core")
     checkpoint_every: int = _option(10, "epochs between checkpoints")
+    wandb: str | None = _option(None, "Weights & Biases project that gets a copy of the log")
     out: str = _option("runs", "folder for run folders")
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ from steingate.training.options import from_mapping
 from steingate.training.recipe import build_algorithm, check_carry, make_envs
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
+from steingate.training.wandb_log import WandbLog
 
 
 def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
@@ -70,7 +71,7 @@ class _Job:
     algo: Algorithm
     envs: Any
     files: Files
-    events: Events
+    logs: tuple[Events | WandbLog, ...]  # copies of the tables for other viewers
     display: Display
     pool: Executor
     stop: StopRequest
@@ -104,10 +105,13 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         if state.world is not None:
             envs.reset(seed=0)
             envs.restore(state.world)
-        events = Events(run.path)
-        stack.callback(events.close)
+        logs: list[Events | WandbLog] = [Events(run.path)]
+        if cfg.wandb:
+            logs.append(WandbLog(cfg.wandb, run.path, cfg.resolved().to_dict()))
+        for log in logs:
+            stack.callback(log.close)
         pool = stack.enter_context(beside(cfg.overlap))
-        state = _epochs(_Job(cfg, algo, envs, files, events, display, pool, stop), state)
+        state = _epochs(_Job(cfg, algo, envs, files, tuple(logs), display, pool, stop), state)
         if stop() and state.epoch < cfg.epochs:
             display.note(f"Stopped before epoch {state.epoch + 1}; go on with: steingate resume {run.path}")
             stop.leave()
@@ -159,7 +163,8 @@ def _epochs(job: _Job, state: TrainState) -> TrainState:
             row = {**report.row, **_times(cfg, seconds, spent, report.seconds)}
             files.add(row, report.episodes)
             before, state = state, following
-            job.events.add(row)
+            for log in job.logs:
+                log.add(row)
             job.display.epoch(row)
             for note in report.notes:
                 job.display.note(note)
