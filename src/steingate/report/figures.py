@@ -27,7 +27,7 @@ def curves_figure(groups: Sequence[Group]) -> "Figure":
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("plots", "plot") from None
+        raise MissingExtraError("Plotting", "plot") from None
     if not groups:
         raise InputError("There is no run to draw; name folders that hold some.")
     envs = list(dict.fromkeys(group.env for group in groups))

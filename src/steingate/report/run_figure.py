@@ -36,7 +36,7 @@ def run_figure(run: str | Path) -> "Figure":
         from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("plots", "plot") from None
+        raise MissingExtraError("Plotting", "plot") from None
     folder = Path(run)
     config = read_config(folder).get("config", {})
     progress = {name: _numbers(values) for name, values in read_progress(folder).items()}
