@@ -5,7 +5,7 @@ from steingate.gates.base import Episodes
 from steingate.training.collect import Carry, Rollout
 from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
 from steingate.training.config import RunConfig
-from steingate.training.learn import few_values, to_batch, values
+from steingate.training.learn import few_values, many_values, to_batch, values
 
 
 def rollout(steps=9, envs=3, dim=4, seed=0):
@@ -90,3 +90,18 @@ def test_few_rows_have_the_values_of_many():
     whole = values(both, obs)
     for rows in (1, 2, 63, 64, 65):
         np.testing.assert_allclose(few_values(both, obs[:rows]), whole[:, :rows], rtol=1e-5, atol=1e-6)
+
+
+def test_padding_to_blocks_or_to_a_power_of_two_gives_the_same_bits():
+    both, obs = critics(), np.random.default_rng(4).normal(size=(2501, 4)).astype(np.float32)
+    for rows in (1, 64, 84, 1003, 2501):
+        np.testing.assert_array_equal(many_values(both, obs[:rows]), few_values(both, obs[:rows]))
+
+
+def test_a_rollout_is_padded_by_less_than_a_block(monkeypatch):
+    from steingate.training import learn
+
+    real, sizes = learn.values, []
+    monkeypatch.setattr(learn, "values", lambda both, obs: sizes.append(len(obs)) or real(both, obs))
+    to_batch(rollout(steps=99), critics(), RunConfig())
+    assert sizes[0] == 320  # 300 rows; the next power of two is 512

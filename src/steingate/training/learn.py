@@ -14,6 +14,7 @@ from steingate.training.collect import Rollout
 from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
 from steingate.training.config import RunConfig
 
+BLOCK = 64  # rows; more than the matrix product takes at once
 Targets = npt.NDArray[np.float32]  # (2, N): reward, cost
 
 
@@ -32,10 +33,23 @@ def few_values(critics: tuple[Params, Params], obs: npt.NDArray[np.float32]) -> 
 
     The rows are padded to a power of two, so that only a handful of shapes is ever compiled.
     """
-    rows = len(obs)
-    padded = np.zeros((max(64, 1 << (rows - 1).bit_length()), obs.shape[1]), np.float32)
-    padded[:rows] = obs
-    return values(critics, padded)[:, :rows]
+    return _padded_values(critics, obs, max(BLOCK, 1 << (len(obs) - 1).bit_length()))
+
+
+def many_values(critics: tuple[Params, Params], obs: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the same for a number of rows that stays, to the bit.
+
+    The rows are padded to whole blocks: those of a block that is not full would be rounded differently.
+    """
+    return _padded_values(critics, obs, -(-len(obs) // BLOCK) * BLOCK)
+
+
+def _padded_values(
+    critics: tuple[Params, Params], obs: npt.NDArray[np.float32], size: int
+) -> npt.NDArray[np.float64]:
+    padded = np.zeros((size, obs.shape[1]), np.float32)
+    padded[: len(obs)] = obs
+    return values(critics, padded)[:, : len(obs)]
 
 
 def tail_costs(
@@ -92,7 +106,7 @@ def to_batch(
         rewards = np.stack([rewards[:, 0], costs], axis=1)
     steps, num_envs, obs_dim = rollout.act.shape[0], rollout.act.shape[1], rollout.obs.shape[2]
     seen = (
-        few_values(critics, rollout.obs.reshape(-1, obs_dim)).reshape(2, steps + 1, num_envs).swapaxes(0, 1)
+        many_values(critics, rollout.obs.reshape(-1, obs_dim)).reshape(2, steps + 1, num_envs).swapaxes(0, 1)
     )
     final = np.zeros((2, steps * num_envs))
     if len(rollout.finals):
