@@ -122,3 +122,22 @@ def test_a_film_shows_whole_episodes(run, tmp_path, suffix):
 def test_films_have_two_formats(run, tmp_path):
     with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
         film(None, load_player(run, print), [1], tmp_path / "film.avi", False, 1)
+
+
+def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(run, tmp_path, monkeypatch):
+    player, seeds = load_player(run, print), episode_seeds(0, 2)
+    monkeypatch.setitem(Drawn.metadata, "render_fps", 50)
+    told = []
+    every = film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "a.mp4", False)
+    few = film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "a.gif", False, tell=told.append)
+    assert told == list(range(1, few + 1))
+    assert every / 3 <= few < every / 2
+
+    def stop():
+        if len(told) > few + 3:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "b.mp4", False, 1, stop, told.append)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]

@@ -22,7 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument("--sample", action="store_true", help="draw actions instead of taking the mean")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="show one step in N (default: 1)")
+    parser.add_argument(
+        "--every",
+        type=int,
+        metavar="N",
+        help="show one step in N (default: 1; GIF: about 15 frames a second)",
+    )
     parser.add_argument("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
     parser.add_argument("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
 
@@ -46,7 +51,7 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     stop.check()
     episodes = args.episodes if args.episodes is not None else (_TRIED if args.worst else 1)
     for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
-        if value < 1:
+        if value is not None and value < 1:
             raise InputError(f"{name} is {value}: it must be greater than zero.")
 
     def warn(text: str) -> None:
@@ -64,6 +69,14 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         options |= {"width": args.size, "height": args.size, "camera": args.camera}
     envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
     try:
-        film(envs, player, seeds, args.out, args.sample, args.every, stop.check)
+        film(envs, player, seeds, args.out, args.sample, args.every, stop.check, _tell)
     finally:
         envs.close()
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+
+
+def _tell(frames: int) -> None:
+    """Show on a terminal that something is going on."""
+    if sys.stderr.isatty():
+        print(f"\r{frames} frames", end="", file=sys.stderr, flush=True)

@@ -11,7 +11,17 @@ import numpy as np
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.evaluate import Player, play
 
-FORMATS = (".mp4", ".gif")
+_CODES = {
+    # H.264 that every browser plays
+    ".mp4": ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4"],
+    # 256 colours for the whole film, and without dithering: only what has moved is stored
+    ".gif": [
+        "-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
+        "-loop", "0", "-f", "gif",
+    ],
+}  # fmt: skip
+FORMATS = tuple(_CODES)
+GIF_FPS = 15.0  # about what a GIF shows; each frame of one is a picture of its own
 
 
 class Filmed:
@@ -53,8 +63,9 @@ def film(
     seeds: list[int],
     out: str | Path,
     sample: bool,
-    every: int,
+    every: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[int], None] = lambda frames: None,
 ) -> int:
     """Write the episodes of ``seeds``, one after the other, to an MP4 or GIF file; return how many frames.
 
@@ -71,23 +82,27 @@ def film(
     sample
         Draw actions instead of taking the mean.
     every
-        Show one frame in so many steps.
+        Show one frame in so many steps; None shows each in a video and about fifteen a second in a GIF.
     stop
         Asked before every step; it may raise to end the film.
+    tell
+        Hears how many frames there are so far.
     """
     target = Path(out)
     if target.suffix.lower() not in FORMATS:
         raise InputError(f"A video cannot be written to {str(out)!r}: end the name with .mp4 or .gif.")
-    fps = float(envs.metadata.get("render_fps") or 30) / every
-    movie = _gif if target.suffix.lower() == ".gif" else _mp4
+    rate = float(envs.metadata.get("render_fps") or 30)
+    if every is None:
+        every = max(1, round(rate / GIF_FPS)) if target.suffix.lower() == ".gif" else 1
     shown = 0
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with movie(target, fps) as add:
+        with _coder(target, rate / every) as add:
 
             def show(frame: np.ndarray) -> None:
                 nonlocal shown
                 shown += 1
+                tell(shown)
                 add(
                     np.ascontiguousarray(
                         frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2], np.uint8
@@ -101,24 +116,13 @@ def film(
 
 
 @contextmanager
-def _gif(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Collect frames and write them as an endless GIF; viewers slow down what is faster than 50 a second."""
-    try:
-        import imageio.v3
-    except ImportError as error:
-        raise MissingExtraError("steingate render", "train") from error
-    frames: list[np.ndarray] = []
-    yield frames.append
-    imageio.v3.imwrite(target, np.stack(frames), extension=".gif", duration=max(1000.0 / fps, 20.0), loop=0)
-
-
-@contextmanager
-def _mp4(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Pipe frames of even size into ffmpeg, which writes H.264 that every browser plays."""
+def _coder(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Pipe frames of even size into ffmpeg; the file appears when it is whole."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
     except ImportError as error:
         raise MissingExtraError("steingate render", "train") from error
+    partial = target.with_name(f".{target.name}.part")
     coder: subprocess.Popen[bytes] | None = None
 
     def add(frame: np.ndarray) -> None:
@@ -126,16 +130,23 @@ def _mp4(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
         if coder is None:
             size = f"{frame.shape[1]}x{frame.shape[0]}"
             source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-"]
-            result = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4", str(target)]
+            result = ["-an", *_CODES[target.suffix.lower()], str(partial)]
             command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result]
-            coder = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            # A session of its own: Ctrl-C is for this process, which then ends the other.
+            coder = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            )
         assert coder.stdin is not None
         coder.stdin.write(frame.tobytes())
 
     try:
-        yield add
+        try:
+            yield add
+        finally:
+            said = coder.communicate()[1] if coder is not None else b""
+        if coder is not None and coder.returncode:
+            lines = said.decode(errors="replace").strip().splitlines()
+            raise OSError(lines[-1] if lines else f"ffmpeg ended with status {coder.returncode}")
+        partial.replace(target)
     finally:
-        said = coder.communicate()[1] if coder is not None else b""
-    if coder is not None and coder.returncode:
-        lines = said.decode(errors="replace").strip().splitlines()
-        raise OSError(lines[-1] if lines else f"ffmpeg ended with status {coder.returncode}")
+        partial.unlink(missing_ok=True)
