@@ -74,10 +74,13 @@ def test_the_dashboard_ends_with_ctrl_c(tmp_path):
     write_run(tmp_path)
     command = [sys.executable, "-m", "steingate", "dashboard", str(tmp_path), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        address = process.stdout.readline().strip()
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            assert b"SteinGate" in answer.read()
-        os.kill(process.pid, signal.SIGINT)
-        _, complaint = process.communicate(timeout=60)
+        try:
+            address = process.stdout.readline().strip()
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                assert b"SteinGate" in answer.read()
+            os.kill(process.pid, signal.SIGINT)
+            _, complaint = process.communicate(timeout=60)
+        finally:
+            process.kill()  # or leaving the block would wait for ever
         assert process.returncode == 130
         assert complaint == ""
