@@ -18,7 +18,7 @@ _TASKS = "steingate.envs"  # importing it registers them
 
 def register_with_gymnasium() -> None:
     """Register the tasks as soon as Gymnasium is imported, which may be already."""
-    if "gymnasium" in sys.modules:
+    if sys.modules.get("gymnasium") is not None:  # None marks a module that must not be imported
         import_module(_TASKS)
     elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
