@@ -108,15 +108,10 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
 
 def named_reference(text: str) -> Interior:
     """Return the density that text such as ``Beta(1, 10)`` or ``LogitNormal(-1, 0.5)`` names."""
-    number = r"\s*([-+.\deE]+)\s*"
+    number = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
     match = re.fullmatch(rf"\s*(\w+)\s*\({number},{number}\)\s*", text)
-    try:
-        if match and match[1] in _NAMED:
-            return _NAMED[match[1]](float(match[2]), float(match[3]))
-    except InputError:
-        raise
-    except ValueError:
-        pass  # it only looks like a number
+    if match and match[1] in _NAMED:
+        return _NAMED[match[1]](float(match[2]), float(match[3]))
     raise InputError(f"reference is {text!r}; write Beta(a, b) or LogitNormal(mu, sigma) with numbers.")
 
 
