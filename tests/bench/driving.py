@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from tests.training.runs_of_probes import facts
@@ -35,7 +34,7 @@ def unbroken_facts(out):
     grid = load_grid(str(WALK))
     runs = plan(grid, resize(grid, {"out": str(out)}))
     assert {run.epochs for run in runs} == {EPOCHS}
-    return [facts(train(replace(run, env_options={}), quiet=True)) for run in runs]
+    return [facts(train(run, quiet=True)) for run in runs]
 
 
 def last_checkpoint(run):

@@ -50,7 +50,7 @@ def test_a_file_is_a_grid(tmp_path):
         ),
         (
             "def grid(sizes):\n    return sizes.runs('A', 'B', certificate={'reference': sizes})\n",
-            "cannot be stored",
+            "config.json cannot hold it",
         ),
     ],
 )

@@ -106,11 +106,12 @@ def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
     out, said = driver.communicate(timeout=180)
     assert driver.returncode == 1, said
     assert "did you mean steingate" in said
-    assert "TypeError: 'str' object cannot be interpreted as an integer; see " in said
+    assert "TypeError: 'str' object cannot be interpreted as an integer (" in said
+    assert "fix the environment" in said
     assert "Traceback" not in said
     assert out.count("1 finished") == 1
     assert out.count("1 failed") == 2
     logs = {log: log.read_text() for log in (tmp_path / "out").rglob("seed-0.log")}
     assert len(logs) == 3
-    assert sum("Traceback" in text for text in logs.values()) == 1
+    assert not any("Traceback" in text for text in logs.values())
     assert all(str(log) in said for log, text in logs.items() if "Traceback" in text)

@@ -1,6 +1,5 @@
 """Grids: functions from sizes to a list of run configurations, built in or from a user's Python file."""
 
-import json
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -124,7 +123,6 @@ def plan(grid: Grid, sizes: Sizes) -> list[RunConfig]:
         raise InputError(f"The grid {grid.name} has no runs; give it tasks, algorithms and seeds.")
     taken: dict[Path, RunConfig] = {}
     for run in runs:
-        _check_storable(grid, run)
         if not Path(run.out).resolve().is_relative_to(Path(sizes.out).resolve()):
             raise InputError(
                 f"The grid {grid.name} puts a run into {run.out}, outside of {sizes.out}: "
@@ -151,17 +149,6 @@ def _from_module(module: ModuleType, name: str) -> Grid:
         raise InputError(f"SIZES in {module.__file__} must be a steingate.bench.grid.Sizes.")
     summary = (module.__doc__ or "").strip().partition("\n")[0]
     return Grid(name, summary, build, sizes)
-
-
-def _check_storable(grid: Grid, run: RunConfig) -> None:
-    for field in ("certificate", "algo_options", "env_options"):
-        try:
-            json.dumps(getattr(run, field))
-        except TypeError as error:
-            raise InputError(
-                f"The grid {grid.name} has {field} {getattr(run, field)!r}, which cannot be stored in "
-                "config.json: use numbers, text and lists."
-            ) from error
 
 
 def _told(path: Path, error: BaseException) -> str:
