@@ -3,8 +3,9 @@
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
-from steingate.algos.catalog import FACTS, OVERRIDES, defaults
-from steingate.algos.library import ALGOS, Shared
+from steingate.algos.catalog import FACTS, FIRST_ORDER, OVERRIDES, defaults
+from steingate.algos.library import ALGOS
+from steingate.algos.recipes import Shared
 
 PAGE = Path(__file__).with_name("algorithms.md")
 
@@ -21,11 +22,16 @@ ROWS = {
     "trpo-lag": ("multiplier", "trust region", ""),
     "ppo-lag": ("multiplier", "clipped", ""),
     "rcpo": ("multiplier", "trust region, no line search", ""),
+    "focops": ("multiplier", "towards the best policy in a KL ball", ""),
+    "cup": ("multiplier", "clipped, then projected", ""),
+    "p3o": ("mean cost", "clipped, with a penalty", ""),
     "trpo-saute": ("open", "trust region", "remaining budget"),
     "ppo-saute": ("open", "clipped", "remaining budget"),
     "trpo-simmer": ("budget controller", "trust region", "remaining budget"),
     "ppo-simmer": ("budget controller", "clipped", "remaining budget"),
 }
+
+NOT_SHOWN = ("preset", "certificate", "controlled", "cost_discount", "cost_lam")
 
 INTRO = """# Algorithms
 
@@ -66,7 +72,7 @@ def page() -> str:
             f"- Options: {_options(name)}.",
         ]
     parts += ["\n## Settings of a run that belong to the algorithm\n", *_run_settings()]
-    parts += ["\n## Settings published for single tasks\n", *_overrides()]
+    parts += ["\n## Published settings that differ from the defaults\n", *_overrides()]
     return "\n".join(parts) + "\n"
 
 
@@ -77,13 +83,19 @@ def _options(name: str) -> str:
     shown = []
     for part in fields(recipe):
         value = getattr(recipe, part.name)
-        if part.name in shared or part.name in ("preset", "certificate", "controlled"):
+        if part.name in shared or part.name in (
+            "preset",
+            "certificate",
+            "controlled",
+            "cost_discount",
+            "cost_lam",
+        ):
             continue
         if is_dataclass(value):
             shown += [f"`{part.name}.{item.name}={getattr(value, item.name)}`" for item in fields(value)]
         else:
             shown.append(f"`{part.name}={value}`")
-    if ALGOS[name].settings.get("backbone") == "ppo":
+    if name in FIRST_ORDER:
         shown += [f"`clipped.{item.name}`" for item in fields(recipe.clipped) if item.name != "epochs"]
     return (
         ", ".join(shown)
@@ -98,7 +110,7 @@ def _run_settings() -> list[str]:
     for name in ALGOS:
         run, _ = defaults(name, "", "corrected")
         cells = [str(run[key]) for key in names]
-        if ALGOS[name].settings.get("backbone") == "ppo":
+        if name in FIRST_ORDER:
             cells[1], cells[3] = "as many as the step makes", ""
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return lines
@@ -112,7 +124,7 @@ def _overrides() -> list[str]:
         patterns = " and ".join(
             f"`{pattern}`" for pattern in tasks.replace("(Point|Car)", "(Point/Car)").split("|")
         )
-        lines.append(f"| {named} | {patterns} | {settings} |")
+        lines.append(f"| {named} | {'all' if tasks == '.*' else patterns} | {settings} |")
     lines.append(
         "\nThe published code has no row for `ppo-simmer` on `SafetyCarCircle1-v0`; "
         "`--variant published` repeats that."

@@ -4,7 +4,8 @@ import sys
 import pytest
 
 from steingate.algos.catalog import FACTS, OVERRIDES, defaults
-from steingate.algos.library import ALGOS, CPO, Saute, make_recipe
+from steingate.algos.library import ALGOS, make_recipe
+from steingate.algos.recipes import CPO, Saute
 from steingate.errors import InputError
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")

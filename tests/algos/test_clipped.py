@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from steingate.algos.base import Batch, priced
-from steingate.algos.clipped import Clipped, clipped_step, followed
+from steingate.algos.clipped import clipped_step, followed
+from steingate.algos.descent import Clipped
 from steingate.algos.minibatches import minibatch_order
 from steingate.algos.networks import init_policy, log_prob, mean
 from steingate.errors import InputError

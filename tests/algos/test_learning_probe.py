@@ -10,8 +10,8 @@ import pytest
 from steingate.algos.advantages import centre, close_paths, gae, standardise
 from steingate.algos.base import Algorithm, Batch, first_bad
 from steingate.algos.critics import CriticFit, fit_critic, init_adam, minibatch_order
-from steingate.algos.library import CPO, SteinGate
 from steingate.algos.networks import init_critic, init_policy, log_prob, mean, value
+from steingate.algos.recipes import CPO, SteinGate
 from steingate.algos.trust_region import TrustRegion, trust_region_step
 from steingate.gates.base import Episodes
 from steingate.gates.mean import open_gate

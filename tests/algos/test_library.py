@@ -6,8 +6,9 @@ import pytest
 
 from steingate.algos.base import Batch
 from steingate.algos.catalog import FACTS
-from steingate.algos.library import ALGOS, CPO, SteinGate, make_recipe
+from steingate.algos.library import ALGOS, make_recipe
 from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.recipes import CPO, SteinGate
 from steingate.algos.trust_region import TrustRegion
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Episodes, Mode
@@ -76,7 +77,7 @@ def test_certificate_fields_can_be_overridden():
 def test_every_entry_is_a_frozen_recipe_with_its_sentences():
     promised = (
         "steingate cpo pcpo rcpo trpo ppo trpo-lag ppo-lag trpo-saute ppo-saute trpo-simmer ppo-simmer evo "
-        "cvar-cpo crpo steingate-ppo"
+        "cvar-cpo crpo steingate-ppo focops cup p3o"
     )
     assert set(promised.split()) == set(ALGOS) == set(FACTS)
     for name, entry in ALGOS.items():

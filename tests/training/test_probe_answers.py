@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.training.vector_probes import Conflict, Gamble
 
-from steingate.algos.catalog import FACTS
+from steingate.algos.catalog import FACTS, FIRST_ORDER
 from steingate.algos.library import make_recipe
 from steingate.envs.budget import Augmented
 from steingate.gates.base import Episodes, Mode
@@ -17,12 +17,12 @@ from steingate.training.state import first_state
 UNCONSTRAINED = ("trpo", "ppo")
 TAIL = ("steingate", "steingate-ppo", "cvar-cpo", "evo")
 PER_STEP = ("trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer")  # they watch costs inside an episode
-LAGRANGIAN = ("trpo-lag", "ppo-lag", "rcpo")
+LAGRANGIAN = ("trpo-lag", "ppo-lag", "rcpo", "focops", "cup")
 
 
 def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     """Return the rows of progress and the policy's mean action and deviation after some epochs."""
-    if "ppo" in algo:
+    if algo in FIRST_ORDER:
         options = {"clipped.learning_rate": 1e-2, "clipped.passes": 10, **(options or {})}
     steps = num_envs * probe.length
     cfg = RunConfig(

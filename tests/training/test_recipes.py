@@ -7,7 +7,7 @@ import pytest
 from tests.training import probes
 from tests.training.runs_of_probes import facts, tiny
 
-from steingate.algos.catalog import FACTS
+from steingate.algos.catalog import FACTS, FIRST_ORDER
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.errors import InputError
 from steingate.policy import load
@@ -31,7 +31,7 @@ class Killed(BaseException):
 
 
 def run_of(out, name, variant, options, **changes):
-    if "ppo" in name:
+    if name in FIRST_ORDER:
         options = {**CLIPPED, **options}
     return tiny(out, algo=name, variant=variant, total_steps=400, algo_options=options, **changes)
 

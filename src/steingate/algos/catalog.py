@@ -110,6 +110,26 @@ FACTS: dict[str, Facts] = {
         "paper penalises the reward of an actor-critic",
         "prices cost in the units of the reward, as the paper's penalised reward does",
     ),
+    "focops": Facts(
+        "raise reward less cost at a price, state by state towards the best policy in a KL ball",
+        "First Order Constrained Optimization in Policy Space (Zhang et al., NeurIPS 2020)",
+        "multiplies a column by a row, so the mask of states inside the ball does not choose whose "
+        "advantages count: it scales the mean over all of them",
+        "counts the advantages of the states inside the ball",
+    ),
+    "cup": Facts(
+        "raise reward by PPO, then project towards less cost at a price",
+        "Constrained Update Projection (Yang et al., NeurIPS 2022)",
+        _PLAIN,
+        _SAME,
+    ),
+    "p3o": Facts(
+        "raise reward by PPO with a large penalty on the predicted violation of the mean cost",
+        "Penalized Proximal Policy Optimization (Zhang et al., IJCAI 2022)",
+        "takes the violation per episode and does not clip the surrogate of the cost, so the penalty is "
+        "either off or all of twenty times the cost's gradient",
+        "takes the violation per step and clips both surrogates, as the paper does",
+    ),
     "trpo-saute": _SAUTE._replace(summary=_SAUTE.summary + ", by TRPO"),
     "ppo-saute": _SAUTE._replace(summary=_SAUTE.summary + ", by PPO"),
     "trpo-simmer": _SIMMER._replace(summary=_SIMMER.summary + ", by TRPO"),
@@ -120,21 +140,27 @@ FACTS: dict[str, Facts] = {
     ),
 }
 
-_SECOND_ORDER = {"critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128, "normalise_obs": True}
-_FIRST_ORDER = {**_SECOND_ORDER, "critic_lr": 3e-4, "critic_passes": 40, "critic_batch": 64}
-_FIRST_ORDER_NAMES = ("ppo", "ppo-lag", "ppo-saute", "ppo-simmer", "steingate-ppo")
+_OF_SECOND_ORDER = {"critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128, "normalise_obs": True}
+_OF_FIRST_ORDER = {**_OF_SECOND_ORDER, "critic_lr": 3e-4, "critic_passes": 40, "critic_batch": 64}
+# Steps of minibatch passes, which the critics repeat.
+FIRST_ORDER = (
+    "ppo", "ppo-lag", "ppo-saute", "ppo-simmer", "steingate-ppo", "focops", "cup", "p3o",
+)  # fmt: skip
 _SEARCH_STEPS = {"trpo": 15, "trpo-lag": 15, "trpo-saute": 15, "trpo-simmer": 15, "crpo": 15, "pcpo": 200}
 
 _BUDGET = {"discount": 0.9999, "unsafe_reward": -0.2}
 _MORE_PASSES = {**_BUDGET, "clipped.passes": 80}
 _RAW = {"normalise_obs": False}
 _GOAL, _CIRCLE = r"Safety(Point|Car)Goal[12]-v0", r"Safety(Point|Car)Circle[12]-v0"
+_ANY = r".*"
 
-# Algorithms, tasks (a regular expression), settings of the run, options of the recipe: published per task.
+# Algorithms, tasks (a regular expression), settings of the run, options of the recipe: as published.
 OVERRIDES: tuple[tuple[tuple[str, ...], str, dict[str, Any], dict[str, Any]], ...] = (
     (("trpo-saute", "trpo-simmer"), f"{_GOAL}|{_CIRCLE}", {}, _BUDGET),
     (("ppo-saute", "ppo-simmer"), _GOAL, _RAW, _MORE_PASSES),
     (("ppo-saute", "ppo-simmer"), _CIRCLE, {}, _MORE_PASSES),
+    (("cup",), _ANY, {}, {"clipped.max_kl": 0.01}),
+    (("p3o",), _ANY, {}, {"clipped.passes": 10}),
 )
 # Where the published code lacks a row that its neighbours have.
 _MISSING = {("ppo-simmer", "SafetyCarCircle1-v0")}
@@ -145,7 +171,7 @@ def defaults(algo: str, env: str, variant: str) -> tuple[dict[str, Any], dict[st
 
     An algorithm that is not in the table has those of the second-order ones.
     """
-    run: dict[str, Any] = {**(_FIRST_ORDER if algo in _FIRST_ORDER_NAMES else _SECOND_ORDER)}
+    run: dict[str, Any] = {**(_OF_FIRST_ORDER if algo in FIRST_ORDER else _OF_SECOND_ORDER)}
     run["search_steps"] = _SEARCH_STEPS.get(algo, 20)
     recipe: dict[str, Any] = {}
     task = env.removeprefix("steingate/")

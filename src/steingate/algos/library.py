@@ -1,242 +1,28 @@
-"""The recipes: every algorithm as a frozen dataclass whose fields are its configuration."""
+"""The library: every algorithm by name, as a recipe and the settings that make it this algorithm."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from steingate.algos.base import Algorithm, Step
 from steingate.algos.catalog import FACTS, Facts
-from steingate.algos.clipped import Clipped, clipped_step
 from steingate.algos.options import with_options
-from steingate.algos.projection import projected_direction
-from steingate.algos.replay import Replay, episode_memory, replay_extremes
-from steingate.algos.theorem import step_audit
-from steingate.algos.trust_region import TrustRegion, trust_region_step
-from steingate.core.certificate import Certificate
+from steingate.algos.recipes import (
+    CPO,
+    CRPO,
+    CUP,
+    EVO,
+    FOCOPS,
+    P3O,
+    PCPO,
+    RCPO,
+    CVaRCPO,
+    Lagrangian,
+    Saute,
+    SteinGate,
+    Unconstrained,
+)
 from steingate.errors import InputError
-from steingate.gates.account import Remaining, Running
-from steingate.gates.base import Decision, Gate
-from steingate.gates.mean import crpo_gate, mean_gate, open_gate, slack_per_step
-from steingate.gates.multiplier import PID, Ascent, multiplier_gate
-from steingate.gates.schedule import Controller, budget_gate, discounted_share
-from steingate.gates.stein import stein_gate
-from steingate.gates.tail import ExtremeValue, cvar_gate, extreme_value_gate, risk_slack
-
-
-class Recipe(Protocol):
-    """Anything that can be built into an algorithm."""
-
-    def build(self) -> Algorithm:
-        """Return the algorithm."""
-        ...
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What all recipes have: the limit, the variant, the cost window, and the sizes of both kinds of step."""
-
-    limit: float = 25.0
-    variant: str = "corrected"
-    window: int = 100  # episodes in the moving average of the cost
-    backbone: str = "trpo"
-    region: TrustRegion = field(default_factory=TrustRegion)
-    clipped: Clipped = field(default_factory=Clipped)
-    seed: int = 0  # of the order of samples in the clipped step
-
-    @property
-    def is_published(self) -> bool:
-        """Whether the published behaviour is asked for."""
-        return self.variant == "published"
-
-    def step(self, **changes: Any) -> Step:
-        """Return the step of the backbone, with changes of the trust region."""
-        region = replace(self.region, variant=self.variant, **changes)
-        if self.backbone not in ("trpo", "ppo"):
-            raise InputError(f"The backbone {self.backbone!r} is not known: use trpo or ppo.")
-        return clipped_step(self.clipped, self.seed) if self.backbone == "ppo" else trust_region_step(region)
-
-    def in_step_units(self, gate: Gate) -> Gate:
-        """Return the gate with its slack per step; the published codes leave it per episode."""
-        return gate if self.is_published else slack_per_step(gate, self.window)
-
-
-@dataclass(frozen=True)
-class Unconstrained(Shared):
-    """TRPO (Schulman et al., 2015) and PPO (Schulman et al., 2017): reward alone."""
-
-    def build(self) -> Algorithm:
-        """Return the open gate in front of either step."""
-        return Algorithm(open_gate(), self.step(), uses_cost=False)
-
-
-@dataclass(frozen=True)
-class CPO(Shared):
-    """Constrained policy optimisation (Achiam et al., 2017): reward under a limit on the mean cost."""
-
-    def build(self) -> Algorithm:
-        """Return the mean-cost gate in front of the trust-region step."""
-        gate = mean_gate(self.limit, self.window, per_step=not self.is_published)
-        return Algorithm(gate, self.step())
-
-
-@dataclass(frozen=True)
-class PCPO(Shared):
-    """Projection-based CPO (Yang et al., 2020): a reward step, then the nearest step that meets the limit."""
-
-    def build(self) -> Algorithm:
-        """Return the mean-cost gate in front of the projected step."""
-        gate = mean_gate(self.limit, self.window, per_step=not self.is_published)
-        region = replace(self.region, variant=self.variant)
-        return Algorithm(gate, trust_region_step(region, projected_direction))
-
-
-@dataclass(frozen=True)
-class CRPO(Shared):
-    """Constraint-rectified policy optimisation (Xu et al., 2021): a switch with a tolerance."""
-
-    tolerance: float = 2.0
-
-    def build(self) -> Algorithm:
-        """Return the switching gate in front of the trust-region step."""
-        return Algorithm(crpo_gate(self.limit, self.tolerance, self.window), self.step())
-
-
-@dataclass(frozen=True)
-class Lagrangian(Shared):
-    """TRPO or PPO on reward less cost at a price that follows the violation, by Adam or a PID controller."""
-
-    multiplier: str = "adam"
-    ascent: Ascent = field(default_factory=Ascent)
-    pid: PID = field(default_factory=PID)
-
-    @property
-    def gate(self) -> Gate:
-        """The gate that sets the price."""
-        laws: dict[str, Ascent | PID] = {"adam": self.ascent, "pid": self.pid}
-        return multiplier_gate(self.limit, laws.get(self.multiplier, self.multiplier), self.window)
-
-    def build(self) -> Algorithm:
-        """Return the multiplier's gate in front of either step."""
-        return Algorithm(self.gate, self.step())
-
-
-@dataclass(frozen=True)
-class RCPO(Lagrangian):
-    """Reward-constrained policy optimisation (Tessler et al., 2019) with natural gradients, unchecked."""
-
-    def build(self) -> Algorithm:
-        """Return the multiplier's gate in front of the full natural-gradient step."""
-        return Algorithm(self.gate, self.step(checked=False, same_unit=not self.is_published))
-
-
-@dataclass(frozen=True)
-class Saute(Shared):
-    """Sauté (Sootla et al., 2022): reward while some of the cost budget is left, and the agent sees it.
-
-    ``controlled`` makes it Simmer (Sootla et al., 2022), whose budget follows the cost.
-    """
-
-    discount: float = 0.999
-    unsafe_reward: float = -1.0
-    length: int = 1000  # steps of an episode, over which the budget is discounted
-    controlled: bool = False
-    controller: Controller = field(default_factory=Controller)
-
-    def build(self) -> Algorithm:
-        """Return the open gate, or the budget's, in front of either step, and the budget."""
-        gate = open_gate()
-        if self.controlled:
-            gate = budget_gate(self.limit, self.discount, self.length, self.controller, self.window)
-        published = self.is_published
-        account = Remaining(
-            self.limit * discounted_share(self.discount, self.length),
-            self.discount,
-            self.unsafe_reward,
-            true_at_end=not published,
-            scale_by_share=published,
-            restart_full=published,
-        )
-        return Algorithm(gate, self.step(), account, uses_cost=False)
-
-
-@dataclass(frozen=True)
-class EVO(Shared):
-    """Extreme-value policy optimisation (ICML 2025): CPO under a limit on a fitted extreme of the cost."""
-
-    extreme: ExtremeValue = field(default_factory=ExtremeValue)
-    replay: Replay = field(default_factory=Replay)
-
-    def build(self) -> Algorithm:
-        """Return the extreme-value gate in front of the trust-region step, over replayed transitions."""
-        extreme = self.extreme.published() if self.is_published else self.extreme
-        replay = self.replay.published() if self.is_published else self.replay
-        return Algorithm(
-            self.in_step_units(extreme_value_gate(self.limit, extreme)),
-            self.step(),
-            replay=lambda adv: replay_extremes(adv, replay),
-            memory=episode_memory(extreme.capacity),
-        )
-
-
-@dataclass(frozen=True)
-class CVaRCPO(Shared):
-    """CPO under a limit on the mean of the worst episodes; the policy sees its running cost.
-
-    Where more than the share ``tail`` of the episodes have one and the same largest cost, CVaR is flat: it
-    does not change until they are fewer, so the policy gets no direction.
-    """
-
-    tail: float = 0.1  # share of worst episodes
-
-    def build(self) -> Algorithm:
-        """Return the CVaR gate in front of the trust-region step, learning from the cost beyond the level."""
-
-        def beyond(running: np.ndarray, decision: Decision) -> np.ndarray:
-            return np.maximum(running - decision.level, 0.0) / self.tail
-
-        gate = self.in_step_units(cvar_gate(self.limit, self.tail, self.window))
-        return Algorithm(gate, self.step(), Running(self.limit), beyond)
-
-
-@dataclass(frozen=True)
-class SteinGate(Shared):
-    """Either step behind a certificate on the whole cost distribution.
-
-    ``recovery="mean"`` lowers the mean cost, as released; ``"tail"`` the certificate's risk of the episode
-    cost itself, for which the policy sees its running cost.
-    """
-
-    preset: str = "released"
-    certificate: Mapping[str, Any] = field(default_factory=dict)  # fields that differ from the preset
-    recovery: str = "mean"
-
-    def build(self) -> Algorithm:
-        """Return the certificate's gate in front of either step."""
-        if self.recovery not in ("mean", "tail"):
-            raise InputError(f"The recovery {self.recovery!r} is not known: use mean or tail.")
-        certificate = Certificate.preset(self.preset, limit=self.limit, **self.certificate)
-        gate = stein_gate(certificate, self.window)
-        notes = tuple(certificate.explain().splitlines())
-        if self.recovery == "mean":
-            audit = step_audit(certificate, learns_risk=False)
-            return Algorithm(self.in_step_units(gate), self.step(), audit=audit, notes=notes)
-
-        def risk(running: np.ndarray, decision: Decision) -> np.ndarray:
-            del decision
-            return np.asarray(certificate.risk(np.clip(running / certificate.scale, 0.0, 1.0)))
-
-        gate = risk_slack(gate, certificate.risk, certificate.scale, certificate.budget)
-        return Algorithm(
-            self.in_step_units(gate),
-            self.step(),
-            Running(self.limit),
-            risk,
-            audit=step_audit(certificate, learns_risk=True),
-            notes=notes,
-        )
 
 
 class Entry(NamedTuple):
@@ -260,6 +46,9 @@ _RECIPES: dict[str, tuple[type[Any], dict[str, Any]]] = {
     "trpo-lag": (Lagrangian, {}),
     "ppo-lag": (Lagrangian, {"backbone": "ppo"}),
     "rcpo": (RCPO, {}),
+    "focops": (FOCOPS, {}),
+    "cup": (CUP, {}),
+    "p3o": (P3O, {}),
     "trpo-saute": (Saute, {}),
     "ppo-saute": (Saute, {"backbone": "ppo"}),
     "trpo-simmer": (Saute, {"controlled": True}),

@@ -9,7 +9,7 @@ from steingate.training.config import RunConfig
 
 def build_algorithm(cfg: RunConfig) -> Algorithm:
     """Return the algorithm a configuration asks for."""
-    from steingate.algos.clipped import Clipped
+    from steingate.algos.descent import Clipped
     from steingate.algos.library import make_recipe
     from steingate.algos.trust_region import TrustRegion
 
@@ -27,6 +27,8 @@ def build_algorithm(cfg: RunConfig) -> Algorithm:
         preset=cfg.preset,
         certificate=cfg.certificate,
         clipped=Clipped(epochs=cfg.epochs),
+        cost_discount=cfg.cost_discount,
+        cost_lam=cfg.cost_lam,
         seed=cfg.seed,
     ).build()
     return algo

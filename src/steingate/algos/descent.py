@@ -1,0 +1,175 @@
+"""First-order steps: passes of minibatches down a loss by Adam, stopped by the KL (PPO, FOCOPS, P3O, CUP)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from steingate.algos.base import Batch, Params, Step
+from steingate.algos.minibatches import (
+    BETA_1,
+    BETA_2,
+    Adam,
+    adam_sizes,
+    init_adam,
+    minibatch_order,
+    minibatches,
+)
+from steingate.algos.networks import gaussian_kl, mean
+from steingate.errors import InputError
+from steingate.gates.base import Decision, Log, State
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Sizes of the step; ``max_kl`` bounds the KL summed over action dimensions, not averaged."""
+
+    clip: float = 0.2
+    passes: int = 40
+    batch_size: int = 64
+    learning_rate: float = 3e-4
+    max_kl: float = 0.02  # no further pass once it is exceeded
+    max_grad_norm: float = 40.0
+    epochs: int = 0  # the learning rate falls linearly to 0 over so many moves; 0 keeps it
+
+    def __post_init__(self) -> None:
+        for name in ("clip", "passes", "batch_size", "learning_rate", "max_kl", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} must be positive, got {getattr(self, name)}.")
+        if self.epochs < 0:
+            raise InputError(f"epochs must not be negative, got {self.epochs}.")
+
+    def rate(self, epoch: int) -> float:
+        """Return the learning rate of a move."""
+        return self.learning_rate * (max(1.0 - epoch / self.epochs, 0.0) if self.epochs else 1.0)
+
+
+class Minibatch(NamedTuple):
+    """What a loss looks at: some rows of the batch, their weights, which sum to 1, and where it started."""
+
+    obs: Any
+    act: Any
+    logp: Any
+    adv: Any
+    cost_adv: Any
+    weight: Any  # 0 for rows that only fill up the last minibatch
+    mu: jax.Array  # means of the policy that the phase starts from
+    log_std: jax.Array
+
+
+class Phase(NamedTuple):
+    """Passes down one loss; the KL that stops them is from the policy that the phase starts from.
+
+    ``loss`` maps the policy's parameters, a minibatch and some numbers to what is descended. It is compiled
+    once for each function, so it must be the same object for the same loss.
+    """
+
+    loss: Callable[[Params, Minibatch, Any], jax.Array]
+    aim: Callable[[Batch, Decision], tuple[Any, tuple[float, ...]]]
+    """From the batch and the decision: the advantage to follow, and the numbers that the loss takes."""
+
+
+@lru_cache(maxsize=16)
+def _compiled(cfg: Clipped, loss: Callable[..., jax.Array]) -> Callable[..., tuple[Any, ...]]:
+    """Return all passes as one jitted function; after each the KL decides about the next."""
+
+    def fit(
+        params: Params,
+        first: Params,
+        second: Params,
+        batch: Batch,
+        rows: Any,
+        share: Any,
+        rate: Any,
+        floor: Any,
+        numbers: Any,
+    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array]:
+        theta, unravel = ravel_pytree(params)
+        mu, log_std = mean(params, batch.obs), params["log_std"]
+
+        def objective(theta: jax.Array, row: Any, weight: Any) -> jax.Array:
+            obs, act, logp = batch.obs[row], batch.act[row], batch.logp[row]
+            part = Minibatch(obs, act, logp, batch.adv[row], batch.cost_adv[row], weight, mu[row], log_std)
+            return loss(unravel(theta), part, numbers)
+
+        def minibatch(state: Any, part: Any) -> tuple[Any, jax.Array]:
+            theta, m, v = state
+            row, weight, step, eps = part
+            value, g = jax.value_and_grad(objective)(theta, row, weight)
+            g = g * jnp.minimum(1.0, cfg.max_grad_norm / (jnp.linalg.norm(g) + 1e-6))
+            m = BETA_1 * m + (1.0 - BETA_1) * g
+            v = BETA_2 * v + (1.0 - BETA_2) * g * g
+            return (theta - step * m / (jnp.sqrt(v) + eps), m, v), value
+
+        def summed_kl(theta: jax.Array) -> jax.Array:
+            new = unravel(theta)
+            return jnp.mean(jnp.sum(gaussian_kl(mu, log_std, mean(new, batch.obs), new["log_std"]), axis=1))
+
+        def go_on(state: Any) -> Any:
+            count, _, kl, _ = state
+            return (count < rows.shape[0]) & (kl <= cfg.max_kl)
+
+        def one_pass(state: Any) -> Any:
+            count, inner, _, _ = state
+            parts = (rows[count], share[count], rate[count], floor[count])
+            inner, losses = jax.lax.scan(minibatch, inner, parts)
+            return count + 1, inner, summed_kl(inner[0]), jnp.mean(losses)
+
+        start = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
+        count, (theta, m, v), kl, last = jax.lax.while_loop(
+            go_on, one_pass, (jnp.int32(0), start, jnp.float32(0), jnp.float32(0))
+        )
+        return unravel(theta), (unravel(m), unravel(v)), count, kl, last
+
+    return jax.jit(fit)
+
+
+def descent_step(cfg: Clipped, phases: tuple[Phase, ...], seed: int = 0) -> Step:
+    """Return the step that goes through its phases one after the other, all with one optimiser.
+
+    After each pass the KL from where the phase started is measured over all samples; the pass that exceeds
+    ``max_kl`` is kept and is the phase's last. The state holds the optimiser, the number of moves (which
+    decides the learning rate and, with ``seed``, the order of samples) and how many passes the first phase of
+    the last move made, which the critics repeat. The log is the first phase's; others have their number.
+    """
+
+    def init(params: Params) -> State:
+        return {"adam": init_adam(params), "epoch": 0, "passes": 0}
+
+    def descend(
+        phase: Phase, index: int, adam: Adam, epoch: int, params: Params, batch: Batch, decision: Decision
+    ) -> tuple[Params, Adam, tuple[float, ...]]:
+        key = (epoch, 1000 + index)
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
+        order = minibatch_order(rng, len(batch.obs), cfg.passes)
+        rows, share = minibatches(order, cfg.batch_size, batch.weight)
+        shape = rows.shape[:2]
+        rate, floor = adam_sizes(adam.steps, shape[0] * shape[1], cfg.rate(epoch))
+        sizes = (rate.reshape(shape), floor.reshape(shape))
+        adv, numbers = phase.aim(batch, decision)
+        data = batch._replace(adv=np.asarray(adv), weight=None)
+        moved, moments, count, kl, loss = _compiled(cfg, phase.loss)(
+            params, adam.first, adam.second, data, rows, share, *sizes, np.asarray(numbers, np.float32)
+        )
+        first, second = jax.tree.map(np.asarray, moments)
+        after = Adam(adam.steps + int(count) * shape[1], first, second)
+        return jax.tree.map(np.asarray, moved), after, (float(count), float(kl), float(loss))
+
+    def move(state: State, params: Params, batch: Batch, decision: Decision) -> tuple[Params, State, Log]:
+        adam, epoch = state["adam"], state["epoch"]
+        log, passes = {"step/learning_rate": cfg.rate(epoch)}, 0
+        for index, phase in enumerate(phases):
+            params, adam, found = descend(phase, index, adam, epoch, params, batch, decision)
+            passes = passes or int(found[0])
+            suffix = f"_{index + 1}" if index else ""
+            log |= dict(
+                zip((f"step/{name}{suffix}" for name in ("passes", "kl", "loss")), found, strict=True)
+            )
+        return params, {"adam": adam, "epoch": epoch + 1, "passes": passes}, log
+
+    return Step(init, move, passes=lambda state: int(state["passes"]))
