@@ -1,5 +1,7 @@
 """The contents of the published grids, written out once more by hand."""
 
+from dataclasses import replace
+
 import pytest
 from scipy.special import digamma, polygamma
 
@@ -8,10 +10,12 @@ from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
 from steingate.bench.grids.references import REFERENCES
 from steingate.core.certificate import Certificate
 from steingate.envs.catalog import TASKS
+from steingate.training.config import RunConfig
 
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer")}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
+SMALL = ("learning", "quick")
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
     "velocity": (120, VELOCITY, MAIN),
@@ -22,6 +26,7 @@ EXPECTED = {
     "samples": (18, {"SafetyCarGoal1-v0"}, {"steingate"}),
     "circle2": (12, {"SafetyPointCircle2-v0", "SafetyCarCircle2-v0"}, {"steingate"}),
     "gates": (48, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, {"steingate"}),
+    "learning": (38, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(FACTS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
 }
 
@@ -47,7 +52,7 @@ def test_numbers_tasks_and_algorithms(name):
     assert " " not in "".join(str(run.path) for run in runs)
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "quick"])
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in SMALL])
 def test_the_papers_sizes_and_settings(name):
     runs = runs_of(name)
     assert {run.seed for run in runs} == set(range(6))
@@ -127,3 +132,9 @@ def test_samples_finish_8_16_and_32_episodes_per_epoch():
 def test_quick_is_short():
     runs = runs_of("quick")
     assert sum(run.total_steps for run in runs) <= 10_000_000
+
+
+def test_learning_is_what_users_get_by_default():
+    for run in runs_of("learning"):
+        assert (run.total_steps, run.seed) == (1_000_000, 0)
+        assert replace(run, out="runs") == RunConfig(env=run.env, algo=run.algo, total_steps=1_000_000)

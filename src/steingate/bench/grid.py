@@ -16,7 +16,7 @@ from steingate.training.config import RunConfig
 
 BUILT_IN = (
     "table1", "velocity", "baselines", "cpo-variants", "limits", "references", "samples", "circle2", "gates",
-    "quick",
+    "learning", "quick",
 )  # fmt: skip
 
 # What a file may raise while it is imported or called; told in one sentence with the line.
