@@ -62,7 +62,7 @@ def test_the_corrected_step_solves_both_systems_and_has_no_reward_condition():
     np.testing.assert_allclose(
         step, size * x - max((size * r + 0.05) / s, 0.0) * p, atol=2e-4
     )  # the 1e-6 of the solver
-    assert (case, solves) == (Case.OUT_OF_REACH, 2)
+    assert (case, solves) == (Case.REACHABLE, 2)
 
 
 def test_the_published_step_follows_the_plain_gradient():

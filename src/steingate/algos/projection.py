@@ -34,4 +34,5 @@ def projected_direction(
     p, s = conjugate_gradient(product, b, cfg.cg_iters)
     first = product(x) if cfg.variant == "published" else x
     direction = project(first, p, q, jnp.vdot(g, p), s, c, cfg.max_kl)
-    return direction, jnp.asarray(Case.OUT_OF_REACH, jnp.int32), jnp.asarray(2, jnp.int32)
+    # A case of a balanced step whose line search asks nothing of the reward.
+    return direction, jnp.asarray(Case.REACHABLE, jnp.int32), jnp.asarray(2, jnp.int32)
