@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.algos.test_clipped import problem
+from tests.algos.problems import problem
 
 from steingate.algos.clipped import clipped_loss, clipped_step
 from steingate.algos.descent import Clipped, Minibatch
@@ -172,6 +172,7 @@ def test_cup_raises_reward_then_gives_some_of_it_back_for_less_cost():
 
 def test_steps_follow_their_decisions():
     params, batch = problem(2000)
+    batch = batch._replace(cost_adv=6.0 * batch.cost_adv)
     cfg = Clipped(passes=10, learning_rate=3e-3, max_kl=0.03)
     steps = {
         "focops": focops_step(cfg, 1.5, 0.02, True),

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from tests.algos.problems import problem
 
 from steingate.algos import fisher
-from steingate.algos.base import Batch, first_bad
-from steingate.algos.networks import init_policy, log_prob, mean, mean_kl_per_dim
+from steingate.algos.base import first_bad
+from steingate.algos.networks import log_prob, mean_kl_per_dim
 from steingate.algos.subproblem import Case
 from steingate.algos.trust_region import (
     TrustRegion,
@@ -21,25 +22,6 @@ from steingate.algos.trust_region import (
 )
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Mode
-
-
-def problem(samples=300, obs_dim=3, act_dim=2, hidden=(5, 4), seed=0):
-    """A policy and a batch it collected; action 0 pays where the observation is positive, action 1 costs."""
-    rng = np.random.default_rng(seed)
-    params = init_policy(rng, obs_dim, act_dim, hidden)
-    params["log_std"] = np.linspace(-0.3, 0.2, act_dim).astype(np.float32)
-    obs = rng.normal(size=(samples, obs_dim)).astype(np.float32)
-    noise = rng.normal(size=(samples, act_dim))
-    act = (np.asarray(mean(params, obs)) + np.exp(params["log_std"]) * noise).astype(np.float32)
-    adv = act[:, 0] * obs[:, 0]
-    cost_adv = 0.05 * act[:, 1] + 0.02 * act[:, 0] * obs[:, 0]
-    return params, Batch(
-        obs,
-        act,
-        np.asarray(log_prob(params, obs, act)),
-        ((adv - adv.mean()) / adv.std()).astype(np.float32),
-        (cost_adv - cost_adv.mean()).astype(np.float32),
-    )
 
 
 def flat(params):

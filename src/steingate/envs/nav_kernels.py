@@ -97,20 +97,9 @@ def finish_goal(
             terminated[i] = not draw_goal(streams[i], low, high, keepout, goal, xy[i])
             last[i] = goal_distance(q[i], xy[i], goal)
         observe_goal(
-            q[i],
-            v[i],
-            acc[i],
-            xy[i],
-            vase_q[i],
-            goal,
-            hazards,
-            vases,
-            lidar_range,
-            position,
-            turn,
-            ball,
+            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball,
             obs[i],
-        )
+        )  # fmt: skip
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -168,20 +157,9 @@ def first_goal_observations(ids, q, v, acc, xy, vase_q, last, goal, hazards, vas
     for i in ids:
         last[i] = goal_distance(q[i], xy[i], goal)
         observe_goal(
-            q[i],
-            v[i],
-            acc[i],
-            xy[i],
-            vase_q[i],
-            goal,
-            hazards,
-            vases,
-            lidar_range,
-            position,
-            turn,
-            ball,
+            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball,
             obs[i],
-        )
+        )  # fmt: skip
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
