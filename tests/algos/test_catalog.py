@@ -28,6 +28,10 @@ TASKS = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")
             {"discount": 0.9999, "unsafe_reward": -0.2, "clipped.passes": 80},
         ),
         ("ppo-saute", TASKS[1], {"normalise_obs": True}, {"clipped.passes": 80}),
+        ("cup", TASKS[2], {"critic_lr": 3e-4}, {"clipped.max_kl": 0.01}),
+        ("p3o", TASKS[0], {"critic_batch": 64}, {"clipped.passes": 10}),
+        ("focops", TASKS[0], {"critic_lr": 3e-4}, {}),
+        ("steingate-ppo", TASKS[1], {"critic_lr": 3e-4}, {"clipped.passes": 10}),
         ("ppo-simmer", "steingate/" + TASKS[1], {"normalise_obs": True}, {"clipped.passes": 80}),
     ],
 )
