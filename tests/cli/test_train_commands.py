@@ -110,6 +110,15 @@ def test_algos_are_listed(capsys):
     assert json.loads(capsys.readouterr().out)["cpo"]["paper"]
 
 
+def test_all_about_some_algorithms(capsys):
+    assert main(["algos", "cup", "focops"]) == 0
+    out = capsys.readouterr().out
+    assert all(text in out for name in ("cup", "focops") for text in FACTS[name])
+    assert "evo" not in out
+    assert main(["algos", "focop"]) == 2
+    assert "did you mean focops?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_process_says_how_to_go_on(tmp_path, number, status):
     options = [*SMALL, "--out", str(tmp_path), "--total-steps", "1e6", "--checkpoint-every", "1000"]
