@@ -1,7 +1,8 @@
 """Keep small files of long runs: ``python results/keep_runs.py NAME RUNS...``.
 
-Writes ``results/NAME/``: one CSV per run (a row per epoch) and one figure per run, ``summary.csv`` and
-``curves.png`` over all of them, and ``README.md`` with the commands that made the runs.
+Writes ``results/NAME/``: one CSV per run (a row per epoch) and one figure per run, ``summary.csv``,
+``endpoints.csv`` (the trained policies, evaluated) and ``curves.png`` over all of them, and ``README.md``
+with the commands that made the runs.
 """
 
 import csv
@@ -18,6 +19,10 @@ from steingate.report.published import published
 from steingate.report.run_figure import save_run_figure
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
+from steingate.training.evaluate import evaluate
+
+EPISODES = 100
+ENDPOINTS = Path(__file__).with_name("omnisafe_endpoints.csv")  # 5 seeds, 10^7 steps, limit 25, deterministic
 
 COLUMNS = (
     "TotalEnvSteps",
@@ -40,7 +45,8 @@ ABOUT = """Made by `python results/keep_runs.py {name} RUNS...`. Each run repeat
 
 `summary.csv` covers the last fifth of each run. *By epoch* judges each epoch by the mean of its last hundred
 episodes, as the paper's table does; *by episode* counts episodes, as its text does. `minutes` is wall-clock
-time on two cores that other work shared.
+time on two cores that other work shared. `endpoints.csv` has the trained policies, 100 episodes each without
+exploration noise, beside the means and deviations that OmniSafe publishes for five seeds.
 """
 
 
@@ -83,6 +89,32 @@ def summary_row(run: Run) -> dict[str, str]:
     return names | {name: "" if np.isnan(value) else f"{value:.3f}" for name, value in numbers.items()}
 
 
+def endpoint_row(run: Run) -> dict[str, str]:
+    """Return what the trained policy does without noise, beside the end points that OmniSafe publishes."""
+    with open(ENDPOINTS, newline="") as file:
+        known = {(row["env"], row["algo"]): row for row in csv.DictReader(file)}
+    theirs = known.get((run.env, run.algo), {})
+    found = evaluate(run.path, EPISODES).episodes
+    return {
+        "env": run.env,
+        "algo": run.algo,
+        "seed": str(run.seed),
+        "return": f"{found.ret.mean():.2f}",
+        "cost": f"{found.cost.mean():.2f}",
+        "over_limit": f"{exceedance(found.cost, run.limit):.2f}",
+        "cvar90": f"{cvar(found.cost, 0.9):.1f}",
+        **{f"omnisafe_{name}": theirs.get(name, "") for name in ("return", "return_sd", "cost", "cost_sd")},
+    }
+
+
+def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
+    """Write a CSV file."""
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def shrink(path: Path) -> None:
     """Save a picture again with a small palette: a quarter of the size, no visible difference."""
     Image.open(path).convert("RGB").quantize(96).save(path, optimize=True)
@@ -105,11 +137,8 @@ def keep(name: str, roots: list[str]) -> None:
                 writer.writerow("" if np.isnan(value) else f"{value:.5g}" for value in row)
         save_run_figure(run.path, folder / f"{stem}.png")
         shrink(folder / f"{stem}.png")
-    rows = [summary_row(run) for run in runs]
-    with open(folder / "summary.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_rows(folder / "summary.csv", [summary_row(run) for run in runs])
+    write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
     save_curves_figure(group_runs(runs), folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
     (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands))

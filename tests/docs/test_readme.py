@@ -34,8 +34,8 @@ def test_results_are_those_of_the_kept_runs():
             f"{float(row['cost']):.1f}",
             f"{float(row['feasible_by_epoch']):.2f}",
             f"{float(row['return_if_feasible_by_epoch']):.1f}",
-            f"{float(row['paper_feasible']):.3f}",
-            f"{float(row['paper_return_if_feasible']):.2f}",
+            f"{float(row['paper_feasible']):.3f}" if row["paper_feasible"] else "–",
+            f"{float(row['paper_return_if_feasible']):.2f}" if row["paper_feasible"] else "–",
             f"{float(row['feasible_by_episode']):.2f}",
             f"{float(row['cvar90']):.0f}",
         ]

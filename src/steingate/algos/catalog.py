@@ -59,14 +59,16 @@ FACTS: dict[str, Facts] = {
         "Constrained Policy Optimization (Achiam et al., ICML 2017)",
         "takes the violation per episode and a wrong sign where the limit cuts the trust region; "
         "in effect a switch between raising reward and lowering cost",
-        "divides the violation by the mean episode length and solves the subproblem with the right signs",
+        "divides the violation by the mean episode length and solves the subproblem with the right signs; "
+        "where costs are rare its predictions are mostly noise and the limit is not held (docs/learning.md)",
     ),
     "pcpo": Facts(
         "a step for the reward, projected onto the limit on the mean cost",
         "Projection-Based Constrained Policy Optimization (Yang et al., ICLR 2020)",
         "multiplies the natural gradient by the Fisher matrix again, so its reward step is a plain "
         "gradient of another length; takes the violation per episode",
-        "projects the natural-gradient step, with the violation per step",
+        "projects the natural-gradient step, with the violation per step; does not hold the limit where CPO's "
+        "corrected step does not",
     ),
     "crpo": Facts(
         "raise reward while the mean cost is at most the limit plus a tolerance, else lower cost",
@@ -78,7 +80,7 @@ FACTS: dict[str, Facts] = {
         "CPO under a limit on the mean cost of the worst tenth of episodes; the policy sees its running cost",
         "CVaR-Constrained Policy Optimization (Zhang et al., TNNLS 2024), on CPO's step",
         "there is no published code for this form; takes CPO's published step",
-        "takes CPO's corrected step",
+        "takes CPO's corrected step, whose predictions are noisier still for a tail of few episodes",
     ),
     "evo": Facts(
         "CPO under a limit on a fitted extreme of the cost; high-advantage transitions count five times",

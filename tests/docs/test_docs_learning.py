@@ -1,0 +1,83 @@
+import csv
+import importlib.util
+import re
+from pathlib import Path
+
+from steingate.algos.catalog import FACTS
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
+
+
+def rows(name):
+    with open(ROOT / "results" / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def kept(algo, env, variant):
+    found = [row for row in rows("learning/summary.csv") if row["algo"] == algo and env in row["env"]]
+    return next(row for row in found if row["variant"] == variant)
+
+
+def test_the_tables_are_those_of_the_kept_runs():
+    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "make_learning_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.page(TEXT) == TEXT, "run python docs/make_learning_page.py"
+    for name in FACTS:
+        assert f"| `{name}` |" in TEXT
+
+
+def test_every_method_ran_a_million_steps_on_both_tasks():
+    steps = {}
+    for row in rows("learning/epochs.csv"):
+        if row["variant"] == "corrected":
+            steps[row["env"], row["algo"]] = int(row["steps"])
+    assert set(steps.values()) == {1_000_000}
+    assert len(steps) == 2 * len(FACTS)
+
+
+def test_what_the_text_says_of_the_numbers():
+    """What one expects: who is under the limit of 25 and who is not."""
+    for env in ("Circle", "Goal"):
+        for algo in ("trpo", "ppo"):
+            assert float(kept(algo, env, "corrected")["cost"]) > 50
+        for algo in ("trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer", "evo", "p3o", "steingate"):
+            assert float(kept(algo, env, "corrected")["cost"]) <= 25
+            best = min(float(kept(name, env, "corrected")["return"]) for name in ("trpo", "ppo"))
+            assert float(kept(algo, env, "corrected")["return"]) < best
+    assert float(kept("cpo", "Goal", "corrected")["cost"]) > 50
+    same = [{**kept("steingate", "Goal", variant), "variant": ""} for variant in ("corrected", "published")]
+    assert same[0] == same[1]
+    same = [kept("rcpo", "Goal", "published"), kept("trpo-lag", "Goal", "corrected")]
+    assert {**same[0], "algo": "", "variant": ""} == {**same[1], "algo": "", "variant": ""}
+
+
+def test_forty_passes():
+    (cost, few), (ret, more) = (
+        re.search(
+            r"last fifth was (\d+) instead of (\d+), on PointCircle1 the return (\d+) instead of (\d+)", TEXT
+        ).group(1, 2),
+        re.search(r"the return (\d+) instead of (\d+)", TEXT).groups(),
+    )
+    assert round(float(kept("steingate-ppo", "Goal", "40 passes")["cost"])) == int(cost)
+    assert round(float(kept("steingate-ppo", "Goal", "corrected")["cost"])) == int(few)
+    assert round(float(kept("steingate-ppo", "Circle", "40 passes")["return"])) == int(ret)
+    assert round(float(kept("steingate-ppo", "Circle", "corrected")["return"])) == int(more)
+
+
+def test_cpo_after_ten_million_steps():
+    found = re.search(
+        r"has return\n([\d.]+) at cost ([\d.]+),.*the published one has ([\d.]+) at ([\d.]+)\.", TEXT
+    )
+    corrected = rows("corrected_runs/summary.csv")[0]
+    (published,) = [
+        row for row in rows("paper_runs/summary.csv") if row["algo"] == "cpo" and "PointGoal1" in row["env"]
+    ]
+    numbers = [float(row[name]) for row in (corrected, published) for name in ("return", "cost")]
+    assert [f"{number:.1f}" for number in numbers] == list(found.groups())
+
+
+def test_links_exist():
+    for target in re.findall(r"\]\(([^)#:]+)", TEXT):
+        assert (ROOT / "docs" / target).exists(), target
