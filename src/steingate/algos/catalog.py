@@ -67,8 +67,8 @@ FACTS: dict[str, Facts] = {
         "Projection-Based Constrained Policy Optimization (Yang et al., ICLR 2020)",
         "multiplies the natural gradient by the Fisher matrix again, so its reward step is a plain "
         "gradient of another length; takes the violation per episode",
-        "projects the natural-gradient step, with the violation per step; does not hold the limit where CPO's "
-        "corrected step does not",
+        "projects the natural-gradient step, with the violation per step; does not hold the limit where "
+        "CPO's corrected step does not",
     ),
     "crpo": Facts(
         "raise reward while the mean cost is at most the limit plus a tolerance, else lower cost",
