@@ -44,7 +44,8 @@ def endpoints() -> str:
 
 def page(text: str) -> str:
     """Return the page with its tables filled."""
-    tables = {name: (RESULTS / "learning" / f"{name}.md").read_text() for name in ("corrected", "published")}
+    kept = ("corrected", "published", "options")
+    tables = {name: (RESULTS / "learning" / f"{name}.md").read_text(encoding="utf-8") for name in kept}
     for name, table in {**tables, "held_out": held_out(), "endpoints": endpoints()}.items():
         filled = f"<!-- {name} -->\n{table.strip()}\n<!-- end -->"
         text = re.sub(rf"<!-- {name} -->\n.*?<!-- end -->", lambda _, new=filled: new, text, flags=re.DOTALL)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from keep_runs import shrink, write_rows
 
-from steingate.algos.catalog import FACTS
+from steingate.algos.catalog import FACTS, defaults
 from steingate.gates.base import Mode
 from steingate.report.loading import Run, load_runs
 from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
@@ -29,10 +29,16 @@ FAMILIES = {
     "a budget per episode": ("trpo-saute", "trpo-simmer", "ppo-saute", "ppo-simmer"),
     "a limit on the tail": ("cvar-cpo", "evo", "steingate", "steingate-ppo"),
 }
+VARIANTS = ("corrected", "published")
 PUBLISHED = (
     "steingate", "cpo", "pcpo", "cvar-cpo", "evo", "rcpo", "focops", "p3o", "trpo-saute", "ppo-saute",
     "trpo-simmer", "ppo-simmer",
 )  # fmt: skip
+OPTIONS = {
+    "steingate": "recovery=tail",
+    "steingate-ppo": "clipped.passes=40",
+    "trpo-lag": "multiplier=pid",
+}
 HELD_OUT = ("cpo", "steingate", "cvar-cpo")
 COLUMNS = ("Epoch/EpRet", "Epoch/EpCost", "Epoch/OverLimit", "Epoch/WorstCost", "Gate/Mode", "Gate/Price")
 
@@ -41,8 +47,8 @@ ABOUT = """Every method once, one seed, a million steps:
 ```
 steingate bench learning
 steingate bench learning --variant published --out runs/published
-{forty}
-python results/keep_learning.py runs/learning runs/published runs/forty
+{more}
+python results/keep_learning.py runs/learning runs/published runs/options
 python results/held_out.py {held_out}
 ```
 
@@ -55,9 +61,12 @@ docs/learning.md. Of the published variants, those are kept that take other step
 
 
 def variant_of(run: Run) -> str:
-    """Return the variant of a run, or how many passes SteinGate's PPO made where not the usual ten."""
-    passes = run.config["algo_options"].get("clipped.passes", 40)
-    return f"{passes} passes" if run.algo == "steingate-ppo" and passes != 10 else str(run.config["variant"])
+    """Return the variant of a run, or its options where they are not the method's own."""
+    variant = str(run.config["variant"])
+    usual = defaults(run.algo, run.env, variant)[1]
+    given = {name: value for name, value in run.config["algo_options"].items() if name != "length"}
+    other = [f"{name}={value}" for name, value in given.items() if usual.get(name) != value]
+    return " ".join(other) or variant
 
 
 def summary_row(run: Run) -> dict[str, str]:
@@ -105,16 +114,16 @@ def figure(runs: list[Run], path: Path) -> None:
     shrink(path)
 
 
-def table(rows: list[dict[str, str]], variant: str) -> str:
-    """Return the summary of one variant as a Markdown table, a line per method."""
+def table(rows: list[dict[str, str]]) -> str:
+    """Return rows of the summary as a Markdown table, a line per method and both tasks side by side."""
     columns = ("return", "cost", "over_limit", "cvar90")
     heads = [f"{task} {name}" for task in TASKS.values() for name in ("return", "cost", "over", "CVaR 0.9")]
     lines = ["| method | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
-    for algo in FACTS:
-        found = {row["env"]: row for row in rows if row["algo"] == algo and row["variant"] == variant}
-        if found:
-            cells = [found[env][name] if env in found else "" for env in TASKS for name in columns]
-            lines.append(f"| `{algo}` | " + " | ".join(cells) + " |")
+    for algo, variant in dict.fromkeys((row["algo"], row["variant"]) for row in rows):
+        found = {row["env"]: row for row in rows if (row["algo"], row["variant"]) == (algo, variant)}
+        name = f"`{algo}`" if variant in VARIANTS else f"`{algo}` with `{variant}`"
+        cells = [found[env][column] if env in found else "" for env in TASKS for column in columns]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -154,17 +163,21 @@ def keep(roots: list[str]) -> None:
                 writer.writerow([run.env, run.algo, variant_of(run), int(steps), *cells])
     rows = [summary_row(run) for run in runs]
     write_rows(FOLDER / "summary.csv", rows)
-    for variant in ("corrected", "published"):
-        (FOLDER / f"{variant}.md").write_text(table(rows, variant), encoding="utf-8")
+    others = [row for row in rows if row["variant"] not in VARIANTS]
+    (FOLDER / "options.md").write_text(table(others), encoding="utf-8")
+    for variant in VARIANTS:
+        chosen = [row for row in rows if row["variant"] == variant]
+        (FOLDER / f"{variant}.md").write_text(table(chosen), encoding="utf-8")
         figure([run for run in runs if variant_of(run) == variant], FOLDER / f"{variant}.png")
-    forty = "\n".join(
-        f"steingate train --env {env} --algo steingate-ppo --algo-options clipped.passes=40 "
-        "--total-steps 1000000 --out runs/forty"
+    more = "\n".join(
+        f"steingate train --env {env} --algo {algo} --algo-options {option} "
+        "--total-steps 1000000 --out runs/options"
+        for algo, option in OPTIONS.items()
         for env in TASKS
     )
     checked = [f"runs/learning/{algo}/{env}/seed-0" for algo in HELD_OUT for env in TASKS]
     (FOLDER / "README.md").write_text(
-        ABOUT.format(forty=forty, published=", ".join(PUBLISHED), held_out=" ".join(checked)),
+        ABOUT.format(more=more, published=", ".join(PUBLISHED), held_out=" ".join(checked)),
         encoding="utf-8",
     )
 

@@ -60,9 +60,9 @@ def test_forty_passes():
         ).group(1, 2),
         re.search(r"the return (\d+) instead of (\d+)", TEXT).groups(),
     )
-    assert round(float(kept("steingate-ppo", "Goal", "40 passes")["cost"])) == int(cost)
+    assert round(float(kept("steingate-ppo", "Goal", "clipped.passes=40")["cost"])) == int(cost)
     assert round(float(kept("steingate-ppo", "Goal", "corrected")["cost"])) == int(few)
-    assert round(float(kept("steingate-ppo", "Circle", "40 passes")["return"])) == int(ret)
+    assert round(float(kept("steingate-ppo", "Circle", "clipped.passes=40")["return"])) == int(ret)
     assert round(float(kept("steingate-ppo", "Circle", "corrected")["return"])) == int(more)
 
 

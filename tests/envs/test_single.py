@@ -80,3 +80,5 @@ def test_closing_twice_is_fine():
 def test_an_unknown_option_is_named_through_gymnasium():
     with pytest.raises(InputError, match=r"'SafetyPointGoal1-v0' has no option 'foo': it takes threads"):
         gymnasium.make("steingate/SafetyPointGoal1-v0", foo=3)
+    with pytest.raises(InputError, match=r"'SafetyPointGoal1-v0' has no option 'foo': it takes threads"):
+        gymnasium.make_vec("steingate/SafetyPointGoal1-v0", num_envs=2, foo=3)

@@ -59,7 +59,7 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> V
         return _foreign(lambda **rest: _called(spec, name, rest), name, num_envs, options)
     native = spec.removeprefix(_PREFIX)
     if native in TASKS:
-        return _native(native, num_envs, options)
+        return native_vec(native, num_envs, **options)
     if ":" in spec:
         return _from_module(spec, num_envs, options)
     if spec in gymnasium.registry:
@@ -67,19 +67,29 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> V
     raise InputError(f"There is no environment {spec!r}{_nearest(spec)}")
 
 
-def _native(name: str, num_envs: int, options: dict[str, Any]) -> VectorEnv[Any, Any, Any]:
-    """Return a native batch after checking the names of its options."""
+def native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
+    """Return a native batch after checking the names of its options; what ``gymnasium.make_vec`` calls.
+
+    Parameters
+    ----------
+    env_id : str
+        A native id without ``steingate/``.
+    num_envs : int
+        Number of environments.
+    **options
+        Those of :class:`~steingate.envs.vector.SafetyVectorEnv`.
+    """
     # Brings MuJoCo and numba, which other environments do not need.
     from steingate.envs.vector import SafetyVectorEnv
 
     known = [p for p in inspect.signature(SafetyVectorEnv).parameters if p not in ("env_id", "num_envs")]
-    checked_options(name, options, known)
+    checked_options(env_id, options, known)
     try:
-        return SafetyVectorEnv(name, num_envs, **options)
+        return SafetyVectorEnv(env_id, num_envs, **options)
     except ModuleNotFoundError as error:
         if error.name not in ("mujoco", "numba"):
             raise
-        raise MissingExtraError(f"The native task {name}", "envs") from error
+        raise MissingExtraError(f"The native task {env_id}", "envs") from error
     except (AttributeError, RuntimeError) as error:
         if "mujoco" in sys.modules:
             raise
