@@ -31,6 +31,10 @@ ROWS = {
     "ppo-simmer": ("budget controller", "clipped", "remaining budget"),
 }
 
+MOVING_AVERAGE = (
+    "cpo", "pcpo", "crpo", "cvar-cpo", "p3o", "trpo-lag", "ppo-lag", "rcpo", "focops", "cup", "trpo-simmer",
+    "ppo-simmer",
+)  # fmt: skip
 NOT_SHOWN = ("preset", "certificate", "controlled", "cost_discount", "cost_lam")
 
 INTRO = """# Algorithms
@@ -83,25 +87,23 @@ def _options(name: str) -> str:
     shown = []
     for part in fields(recipe):
         value = getattr(recipe, part.name)
-        if part.name in shared or part.name in (
-            "preset",
-            "certificate",
-            "controlled",
-            "cost_discount",
-            "cost_lam",
-        ):
+        if part.name in shared or part.name in NOT_SHOWN:
+            continue
+        if part.name == "controller" and not recipe.controlled:
+            continue
+        if part.name == "length":
+            shown.append("`length`, the task's own episode length")
             continue
         if is_dataclass(value):
             shown += [f"`{part.name}.{item.name}={getattr(value, item.name)}`" for item in fields(value)]
         else:
             shown.append(f"`{part.name}={value}`")
     if name in FIRST_ORDER:
-        shown += [f"`clipped.{item.name}`" for item in fields(recipe.clipped) if item.name != "epochs"]
-    return (
-        ", ".join(shown)
-        or "`window=100`, the episodes in the mean cost" * (name in ("cpo", "pcpo"))
-        or "none"
-    )
+        hidden = ("epochs", "clip") if name == "focops" else ("epochs",)
+        shown += [f"`clipped.{item.name}`" for item in fields(recipe.clipped) if item.name not in hidden]
+    if name in MOVING_AVERAGE:
+        shown.append("`window=100`, the episodes that the gate looks back on")
+    return ", ".join(shown) or "none"
 
 
 def _run_settings() -> list[str]:
@@ -111,7 +113,7 @@ def _run_settings() -> list[str]:
         run, _ = defaults(name, "", "corrected")
         cells = [str(run[key]) for key in names]
         if name in FIRST_ORDER:
-            cells[1], cells[3] = "as many as the step makes", ""
+            cells[1], cells[3] = "as many as the step", ""
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return lines
 

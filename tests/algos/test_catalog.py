@@ -63,6 +63,33 @@ def test_options_reach_into_parts():
     assert make_recipe("cpo") == CPO()
 
 
+def test_options_win_over_what_a_variant_sets():
+    usual = make_recipe("evo", variant="published")
+    assert usual.extreme.count_twice
+    assert usual.replay.everywhere
+    once = make_recipe("evo", {"extreme.count_twice": False}, variant="published")
+    assert not once.extreme.count_twice
+    assert once.extreme.quiet_is_safe
+
+
+@pytest.mark.parametrize(
+    ("algo", "option"),
+    [
+        ("focops", {"temperature": 0.0}), ("focops", {"radius": -1.0}), ("focops", {"ascent.ceiling": -1.0}),
+        ("p3o", {"penalty": -3.0}), ("crpo", {"tolerance": -1.0}), ("cpo", {"window": 0}),
+        ("trpo-saute", {"length": 0}), ("trpo-saute", {"discount": 1.5}), ("trpo-saute", {"discount": 0.0}),
+        ("trpo-simmer", {"controller.memory": 0}), ("trpo-lag", {"ascent.start": -1.0}),
+        ("trpo-lag", {"pid.delay": 0}), ("trpo-lag", {"pid.smoothing": 1.1}),
+        ("evo", {"extreme.capacity": 0}), ("evo", {"extreme.percentile": 101.0}),
+        ("evo", {"extreme.clamp": "none"}), ("evo", {"replay.copies": -1}), ("evo", {"replay.buffer": 0}),
+    ],
+)  # fmt: skip
+def test_impossible_values_are_refused_by_name(algo, option):
+    (name,) = option
+    with pytest.raises(InputError, match=name.rpartition(".")[2]):
+        make_recipe(algo, option)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

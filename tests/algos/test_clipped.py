@@ -75,10 +75,11 @@ def test_the_pass_that_exceeds_the_divergence_is_the_last_and_is_kept():
     old, new = np.exp(params["log_std"]), np.exp(moved["log_std"])
     kl = np.log(new / old) - 0.5 + (old**2 + (mu_old - mu_new) ** 2) / (2 * new**2)
     assert log["step/kl"] == pytest.approx(kl.sum(axis=1).mean(), rel=1e-4)  # summed over dimensions
-    again, _, _ = clipped_step(Clipped(passes=int(log["step/passes"]), max_kl=1e9, learning_rate=1e-2)).move(
-        bound.init(params), params, batch, Decision(Mode.IMPROVE)
-    )
-    assert jax.tree.map(np.shape, again) == jax.tree.map(np.shape, moved)
+    shape = {"learning_rate": 1e-2, "max_kl": 1e9, "passes": 6}
+    one_less = clipped_step(Clipped(**{**shape, "max_kl": log["step/kl"] * 0.999}))
+    same, _, again = one_less.move(one_less.init(params), params, batch, Decision(Mode.IMPROVE))
+    assert again["step/passes"] == log["step/passes"]  # a bound just below is exceeded by the same pass
+    jax.tree.map(np.testing.assert_array_equal, same, moved)
 
 
 def test_the_learning_rate_falls_to_zero_over_the_run():

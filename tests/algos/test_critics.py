@@ -55,7 +55,7 @@ def problem(samples=70, seed=0, scale=1.0):
 @pytest.mark.parametrize("scale", [1.0, 300.0])  # with 300 every gradient is clipped
 def test_fit_against_a_plain_adam_loop(scale):
     params, obs, target, rng = problem(scale=scale)
-    cfg = CriticFit(passes=4, batch_size=16)  # 70 = 4 * 16 + 6: the last minibatch is incomplete
+    cfg = CriticFit(batch_size=16)  # 70 = 4 * 16 + 6: the last minibatch is incomplete
     order = minibatch_order(rng, 70, 4)
     fitted, adam, log = fit_critic(params, init_adam(params), obs, target, order, cfg)
     expected, loss = plain_adam(params, obs, target, order, cfg)
@@ -82,7 +82,7 @@ def test_a_linear_target_is_learned():
     params, obs, target, rng = problem(samples=1000)
     adam, cfg = init_adam(params), CriticFit(learning_rate=1e-2, penalty=0.0)
     for _ in range(4):
-        order = minibatch_order(rng, 1000, cfg.passes)
+        order = minibatch_order(rng, 1000, 10)
         params, adam, log = fit_critic(params, adam, obs, target, order, cfg)
     error = np.asarray(value(params, obs)) - target
     assert np.mean(error**2) < 0.01 * target.var()
@@ -103,7 +103,7 @@ def test_the_penalty_shrinks_biases_too():
 
 def test_batches_smaller_than_a_minibatch_are_fitted():
     params, obs, target, rng = problem(samples=5)
-    cfg = CriticFit(passes=3)
+    cfg = CriticFit()
     order = minibatch_order(rng, 5, 3)
     fitted, adam, _ = fit_critic(params, init_adam(params), obs, target, order, cfg)
     expected, _ = plain_adam(params, obs, target, order, cfg)
@@ -119,7 +119,7 @@ def test_each_pass_sees_every_sample_once_in_its_own_order():
     assert order.dtype == np.int32
 
 
-@pytest.mark.parametrize("bad", [{"passes": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"penalty": -1.0}])
+@pytest.mark.parametrize("bad", [{"batch_size": 0}, {"learning_rate": 0.0}, {"penalty": -1.0}])
 def test_impossible_settings_are_refused_by_name(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         CriticFit(**bad)

@@ -17,7 +17,7 @@ from steingate.gates.base import Episodes
 from steingate.gates.mean import open_gate
 
 SAMPLES = 400
-FIT = CriticFit(passes=1, learning_rate=1e-2)
+FIT = CriticFit(learning_rate=1e-2)
 
 
 def train(algorithm, epochs, seed=0):
@@ -47,7 +47,7 @@ def train(algorithm, epochs, seed=0):
         decision, gate_state, _ = algorithm.gate.decide(gate_state, episodes)
         policy, step_state, log = algorithm.step.move(step_state, policy, batch, decision)
         assert first_bad({**log, "policy": policy}) is None
-        order = minibatch_order(rng, SAMPLES, FIT.passes)
+        order = minibatch_order(rng, SAMPLES, 1)
         for index, target in enumerate(targets):
             critics[index], adams[index], _ = fit_critic(
                 critics[index], adams[index], obs, target, order, FIT

@@ -107,3 +107,22 @@ def test_unknown_names_are_refused_with_a_hint(name, hint):
 def test_unknown_variants_are_refused_by_name(recipe):
     with pytest.raises(InputError, match="fixed"):
         recipe(variant="fixed").build()
+
+
+@pytest.mark.parametrize("name", ["cvar-cpo", "evo", "p3o", "pcpo"])
+def test_published_slacks_are_per_episode(name):
+    slack = {}
+    for variant in ("corrected", "published"):
+        gate = make_recipe(name, {}, variant=variant, limit=25.0).build().gate
+        slack[variant] = gate.decide(gate.init(), episodes([10.0] * 40))[0].slack
+    # As published, EVO counts the percentile of 10 twice.
+    assert slack["published"] == pytest.approx(5.0 if name == "evo" else 15.0)
+    assert slack["corrected"] == pytest.approx(15.0 / 100)
+
+
+@pytest.mark.parametrize("name", ["trpo-saute", "ppo-simmer"])
+def test_published_budgets_have_their_quirks(name):
+    for variant in ("corrected", "published"):
+        account = make_recipe(name, variant=variant).build().account
+        quirks = (not account.true_at_end, account.scale_by_share, account.restart_full)
+        assert quirks == ((variant == "published"),) * 3

@@ -58,7 +58,7 @@ def test_a_weight_is_as_good_as_copies_for_the_critics():
     obs, target = rng.normal(size=(40, 2)).astype(np.float32), rng.normal(size=40).astype(np.float32)
     counts = rng.integers(1, 4, 40)
     params = init_critic(rng, 2, (4,))
-    fit = CriticFit(passes=5, batch_size=1000)
+    fit = CriticFit(batch_size=1000)
     order = np.tile(np.arange(40, dtype=np.int32), (5, 1))
     one, _, _ = fit_critic(params, init_adam(params), obs, target, order, fit, counts.astype(np.float32))
     copies = np.repeat(np.arange(40), counts)

@@ -44,12 +44,12 @@ def test_projection_against_a_general_solver(seed):
         np.testing.assert_allclose(step, full, atol=1e-6)
 
 
-def solved(variant, c, seed=3):
+def solved(variant, c, seed=3, mode=1):
     H, g, b = dense_problem(seed)
     with jax.enable_x64(True):
         cfg = TrustRegion(cg_iters=40, variant=variant)
         found = projected_direction(
-            lambda v: jnp.asarray(H) @ v, jnp.asarray(g), jnp.asarray(b), 1, jnp.asarray(c), cfg
+            lambda v: jnp.asarray(H) @ v, jnp.asarray(g), jnp.asarray(b), mode, jnp.asarray(c), cfg
         )
         direction, case, solves = jax.tree.map(np.asarray, found)
     return (H, g, b), direction.step, int(case), int(solves)
@@ -63,6 +63,13 @@ def test_the_corrected_step_solves_both_systems_and_has_no_reward_condition():
         step, size * x - max((size * r + 0.05) / s, 0.0) * p, atol=2e-4
     )  # the 1e-6 of the solver
     assert (case, solves) == (Case.REACHABLE, 2)
+
+
+def test_recovery_lowers_cost_alone():
+    (H, _, b), step, case, _ = solved("corrected", 0.0, mode=2)
+    p = np.linalg.solve(H, b)
+    np.testing.assert_allclose(step, -np.sqrt(2 * MAX_KL / (b @ p)) * p, atol=2e-4)
+    assert case == Case.OUT_OF_REACH
 
 
 def test_the_published_step_follows_the_plain_gradient():

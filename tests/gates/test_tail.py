@@ -12,6 +12,7 @@ from steingate.gates.tail import (
     ExtremeValue,
     cvar,
     cvar_gate,
+    episode_weights,
     extreme_value,
     extreme_value_gate,
     pareto_quantile,
@@ -104,28 +105,27 @@ def test_without_an_excess_the_percentile_stands():
     assert pareto_quantile(np.full(30, 4.0), 95.0, 0.5, False) == (4.0, True)
 
 
-def test_weights_shift_the_percentile():
-    costs = np.array([0.0] * 25 + [10.0] * 25)
-    likely = np.where(costs > 0, 5.0, -5.0)
-    cfg = ExtremeValue(percentile=45.0)
-    assert extreme_value(costs, np.zeros(50), cfg)[0] == pytest.approx(10.0)
-    assert extreme_value(costs, likely, cfg)[0] == pytest.approx(10.0)
-    assert extreme_value(costs, -likely, ExtremeValue(percentile=55.0))[0] == pytest.approx(10.0)
-    # 60 % of the weight is on the cheap half, so its 55th percentile is 0 and that of the other order 10.
-    assert np.percentile(np.repeat(costs, [6] * 25 + [4] * 25), 55.0) == 0.0
+def test_weights_are_clamped_ratios_or_as_published_clamped_logs():
+    log_ratio = np.array([-9.0, np.log(0.9), 0.0, np.log(1.1), 1.0, 9.0])
+    np.testing.assert_allclose(episode_weights(log_ratio, "ratio"), [0.8, 0.9, 1.0, 1.1, 1.2, 1.2])
+    logs = [0.8, 0.8, 0.8, 0.8, 1.0, 1.2]
+    np.testing.assert_allclose(episode_weights(log_ratio, "log_ratio"), np.exp(logs))
 
 
-def test_clamping_the_log_ratio_gives_fresh_episodes_the_least_weight():
-    """The published clamp takes a log ratio of 0 to 0.8, so episodes that became rarer all count the same."""
-    costs, ratio = np.array([1.0, 2.0]), np.array([0.0, -3.0])
-    published, corrected = ExtremeValue().published(), ExtremeValue()
-    assert published.clamp == "log_ratio"
-    for cfg, weights in ((published, (0.5, 0.5)), (corrected, (1.0 / 1.8, 0.8 / 1.8))):
-        sample = np.repeat(costs, (np.array(weights) * 1e4).astype(int))
-        level = 100 * weights[0] - 0.5
-        expected = pareto_quantile(sample, level, 0.5, cfg.free_location)[0]
-        once = ExtremeValue(percentile=level, clamp=cfg.clamp, free_location=cfg.free_location)
-        assert extreme_value(costs, ratio, once)[0] == pytest.approx(expected)
+@pytest.mark.parametrize("clamp", ["ratio", "log_ratio"])
+def test_likelier_episodes_count_more(clamp):
+    """Against the percentile of as many copies, written out."""
+    dear = ONE_TO_FIFTY > 40
+    cfg = ExtremeValue(clamp=clamp, percentile=80.0)
+    found = {}
+    for sign in (1.0, -1.0):
+        log_ratio = sign * np.where(dear, 2.0, -2.0)
+        weight = episode_weights(log_ratio, clamp)
+        sample = np.repeat(ONE_TO_FIFTY, (1e4 * weight / weight.sum()).astype(int))
+        found[sign], fitted = extreme_value(ONE_TO_FIFTY, log_ratio, cfg)
+        assert fitted
+        assert found[sign] == pytest.approx(pareto_quantile(sample, 80.0, 0.5, False)[0])
+    assert found[1.0] > found[-1.0] + 0.5
 
 
 def test_the_gate_remembers_fifty_episodes_and_spends_the_rest():

@@ -90,6 +90,37 @@ def test_states_that_matter_are_in_the_checkpoint(tmp_path):
     assert tree["ppo"]["step"]["adam"][0] > 0
 
 
+def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_path):
+    stopped = {
+        "clipped.passes": 6,
+        "clipped.batch_size": 16,
+        "clipped.max_kl": 0.003,
+        "clipped.learning_rate": 0.01,
+    }
+    counts = {}
+    for given in (None, 2):
+        cfg = tiny(
+            tmp_path / str(given), algo="ppo", total_steps=400, critic_passes=given, algo_options=stopped
+        )
+        path = train(cfg, quiet=True)
+        progress = read_progress(path)
+        np.testing.assert_allclose(progress["Step/LearningRate"], 0.01 * (1.0 - np.arange(5) / 5), rtol=1e-6)
+        counts[given] = sum(progress["Step/Passes"])
+        per_pass = -(-cfg.steps_per_epoch // cfg.critic_batch)
+        adam = latest_checkpoint(path / "checkpoints").tree["critics"][1]
+        assert adam[0] == per_pass * (counts[None] if given is None else 2 * 5)
+        assert stored_config(path).critic_passes == given
+    assert counts[None] < 6 * 5
+
+
+@pytest.mark.parametrize("option", ["limit=1.0", "variant=published", "region.max_kl=1.0", "backbone=ppo"])
+def test_settings_of_the_run_are_not_options_of_the_algorithm(tmp_path, option):
+    name, _, value = option.partition("=")
+    with pytest.raises(InputError, match=f"{name} is not an option of the algorithm: set"):
+        train(tiny(tmp_path, algo="cpo", algo_options={name: value}), quiet=True)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("name", "variant"),
     [("trpo-saute", "corrected"), ("trpo-simmer", "published"), ("cvar-cpo", "corrected")],
@@ -110,7 +141,7 @@ def test_a_policy_that_sees_what_was_spent_acts_alone_as_in_evaluation(tmp_path,
             total, earned, ended = total + info["cost"], earned + reward, terminated or truncated
         assert total == pytest.approx(cost, rel=1e-4)
         assert earned == pytest.approx(ret, rel=1e-4)
-    with pytest.raises(InputError, match=r"append that number to the 3 of the task \(1|\(0"):
+    with pytest.raises(InputError, match=r"append that number to the 3 of the task \((1|0)"):
         policy(obs)
 
 

@@ -45,7 +45,8 @@ FACTS: dict[str, Facts] = {
     "steingate": Facts(
         "raise reward while a certificate on this epoch's episode costs holds, lower cost while it does not",
         "SteinGate (UAI 2026)",
-        "the line search compares a change per step with a slack per episode, so its cost condition is idle",
+        "the line search compares a change per step with a slack per episode, so its cost condition is idle "
+        "while the mean cost is below the limit",
         "divides the slack by the mean episode length; --preset chooses the certificate",
     ),
     "steingate-ppo": Facts(
@@ -130,7 +131,8 @@ FACTS: dict[str, Facts] = {
         "Penalized Proximal Policy Optimization (Zhang et al., IJCAI 2022)",
         "takes the violation per episode and does not clip the surrogate of the cost, so the penalty is "
         "either off or all of twenty times the cost's gradient",
-        "takes the violation per step and clips both surrogates, as the paper does",
+        "takes the violation per step (the paper: times one less the discount) and clips both surrogates, "
+        "as the paper does",
     ),
     "trpo-saute": _SAUTE._replace(summary=_SAUTE.summary + ", by TRPO"),
     "ppo-saute": _SAUTE._replace(summary=_SAUTE.summary + ", by PPO"),
@@ -143,7 +145,7 @@ FACTS: dict[str, Facts] = {
 }
 
 _OF_SECOND_ORDER = {"critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128, "normalise_obs": True}
-_OF_FIRST_ORDER = {**_OF_SECOND_ORDER, "critic_lr": 3e-4, "critic_passes": 40, "critic_batch": 64}
+_OF_FIRST_ORDER = {**_OF_SECOND_ORDER, "critic_lr": 3e-4, "critic_passes": None, "critic_batch": 64}
 # Steps of minibatch passes, which the critics repeat.
 FIRST_ORDER = (
     "ppo", "ppo-lag", "ppo-saute", "ppo-simmer", "steingate-ppo", "focops", "cup", "p3o",

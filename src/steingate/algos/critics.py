@@ -32,14 +32,13 @@ __all__ = ["Adam", "CriticFit", "fit_critic", "init_adam", "minibatch_order"]
 class CriticFit:
     """How a critic is fitted in one epoch."""
 
-    passes: int = 10
     batch_size: int = 128
     learning_rate: float = 1e-3
     penalty: float = 0.001  # times the sum of squares of all parameters, biases too
     max_grad_norm: float = 40.0
 
     def __post_init__(self) -> None:
-        for name in ("passes", "batch_size", "learning_rate", "max_grad_norm"):
+        for name in ("batch_size", "learning_rate", "max_grad_norm"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be positive, got {getattr(self, name)}.")
         if not self.penalty >= 0:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +22,7 @@ from steingate.algos.minibatches import (
     minibatches,
 )
 from steingate.algos.networks import gaussian_kl, mean
-from steingate.errors import InputError
+from steingate.errors import require_between, require_positive
 from steingate.gates.base import Decision, Log, State
 
 
@@ -38,11 +39,9 @@ class Clipped:
     epochs: int = 0  # the learning rate falls linearly to 0 over so many moves; 0 keeps it
 
     def __post_init__(self) -> None:
-        for name in ("clip", "passes", "batch_size", "learning_rate", "max_kl", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be positive, got {getattr(self, name)}.")
-        if self.epochs < 0:
-            raise InputError(f"epochs must not be negative, got {self.epochs}.")
+        names = ("clip", "passes", "batch_size", "learning_rate", "max_kl", "max_grad_norm")
+        require_positive(self, *names)
+        require_between(self, 0, inf, "epochs")
 
     def rate(self, epoch: int) -> float:
         """Return the learning rate of a move."""

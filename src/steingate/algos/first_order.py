@@ -11,7 +11,9 @@ from steingate.algos.base import Batch, Params, Step
 from steingate.algos.clipped import clipped_loss, followed, likelihood_ratio
 from steingate.algos.descent import Clipped, Minibatch, Phase, descent_step
 from steingate.algos.networks import gaussian_kl, mean
-from steingate.gates.base import Decision
+from steingate.gates.base import Decision, Mode
+
+NO_VIOLATION = -1e9  # switches the penalty off
 
 Loss = Callable[[Params, Minibatch, Any], jax.Array]
 
@@ -76,6 +78,8 @@ def penalised_step(cfg: Clipped, penalty: float, clips_cost: bool, seed: int = 0
     """Return P3O's step (Zhang et al., 2022): reward, with an exact penalty on the decision's slack."""
 
     def aim(batch: Batch, decision: Decision) -> tuple[Any, tuple[float, ...]]:
+        if decision.mode == Mode.RECOVER:
+            return -batch.cost_adv, (NO_VIOLATION,)
         return batch.adv, (-decision.slack,)
 
     return descent_step(cfg, (Phase(penalised_loss(cfg.clip, penalty, clips_cost), aim),), seed)

@@ -82,5 +82,5 @@ def make_recipe(name: str, options: Mapping[str, Any] | None = None, **settings:
     entry = ALGOS[name]
     known = {part.name for part in fields(entry.recipe)}
     given = {key: setting for key, setting in settings.items() if key in known}
-    recipe = entry.recipe(**{**given, **entry.settings})
+    recipe = entry.recipe(**{**given, **entry.settings}).with_variant()
     return with_options(recipe, options or {}, name)

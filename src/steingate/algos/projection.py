@@ -6,8 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from steingate.algos.subproblem import SMALL, Case, Direction
+from steingate.algos.subproblem import SMALL, Case, Direction, recover
 from steingate.algos.trust_region import TrustRegion, conjugate_gradient
+from steingate.gates.base import Mode
 
 
 def project(first: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float) -> Direction:
@@ -24,15 +25,19 @@ def project(first: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float) -
 def projected_direction(
     product: Callable[[jax.Array], jax.Array], g: jax.Array, b: jax.Array, mode: Any, c: Any, cfg: TrustRegion
 ) -> tuple[Direction, jax.Array, jax.Array]:
-    """Return PCPO's full step; one formula whatever the mode, and no condition on the reward.
+    """Return PCPO's full step; one formula unless the gate recovers, and no condition on the reward.
 
     ``variant="published"`` takes the Fisher product of x where x is meant, so its first half is a plain
     gradient step of another length.
     """
-    del mode
     x, q = conjugate_gradient(product, g, cfg.cg_iters)
     p, s = conjugate_gradient(product, b, cfg.cg_iters)
     first = product(x) if cfg.variant == "published" else x
-    direction = project(first, p, q, jnp.vdot(g, p), s, c, cfg.max_kl)
-    # A case of a balanced step whose line search asks nothing of the reward.
-    return direction, jnp.asarray(Case.REACHABLE, jnp.int32), jnp.asarray(2, jnp.int32)
+    projected = project(first, p, q, jnp.vdot(g, p), s, c, cfg.max_kl)
+    recovers = mode == Mode.RECOVER
+    direction = jax.tree.map(
+        lambda down, balanced: jnp.where(recovers, down, balanced), recover(p, s, cfg.max_kl), projected
+    )
+    # Cases whose line search asks nothing of the reward.
+    case = jnp.where(recovers, int(Case.OUT_OF_REACH), int(Case.REACHABLE)).astype(jnp.int32)
+    return direction, case, jnp.asarray(2, jnp.int32)

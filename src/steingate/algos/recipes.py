@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from math import inf
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from steingate.algos.replay import Replay, episode_memory, replay_extremes
 from steingate.algos.theorem import step_audit
 from steingate.algos.trust_region import TrustRegion, trust_region_step
 from steingate.core.certificate import Certificate
-from steingate.errors import InputError
+from steingate.errors import InputError, require_between, require_positive
 from steingate.gates.account import Remaining, Running
 from steingate.gates.base import Decision, Gate
 from steingate.gates.mean import crpo_gate, mean_gate, open_gate, slack_per_step
@@ -45,10 +46,17 @@ class Shared:
     clipped: Clipped = field(default_factory=Clipped)
     seed: int = 0  # of the order of samples in the clipped step
 
+    def __post_init__(self) -> None:
+        require_positive(self, "limit", "window")
+
     @property
     def is_published(self) -> bool:
         """Whether the published behaviour is asked for."""
         return self.variant == "published"
+
+    def with_variant(self) -> Self:
+        """Return the recipe with the settings of its variant, which options may change afterwards."""
+        return self
 
     def step(self, **changes: Any) -> Step:
         """Return the step of the backbone, with changes of the trust region."""
@@ -98,6 +106,10 @@ class CRPO(Shared):
 
     tolerance: float = 2.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_between(self, 0.0, inf, "tolerance")
+
     def build(self) -> Algorithm:
         """Return the switching gate in front of the trust-region step."""
         return Algorithm(crpo_gate(self.limit, self.tolerance, self.window), self.step())
@@ -136,8 +148,13 @@ class FOCOPS(Lagrangian):
     """First-order constrained optimisation in policy space (Zhang et al., 2020), by minibatches."""
 
     ascent: Ascent = field(default_factory=lambda: Ascent(ceiling=2.0))
+    pid: PID = field(default_factory=lambda: PID(ceiling=2.0))
     temperature: float = 1.5
     radius: float = 0.02  # states farther than this KL from the old policy do not count
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "temperature", "radius")
 
     def build(self) -> Algorithm:
         """Return the multiplier's gate in front of FOCOPS' step."""
@@ -151,6 +168,7 @@ class CUP(Lagrangian):
     """Constrained update projection (Yang et al., 2022): PPO on the reward, then a projection at a price."""
 
     ascent: Ascent = field(default_factory=lambda: Ascent(ceiling=2.0))
+    pid: PID = field(default_factory=lambda: PID(ceiling=2.0))
     cost_discount: float = 0.99
     cost_lam: float = 0.95
 
@@ -167,6 +185,10 @@ class P3O(Shared):
     """Penalised PPO (Zhang et al., 2022): an exact penalty on the predicted violation of the mean cost."""
 
     penalty: float = 20.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "penalty")
 
     def build(self) -> Algorithm:
         """Return the mean-cost gate in front of PPO's step with the penalty."""
@@ -187,6 +209,11 @@ class Saute(Shared):
     length: int = 1000  # steps of an episode, over which the budget is discounted
     controlled: bool = False
     controller: Controller = field(default_factory=Controller)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "discount", "length")
+        require_between(self, 0.0, 1.0, "discount")
 
     def build(self) -> Algorithm:
         """Return the open gate, or the budget's, in front of either step, and the budget."""
@@ -212,15 +239,19 @@ class EVO(Shared):
     extreme: ExtremeValue = field(default_factory=ExtremeValue)
     replay: Replay = field(default_factory=Replay)
 
+    def with_variant(self) -> Self:
+        """Return the recipe with the flags of its variant."""
+        if not self.is_published:
+            return self
+        return replace(self, extreme=self.extreme.published(), replay=self.replay.published())
+
     def build(self) -> Algorithm:
         """Return the extreme-value gate in front of the trust-region step, over replayed transitions."""
-        extreme = self.extreme.published() if self.is_published else self.extreme
-        replay = self.replay.published() if self.is_published else self.replay
         return Algorithm(
-            self.in_step_units(extreme_value_gate(self.limit, extreme)),
+            self.in_step_units(extreme_value_gate(self.limit, self.extreme)),
             self.step(),
-            replay=lambda adv: replay_extremes(adv, replay),
-            memory=episode_memory(extreme.capacity),
+            replay=lambda adv: replay_extremes(adv, self.replay),
+            memory=episode_memory(self.extreme.capacity),
         )
 
 

@@ -1,6 +1,7 @@
 """EVO's two uses of stored samples: transitions that count more often, episodes that are remembered."""
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from steingate.algos.base import Memory, Params, State
 from steingate.algos.networks import log_prob
+from steingate.errors import require_between, require_positive
 from steingate.gates.base import Log
 from steingate.gates.tail import pareto_quantile
 
@@ -24,6 +26,12 @@ class Replay:
     whole_epoch: bool = True  # look at all transitions instead
     everywhere: bool = False  # copies also enter the cost surrogate, the KL and the critics
     free_location: bool = False
+
+    def __post_init__(self) -> None:
+        require_positive(self, "buffer")
+        require_between(self, 0, inf, "copies")
+        require_between(self, 0.0, 100.0, "percentile")
+        require_between(self, 0.0, 1.0, "quantile")
 
     def published(self) -> "Replay":
         """Return the behaviour of the released code."""
@@ -83,7 +91,7 @@ def episode_memory(capacity: int) -> Memory:
     ``recall(state, params, obs, act, logp, finished_at, carries)`` takes a rollout, (T, E, ...) each, and the
     places (step, environment) where its episodes finished, in order. It returns, for each episode remembered
     then, the summed log-probability of its actions under ``params`` less that when they were taken, which is
-    0 for those of this rollout. With ``carries`` an episode may have begun in an earlier rollout.
+    0 for those of this rollout alone. With ``carries`` an episode may have begun in an earlier rollout.
     """
 
     def init(num_envs: int, obs_dim: int, act_dim: int) -> State:
@@ -111,7 +119,8 @@ def episode_memory(capacity: int) -> Memory:
         kept = {name: array[dropped:] for name, array in steps.items()}
         lengths = lengths[-capacity:]
         ratio = np.zeros(len(lengths))
-        old = max(len(lengths) - len(fresh), 0)
+        # An episode that began under an earlier policy is not all of this one's.
+        old = len(lengths) if carries else max(len(lengths) - len(fresh), 0)
         if old:
             ratio[:old] = _log_ratios(kept, lengths[:old], params)
         return ratio, {"steps": kept, "lengths": lengths, "running": rest}

@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from steingate.algos import fisher, subproblem
 from steingate.algos.base import Batch, Params, Step, priced
 from steingate.algos.subproblem import Case, Direction
-from steingate.errors import InputError
+from steingate.errors import InputError, require_positive
 from steingate.gates.base import Decision, Log, Mode, State
 
 VARIANTS = ("corrected", "published")
@@ -35,9 +35,7 @@ class TrustRegion:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise InputError(f"variant {self.variant!r} is not known: use one of {', '.join(VARIANTS)}.")
-        for name in ("max_kl", "cg_iters", "damping", "search_steps", "shrink"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be positive, got {getattr(self, name)}.")
+        require_positive(self, "max_kl", "cg_iters", "damping", "search_steps", "shrink")
         if self.shrink >= 1:
             raise InputError(f"shrink must be below 1, got {self.shrink}.")
 

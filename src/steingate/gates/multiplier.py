@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steingate.errors import InputError
+from steingate.errors import InputError, require_between, require_positive
 from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
 
 
@@ -17,6 +17,10 @@ class Ascent:
     rate: float = 0.035
     start: float = 0.001
     ceiling: float = inf
+
+    def __post_init__(self) -> None:
+        require_positive(self, "rate", "ceiling")
+        require_between(self, 0.0, self.ceiling, "start")
 
     def first(self) -> dict[str, Any]:
         """Return the state before the first epoch."""
@@ -47,6 +51,13 @@ class PID:
     delay: int = 10
     smoothing: float = 0.95
     start: float = 0.001
+    ceiling: float = inf
+
+    def __post_init__(self) -> None:
+        require_between(self, 0.0, inf, "proportional", "integral", "derivative")
+        require_between(self, 0.0, 1.0, "smoothing")
+        require_positive(self, "delay", "ceiling")
+        require_between(self, 0.0, self.ceiling, "start")
 
     def first(self) -> dict[str, Any]:
         """Return the state before the first epoch."""
@@ -59,7 +70,7 @@ class PID:
         gap = keep * state["gap"] + new * (mean_cost - limit)
         cost = keep * state["cost"] + new * mean_cost
         rise = max(0.0, cost - float(state["past"][0]))
-        price = max(0.0, self.proportional * gap + total + self.derivative * rise)
+        price = min(max(0.0, self.proportional * gap + total + self.derivative * rise), self.ceiling)
         past = np.append(state["past"], cost)[-self.delay :]
         return {"price": price, "sum": total, "gap": gap, "cost": cost, "past": past}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from steingate.errors import require_between, require_positive
 from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
 
 
@@ -29,6 +30,11 @@ class Controller:
     smoothing: float = 0.995
     memory: int = 10  # smoothed errors in the integral
     largest: float = 1.0  # change of the budget in one epoch
+
+    def __post_init__(self) -> None:
+        require_between(self, 0.0, inf, "proportional", "integral", "derivative")
+        require_between(self, 0.0, 1.0, "smoothing")
+        require_positive(self, "memory", "largest")
 
 
 def budget_gate(

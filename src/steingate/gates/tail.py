@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.core.risk import Risk
-from steingate.errors import InputError
+from steingate.errors import InputError, require_between, require_positive
 from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
 
 Array = npt.NDArray[np.float64]
@@ -82,6 +82,13 @@ class ExtremeValue:
     free_location: bool = False  # fit the location too, instead of starting the excess at 0
     quiet_is_safe: bool = False  # an epoch of episodes without cost, or of none, has the value 0
 
+    def __post_init__(self) -> None:
+        require_positive(self, "capacity")
+        require_between(self, 0.0, 100.0, "percentile")
+        require_between(self, 0.0, 1.0, "quantile")
+        if self.clamp not in ("ratio", "log_ratio"):
+            raise InputError(f"clamp {self.clamp!r} is not known: use ratio or log_ratio.")
+
     def published(self) -> "ExtremeValue":
         """Return the behaviour of the released code."""
         return replace(self, clamp="log_ratio", count_twice=True, free_location=True, quiet_is_safe=True)
@@ -114,15 +121,19 @@ def pareto_quantile(
     return threshold + float(np.quantile(excess, quantile)), False
 
 
+def episode_weights(log_ratio: Array, clamp: str) -> Array:
+    """Return how much remembered episodes count: their likelihood ratios, or as published the logs, clamped."""
+    if clamp == "ratio":
+        return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
+    return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
+
+
 def extreme_value(costs: Array, log_ratio: Array, cfg: ExtremeValue) -> tuple[float, bool]:
     """Return the extreme value of remembered episode costs, and whether the fit was made.
 
     Episodes count by how likely the current policy makes them, rounded to about ten thousand copies in all.
     """
-    if cfg.clamp == "ratio":
-        weight = np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2)
-    else:
-        weight = np.exp(np.clip(log_ratio, 0.8, 1.2))
+    weight = episode_weights(log_ratio, cfg.clamp)
     copies = (weight / weight.sum() * 1e4).astype(np.int64)
     sample = np.repeat(costs, copies)
     value, fitted = pareto_quantile(sample, cfg.percentile, cfg.quantile, cfg.free_location)

@@ -67,7 +67,7 @@ class RunConfig:
     normalise_obs: bool | None = _option(
         None, "normalise observations by their running statistics; none takes the algorithm's own"
     )
-    window: int = _option(100, "episodes in the running means of the log and of CPO's cost")
+    window: int = _option(100, "episodes in the running means of the log and of gates that look back")
     carry_episodes: bool = _option(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = field(
         default_factory=dict, metadata={"help": "options of the environment, such as max_episode_steps=500"}
@@ -154,7 +154,7 @@ class Settled(NamedTuple):
     """Settings of a run that the algorithm decides unless they are given."""
 
     critic_lr: float
-    critic_passes: int
+    critic_passes: int | None  # none repeats the passes of the policy step
     critic_batch: int
     normalise_obs: bool
     search_steps: int

@@ -51,12 +51,9 @@ def fit_critics(
     ``uses_cost`` the cost critic stays as it is.
     """
     own = cfg.settled
-    fit = CriticFit(
-        own.critic_passes, own.critic_batch, own.critic_lr, cfg.critic_decay, cfg.critic_grad_norm
-    )
-    order = minibatch_order(
-        stream(cfg.seed, epoch, Purpose.FIT), len(obs), own.critic_passes if passes is None else passes
-    )
+    fit = CriticFit(own.critic_batch, own.critic_lr, cfg.critic_decay, cfg.critic_grad_norm)
+    count = (own.critic_passes or 0) if passes is None else passes
+    order = minibatch_order(stream(cfg.seed, epoch, Purpose.FIT), len(obs), count)
     parts = [order] if passes is None else np.split(order, passes) if passes else []
     reward, reward_adam, cost, cost_adam = critics
     for part in parts:

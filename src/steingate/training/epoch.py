@@ -74,12 +74,12 @@ def run_epoch(
         rest = (batch.weight, passes, algo.uses_cost)
         return pool.submit(fit_critics, critics, batch.obs, targets, cfg, state.epoch, *rest)
 
-    passes = algo.step.passes
-    early = None if passes else fit(None)
+    repeated = algo.step.passes if cfg.settled.critic_passes is None else None
+    early = None if repeated else fit(None)
     clock.lap("advantages")
     policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
     _check(cfg, state.epoch, {"the policy": policy})
-    fitting = early or fit(passes(step) if passes else None)
+    fitting = early or fit(repeated(step) if repeated else None)
     if algo.audit is not None:
         step_log = {**step_log, **algo.audit(rollout.episodes, batch, policy)}
     clock.lap("policy")

@@ -6,9 +6,21 @@ from steingate.algos.base import Algorithm
 from steingate.errors import InputError
 from steingate.training.config import RunConfig
 
+# Options of a recipe that are settings of the run, by which other parts of the run go too.
+_OF_THE_RUN = {
+    "limit": "cost_limit", "variant": "variant", "seed": "seed", "preset": "preset",
+    "certificate": "certificate", "backbone": "algo", "controlled": "algo",
+    "region": "max_kl, cg_iters, damping, search_steps or shrink",
+    "cost_discount": "cost_discount", "cost_lam": "cost_lam",
+}  # fmt: skip
+
 
 def build_algorithm(cfg: RunConfig) -> Algorithm:
     """Return the algorithm a configuration asks for."""
+    for name in cfg.algo_options:
+        setting = _OF_THE_RUN.get(name.partition(".")[0])
+        if setting is not None:
+            raise InputError(f"{name} is not an option of the algorithm: set {setting} of the run instead.")
     from steingate.algos.descent import Clipped
     from steingate.algos.library import make_recipe
     from steingate.algos.trust_region import TrustRegion
