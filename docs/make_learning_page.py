@@ -48,7 +48,10 @@ def page(text: str) -> str:
     tables = {name: (RESULTS / "learning" / f"{name}.md").read_text(encoding="utf-8") for name in kept}
     for name, table in {**tables, "held_out": held_out(), "endpoints": endpoints()}.items():
         filled = f"<!-- {name} -->\n{table.strip()}\n<!-- end -->"
-        text = re.sub(rf"<!-- {name} -->\n.*?<!-- end -->", lambda _, new=filled: new, text, flags=re.DOTALL)
+        pattern = rf"<!-- {name} -->\n.*?<!-- end -->"
+        text, count = re.subn(pattern, lambda _, new=filled: new, text, flags=re.DOTALL)
+        if count != 1:
+            raise ValueError(f"{PAGE.name} has {count} places for the table {name}.")
     return text
 
 

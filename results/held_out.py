@@ -1,10 +1,11 @@
 """How much of a predicted drop in cost is real: ``python results/held_out.py RUNS...``.
 
-Takes the last policy of each run and makes its full recovery step, chosen on one epoch of fresh samples.
-Writes ``results/learning/held_out.csv``: the change of the episode cost that the surrogate predicts on those
+Takes the last policy of each run and makes one recovery step, chosen on an epoch of fresh samples. Writes
+``results/learning/held_out.csv``: the change of the episode cost that the surrogate predicts on those
 samples, what it predicts on another epoch that the step was not chosen on, and the change when the new policy
 acts; means over 12 repetitions, and the standard error of the last. The cost is the one that the method
-learns from: for ``cvar-cpo`` what exceeds the level of its tail, times ten.
+learns from: for ``cvar-cpo`` what exceeds the level of its tail, times ten. ``fraction`` is how much of the
+step the line search took.
 """
 
 import sys
@@ -21,7 +22,7 @@ from steingate.envs.adapters import epoch_seeds
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
 from steingate.training.collect import Rollout, collect
-from steingate.training.collect_kernels import GOES_ON, PUSH
+from steingate.training.collect_kernels import GOES_ON, PUSH, RAW
 from steingate.training.learn import tail_costs, to_batch
 from steingate.training.loop import stored_config
 from steingate.training.randomness import action_noise
@@ -58,18 +59,21 @@ def held_out(path: Path) -> dict[str, str]:
     state = from_tree(checkpoint.tree, first, str(path))
     critics = state.critics.result().params
 
+    mode = PUSH if cfg.settled.normalise_obs else RAW
+
     def roll(policy: Params, epoch: int) -> Rollout:
         noise = action_noise(SEED, epoch, (cfg.horizon, cfg.num_envs, sizes[1]))
         seeds = epoch_seeds(SEED, epoch, cfg.num_envs)
-        return collect(envs, policy, state.stats, noise, mode=PUSH, seeds=seeds, name=cfg.env)[0]
+        return collect(envs, policy, state.stats, noise, mode=mode, seeds=seeds, name=cfg.env)[0]
 
-    found = []
+    found, fractions = [], []
     for repetition in range(REPETITIONS):
         chosen, other = (roll(state.policy, 3 * repetition + part) for part in (0, 1))
         decision, _, _ = algo.gate.decide(state.gate, chosen.episodes)
         decision = decision._replace(mode=Mode.RECOVER, slack=-1.0)
         batches = [to_batch(rollout, critics, cfg, algo, decision)[0] for rollout in (chosen, other)]
-        moved, _, _ = algo.step.move(state.step, state.policy, batches[0], decision)
+        moved, _, log = algo.step.move(state.step, state.policy, batches[0], decision)
+        fractions.append(log["step/fraction"])
         costs = [
             episode_cost(item, algo, decision) for item in (chosen, other, roll(moved, 3 * repetition + 2))
         ]
@@ -79,7 +83,13 @@ def held_out(path: Path) -> dict[str, str]:
     changes = np.array(found)
     on_chosen, elsewhere, realised = changes.mean(axis=0)
     error = changes[:, 2].std(ddof=1) / np.sqrt(REPETITIONS)
-    numbers = {"predicted": on_chosen, "predicted_elsewhere": elsewhere, "realised": realised, "error": error}
+    numbers = {
+        "fraction": np.mean(fractions),
+        "predicted": on_chosen,
+        "predicted_elsewhere": elsewhere,
+        "realised": realised,
+        "error": error,
+    }
     return {"env": cfg.env, "algo": cfg.algo} | {name: f"{value:.1f}" for name, value in numbers.items()}
 
 

@@ -6,6 +6,7 @@ of every run), a table and a figure of return and cost per variant, and ``README
 
 import csv
 import sys
+from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ from steingate.gates.base import Mode
 from steingate.report.loading import Run, load_runs
 from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
 from steingate.report.stats import cvar, exceedance, worst
-from steingate.report.summary import tail_episodes, tail_epochs
+from steingate.report.summary import tail_episodes
 
 FOLDER = Path(__file__).parent / "learning"
 TASKS = {"SafetyPointCircle1-v0": "PointCircle1", "SafetyPointGoal1-v0": "PointGoal1"}
@@ -40,7 +41,15 @@ OPTIONS = {
     "trpo-lag": "multiplier=pid",
 }
 HELD_OUT = ("cpo", "steingate", "cvar-cpo")
-COLUMNS = ("Epoch/EpRet", "Epoch/EpCost", "Epoch/OverLimit", "Epoch/WorstCost", "Gate/Mode", "Gate/Price")
+COLUMNS = (
+    "Epoch/EpRet",
+    "Epoch/EpCost",
+    "Epoch/OverLimit",
+    "Epoch/WorstCost",
+    "Gate/Mode",
+    "Gate/Price",
+    "Step/Case",
+)
 
 ABOUT = """Every method once, one seed, a million steps:
 
@@ -71,10 +80,9 @@ def variant_of(run: Run) -> str:
 
 def summary_row(run: Run) -> dict[str, str]:
     """Return the numbers of one run over the last fifth of its epochs."""
-    epoch_return, _ = tail_epochs(run)
-    _, cost = tail_episodes(run)
+    episode_return, cost = tail_episodes(run)
     numbers = {
-        "return": f"{np.mean(epoch_return):.1f}",
+        "return": f"{np.mean(episode_return):.1f}",
         "cost": f"{np.mean(cost):.1f}",
         "over_limit": f"{exceedance(cost, run.limit):.2f}",
         "cvar90": f"{cvar(cost, 0.9):.0f}",
@@ -162,6 +170,10 @@ def keep(roots: list[str]) -> None:
                 cells = ["" if np.isnan(value) else f"{value:.4g}" for value in found]
                 writer.writerow([run.env, run.algo, variant_of(run), int(steps), *cells])
     rows = [summary_row(run) for run in runs]
+    counts = Counter((row["env"], row["algo"], row["variant"]) for row in rows)
+    if twice := [key for key, count in counts.items() if count > 1]:
+        raise SystemExit(f"There is more than one run of {', '.join(twice[0])}; name folders of one of them.")
+    published = ", ".join(dict.fromkeys(row["algo"] for row in rows if row["variant"] == "published"))
     write_rows(FOLDER / "summary.csv", rows)
     others = [row for row in rows if row["variant"] not in VARIANTS]
     (FOLDER / "options.md").write_text(table(others), encoding="utf-8")
@@ -177,7 +189,7 @@ def keep(roots: list[str]) -> None:
     )
     checked = [f"runs/learning/{algo}/{env}/seed-0" for algo in HELD_OUT for env in TASKS]
     (FOLDER / "README.md").write_text(
-        ABOUT.format(more=more, published=", ".join(PUBLISHED), held_out=" ".join(checked)),
+        ABOUT.format(more=more, published=published, held_out=" ".join(checked)),
         encoding="utf-8",
     )
 

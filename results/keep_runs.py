@@ -19,6 +19,7 @@ from steingate.report.published import published
 from steingate.report.run_figure import save_run_figure
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
+from steingate.training.config import WITHOUT_EFFECT, RunConfig
 from steingate.training.evaluate import evaluate
 
 EPISODES = 100
@@ -34,6 +35,7 @@ COLUMNS = (
     "Epoch/WorstCost",
     "Gate/Mode",
     "Gate/Bound",
+    "Gate/Price",
     "Time/Total",
 )
 
@@ -53,11 +55,14 @@ exploration noise, beside the means and deviations that OmniSafe publishes for f
 def command(run: Run) -> str:
     """Return the command that repeats a run bit for bit."""
     config = run.config
-    parts = [
-        f"--env {run.env} --algo {run.algo} --variant {config['variant']}",
-        f"--total-steps {config['total_steps']} --steps-per-epoch {config['steps_per_epoch']}",
-        f"--num-envs {config['num_envs']} --seed {run.seed} --cost-limit {run.limit:g}",
-    ]
+    usual = RunConfig(env=run.env, algo=run.algo, variant=config["variant"]).resolved().to_dict()
+    shown = {name: config[name] for name in ("env", "algo", "variant", "total_steps", "seed")}
+    rest = {name: value for name, value in config.items() if name not in WITHOUT_EFFECT}
+    other = {name: value for name, value in rest.items() if value != usual[name] and value is not None}
+    parts = []
+    for name, value in (shown | other).items():
+        text = " ".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else value
+        parts.append(f"--{name.replace('_', '-')} {text}")
     return "steingate train " + " ".join(parts)
 
 
@@ -141,7 +146,7 @@ def keep(name: str, roots: list[str]) -> None:
     write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
     save_curves_figure(group_runs(runs), folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
-    (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands))
+    (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -53,6 +53,21 @@ def test_what_the_text_says_of_the_numbers():
     assert {**same[0], "algo": "", "variant": ""} == {**same[1], "algo": "", "variant": ""}
 
 
+def test_what_the_text_says_of_steps_and_prices():
+    cases = {
+        row["Step/Case"]
+        for row in rows("learning/epochs.csv")
+        if (row["algo"], row["variant"]) == ("cpo", "corrected") and "Goal" in row["env"]
+    }
+    assert cases == {"1"}  # "reachable" in all epochs
+    lag = rows("paper_runs/trpo-lag_SafetyPointGoal1-v0_seed-0.csv")
+    met = next(row for row in lag if float(row["Metrics/EpCost"]) <= 25.0)
+    assert f"after {float(met['TotalEnvSteps']) / 1e6:.1f} million" in TEXT
+    assert 4.5 < float(met["Gate/Price"]) < 5.5
+    returns = [float(row["Metrics/EpRet"]) for row in lag]
+    assert round(min(returns[250:])) == 6
+
+
 def test_forty_passes():
     (cost, few), (ret, more) = (
         re.search(

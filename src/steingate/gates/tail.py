@@ -122,7 +122,7 @@ def pareto_quantile(
 
 
 def episode_weights(log_ratio: Array, clamp: str) -> Array:
-    """Return how much remembered episodes count: their likelihood ratios, or as published the logs, clamped."""
+    """Return how much remembered episodes count: likelihood ratios, or as published their logs, clamped."""
     if clamp == "ratio":
         return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
     return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
