@@ -1,5 +1,6 @@
 import pytest
 
+from steingate.bench.grid import BUILT_IN
 from steingate.cli import main
 from steingate.cli.bench import read_seeds
 from steingate.errors import InputError
@@ -8,7 +9,7 @@ from steingate.errors import InputError
 def test_the_grids_are_listed(capsys):
     assert main(["bench", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 11
+    assert [line.split()[0] for line in lines[1:]] == list(BUILT_IN)
     assert lines[1].split()[:3] == ["table1", "120", "runs"]
 
 
