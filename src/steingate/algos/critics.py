@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import jax
@@ -12,17 +13,9 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 from steingate.algos.base import Params
-from steingate.algos.minibatches import (
-    BETA_1,
-    BETA_2,
-    Adam,
-    adam_sizes,
-    init_adam,
-    minibatch_order,
-    minibatches,
-)
+from steingate.algos.minibatches import Adam, adam_move, adam_sizes, init_adam, minibatch_order, minibatches
 from steingate.algos.networks import value
-from steingate.errors import InputError
+from steingate.errors import require_between, require_positive
 from steingate.gates.base import Log
 
 __all__ = ["Adam", "CriticFit", "fit_critic", "init_adam", "minibatch_order"]
@@ -38,11 +31,8 @@ class CriticFit:
     max_grad_norm: float = 40.0
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "learning_rate", "max_grad_norm"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be positive, got {getattr(self, name)}.")
-        if not self.penalty >= 0:
-            raise InputError(f"penalty must not be negative, got {self.penalty}.")
+        require_positive(self, "batch_size", "learning_rate", "max_grad_norm")
+        require_between(self, 0.0, inf, "penalty")
 
 
 DEFAULT_FIT = CriticFit()
@@ -98,18 +88,14 @@ def _compiled(cfg: CriticFit) -> Callable[..., tuple[Any, jax.Array]]:
         theta, unravel = ravel_pytree(params)
 
         def minibatch(state: Any, batch: Any) -> tuple[Any, jax.Array]:
-            theta, m, v = state
             row, w, step, eps = batch
 
             def loss(theta: jax.Array) -> jax.Array:
                 error = value(unravel(theta), obs[row]) - target[row]
                 return jnp.vdot(w, error * error) + cfg.penalty * jnp.vdot(theta, theta)
 
-            number, g = jax.value_and_grad(loss)(theta)
-            g = g * jnp.minimum(1.0, cfg.max_grad_norm / (jnp.linalg.norm(g) + 1e-6))
-            m = BETA_1 * m + (1.0 - BETA_1) * g
-            v = BETA_2 * v + (1.0 - BETA_2) * g * g
-            return (theta - step * m / (jnp.sqrt(v) + eps), m, v), number
+            number, g = jax.value_and_grad(loss)(state[0])
+            return adam_move(state, g, step, eps, cfg.max_grad_norm), number
 
         start = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
         state, losses = jax.lax.scan(minibatch, start, (rows, weight, rate, floor))

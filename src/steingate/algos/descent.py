@@ -12,15 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from steingate.algos.base import Batch, Params, Step
-from steingate.algos.minibatches import (
-    BETA_1,
-    BETA_2,
-    Adam,
-    adam_sizes,
-    init_adam,
-    minibatch_order,
-    minibatches,
-)
+from steingate.algos.minibatches import Adam, adam_move, adam_sizes, init_adam, minibatch_order, minibatches
 from steingate.algos.networks import gaussian_kl, mean
 from steingate.errors import require_between, require_positive
 from steingate.gates.base import Decision, Log, State
@@ -97,13 +89,9 @@ def _compiled(cfg: Clipped, loss: Callable[..., jax.Array]) -> Callable[..., tup
             return loss(unravel(theta), part, numbers)
 
         def minibatch(state: Any, part: Any) -> tuple[Any, jax.Array]:
-            theta, m, v = state
             row, weight, step, eps = part
-            value, g = jax.value_and_grad(objective)(theta, row, weight)
-            g = g * jnp.minimum(1.0, cfg.max_grad_norm / (jnp.linalg.norm(g) + 1e-6))
-            m = BETA_1 * m + (1.0 - BETA_1) * g
-            v = BETA_2 * v + (1.0 - BETA_2) * g * g
-            return (theta - step * m / (jnp.sqrt(v) + eps), m, v), value
+            value, g = jax.value_and_grad(objective)(state[0], row, weight)
+            return adam_move(state, g, step, eps, cfg.max_grad_norm), value
 
         def summed_kl(theta: jax.Array) -> jax.Array:
             new = unravel(theta)

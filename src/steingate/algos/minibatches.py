@@ -1,8 +1,9 @@
 """Minibatches and Adam's step sizes, for every fit that makes passes over one epoch's samples."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -61,3 +62,15 @@ def adam_sizes(
     root = np.sqrt(1.0 - BETA_2**step)
     rate = (learning_rate * root / (1.0 - BETA_1**step)).astype(np.float32)
     return rate, (EPSILON * root).astype(np.float32)
+
+
+def adam_move(state: tuple[Any, Any, Any], gradient: Any, rate: Any, floor: Any, max_norm: float) -> Any:
+    """Return parameters and moments, flat, after one Adam step along the gradient, clipped to ``max_norm``.
+
+    ``rate`` and ``floor`` are this step's numbers of :func:`adam_sizes`.
+    """
+    theta, m, v = state
+    g = gradient * jnp.minimum(1.0, max_norm / (jnp.linalg.norm(gradient) + 1e-6))
+    m = BETA_1 * m + (1.0 - BETA_1) * g
+    v = BETA_2 * v + (1.0 - BETA_2) * g * g
+    return theta - rate * m / (jnp.sqrt(v) + floor), m, v

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,14 +24,6 @@ from steingate.gates.multiplier import PID, Ascent, multiplier_gate
 from steingate.gates.schedule import Controller, budget_gate, discounted_share
 from steingate.gates.stein import stein_gate
 from steingate.gates.tail import ExtremeValue, cvar_gate, extreme_value_gate, risk_slack
-
-
-class Recipe(Protocol):
-    """Anything that can be built into an algorithm."""
-
-    def build(self) -> Algorithm:
-        """Return the algorithm."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -69,6 +61,11 @@ class Shared:
         """Return the gate with its slack per step; the published codes leave it per episode."""
         return gate if self.is_published else slack_per_step(gate, self.window)
 
+    @property
+    def mean_cost_gate(self) -> Gate:
+        """The gate that balances by the mean cost of the window."""
+        return self.in_step_units(mean_gate(self.limit, self.window, per_step=False))
+
 
 @dataclass(frozen=True)
 class Unconstrained(Shared):
@@ -85,8 +82,7 @@ class CPO(Shared):
 
     def build(self) -> Algorithm:
         """Return the mean-cost gate in front of the trust-region step."""
-        gate = mean_gate(self.limit, self.window, per_step=not self.is_published)
-        return Algorithm(gate, self.step())
+        return Algorithm(self.mean_cost_gate, self.step())
 
 
 @dataclass(frozen=True)
@@ -95,9 +91,8 @@ class PCPO(Shared):
 
     def build(self) -> Algorithm:
         """Return the mean-cost gate in front of the projected step."""
-        gate = mean_gate(self.limit, self.window, per_step=not self.is_published)
         region = replace(self.region, variant=self.variant)
-        return Algorithm(gate, trust_region_step(region, projected_direction))
+        return Algorithm(self.mean_cost_gate, trust_region_step(region, projected_direction))
 
 
 @dataclass(frozen=True)
@@ -192,9 +187,8 @@ class P3O(Shared):
 
     def build(self) -> Algorithm:
         """Return the mean-cost gate in front of PPO's step with the penalty."""
-        gate = mean_gate(self.limit, self.window, per_step=not self.is_published)
-        clips_cost = not self.is_published
-        return Algorithm(gate, penalised_step(self.clipped, self.penalty, clips_cost, self.seed))
+        step = penalised_step(self.clipped, self.penalty, not self.is_published, self.seed)
+        return Algorithm(self.mean_cost_gate, step)
 
 
 @dataclass(frozen=True)
