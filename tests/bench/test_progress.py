@@ -5,12 +5,14 @@ import pytest
 from rich.console import Console
 
 from steingate.bench.progress import Progress
-from steingate.training.config import RunConfig
+from steingate.training.config import make_config
 
 
 @pytest.fixture
 def runs(tmp_path):
-    first = RunConfig(env="A", algo="cpo", total_steps=1000, steps_per_epoch=200, out=str(tmp_path))
+    first = make_config(
+        {"env": "A", "algo": "cpo", "total_steps": 1000, "steps_per_epoch": 200, "out": str(tmp_path)}
+    )
     return [first, replace(first, seed=1), replace(first, env="B", out=str(tmp_path / "limit-5"))]
 
 

@@ -216,8 +216,9 @@ def test_the_toml_gives_the_configuration_back(tmp_path):
 
 
 def test_the_toml_is_what_training_reads(tmp_path):
-    from steingate.training.config import RunConfig
     from steingate.training.options import build
+
+    from steingate.training.config import RunConfig
 
     config = RunConfig(
         seed=3, certificate={"budget": 0.2}, hidden=(8, 4), env_options={"max_episode_steps": 9}
