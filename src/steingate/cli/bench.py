@@ -130,7 +130,7 @@ def _launch(
 ) -> "list[Outcome]":
     from steingate.bench.launch import launch
     from steingate.bench.local import LocalEngine
-    from steingate.bench.progress import Progress
+    from steingate.bench.monitor import Monitor
     from steingate.bench.ray_engine import RayEngine
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
@@ -147,7 +147,7 @@ def _launch(
         folder_lock(RunFolder(Path(out))),
         place as engine,
         stop_on_signals() as stop,
-        Progress(grid.name, out, todo, done, engine.slots) as progress,
+        Monitor(grid.name, out, todo, done, engine.slots) as progress,
     ):
         outcomes = launch(todo, engine, progress, stop)
     if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):

@@ -1,33 +1,42 @@
-"""Runs that differ in nothing but their seed, with a label that says what sets them apart."""
+"""Runs that differ in nothing but their seed, with a label that says what sets them apart, and a colour."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.report.loading import Run, flat
+from steingate.report.loading import Run
+from steingate.report.record import canonical, look_of, settings
+from steingate.report.style import free_colours
 
 Array = npt.NDArray[np.float64]
-
-# The order of the paper's table, then of its figures.
-_ORDER = (
-    "cpo", "pcpo", "rcpo", "evo", "trpo", "ppo", "trpo-lag", "ppo-lag", "trpo-saute", "ppo-saute",
-    "trpo-simmer", "ppo-simmer", "cvar-cpo", "crpo", "steingate-ppo", "steingate",
-)  # fmt: skip
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Group:
     """The seeds of one configuration.
 
-    ``label`` is the algorithm, with the options in which this group differs from others of the same task and
-    algorithm.
+    Attributes
+    ----------
+    env, algo
+        The task and the algorithm.
+    method
+        Tells the configurations of one task apart; the same on all tasks for those that are shown together.
+    label
+        The same for readers: the algorithm, with the settings in which its configurations differ on any task.
+        No two methods share a label.
+    runs
+        In order of seed.
     """
 
     env: str
     algo: str
+    method: str
     label: str
     runs: tuple[Run, ...]
 
@@ -41,25 +50,47 @@ class Group:
         """The seeds in order."""
         return [run.seed for run in self.runs]
 
+    @property
+    def order(self) -> float:
+        """The method's place in tables and figures; methods that do not say theirs come last."""
+        orders = [look_of(run.record).order for run in self.runs]
+        return min((order for order in orders if order is not None), default=inf)
+
+    @property
+    def colour(self) -> str | None:
+        """The colour that the method asks for."""
+        colours = (look_of(run.record).colour for run in self.runs)
+        return next((colour for colour in colours if colour is not None), None)
+
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Return the groups in order of task, algorithm and label."""
+    """Return the groups in order of task, method and label."""
     members: dict[str, list[Run]] = {}
     for run in runs:
-        members.setdefault(str(sorted(flat(run.config).items(), key=str)), []).append(run)
-    options = [flat(group[0].config) for group in members.values()]
-    groups = []
-    for group, mine in zip(members.values(), options, strict=True):
-        rivals = [other for other in options if (other["env"], other["algo"]) == (mine["env"], mine["algo"])]
-        label = _label(mine, rivals)
-        first = group[0]
-        ordered = tuple(sorted(group, key=lambda run: run.seed))
-        groups.append(Group(first.env, first.algo, label, ordered))
-    return sorted(groups, key=lambda group: (group.env, _place(group.algo), group.label))
+        members.setdefault(canonical(settings(run.config)), []).append(run)
+    kept = [(_told_apart(group[0]), group) for group in members.values()]
+    names = {algo: _differing([mine for mine, _ in kept if mine["algo"] == algo]) for algo in _algos(kept)}
+    methods = [_method(mine, names[mine["algo"]]) for mine, _ in kept]
+    labels = _labels({method: (mine, names[mine["algo"]]) for method, (mine, _) in zip(methods, kept, strict=True)})
+    groups = [
+        Group(group[0].env, group[0].algo, method, labels[method], tuple(sorted(group, key=lambda run: run.seed)))
+        for method, (_, group) in zip(methods, kept, strict=True)
+    ]
+    return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
-def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
-    """Return steps, mean and standard deviation over seeds of a column of progress, epoch by epoch.
+def group_colours(groups: Sequence[Group]) -> dict[str, str]:
+    """Return a colour for each method: the one it asks for, or the next that is free; no two share one."""
+    chosen: dict[str, str] = {}
+    for group in groups:
+        if group.method not in chosen and group.colour is not None and group.colour not in chosen.values():
+            chosen[group.method] = group.colour
+    rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
+    return chosen | dict(zip(rest, free_colours(len(rest), set(chosen.values())), strict=True))
+
+
+def mean_and_spread(group: Group, name: str) -> tuple[Array, Array, Array]:
+    """Return steps, mean and standard deviation over seeds of recent returns or costs, epoch by epoch.
 
     Where some seeds have gone further than others, a mean is over those that are there. The standard
     deviation is the sample's (divided by n - 1), and NaN for a single seed.
@@ -67,7 +98,7 @@ def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
     longest = max(group.runs, key=lambda run: run.epochs)
     table = np.full((len(group.runs), longest.epochs), np.nan)
     for row, run in zip(table, group.runs, strict=True):
-        row[: run.epochs] = run.progress[column]
+        row[: run.epochs] = run.recent[name]
     known = np.isfinite(table)
     count = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -77,16 +108,56 @@ def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
     return longest.progress["TotalEnvSteps"], np.where(count > 0, mean, np.nan), spread
 
 
-def _label(mine: dict[str, Any], rivals: list[dict[str, Any]]) -> str:
-    names = [name for name in mine if any(other.get(name) != mine[name] for other in rivals)]
-    names += [name for name in {key: 0 for other in rivals for key in other} if name not in mine]
-    told = [f"{name.rsplit('.', 1)[-1]} {_short(mine.get(name, 'default'))}" for name in names]
+def _told_apart(run: Run) -> Settings:
+    """Return the settings, and whether the folder is of the form that does not list all of the method's."""
+    return {**settings(run.config), "folder": "today's" if "recipe" in run.config else "older"}
+
+
+def _algos(kept: Sequence[tuple[Settings, list[Run]]]) -> list[str]:
+    return list(dict.fromkeys(mine["algo"] for mine, _ in kept))
+
+
+def _differing(configurations: Sequence[Settings]) -> list[str]:
+    """Return the names of the settings in which configurations of one algorithm differ on the same task."""
+    names: dict[str, None] = {}
+    for mine in configurations:
+        for other in configurations:
+            if mine["env"] != other["env"]:
+                continue
+            # Folders of different forms list different names; what one lacks is no difference then.
+            shared = mine["folder"] == other["folder"]
+            listed = (*mine, *other) if shared else [name for name in mine if name in other]
+            names |= dict.fromkeys(name for name in listed if _text(mine, name) != _text(other, name))
+    return list(names)
+
+
+def _method(mine: Settings, names: Sequence[str]) -> str:
+    return canonical([mine["algo"], *(f"{name} {_text(mine, name)}" for name in names)])
+
+
+def _labels(methods: dict[str, tuple[Settings, list[str]]]) -> dict[str, str]:
+    """Return a label for each method; where short numbers leave two alike, with all their digits."""
+    short = {method: _label(mine, names, _short) for method, (mine, names) in methods.items()}
+    count = Counter(short.values())
+    return {
+        method: short[method] if count[short[method]] == 1 else _label(mine, names, canonical)
+        for method, (mine, names) in methods.items()
+    }
+
+
+def _label(mine: Settings, names: Sequence[str], write: Any) -> str:
+    last = Counter(name.rsplit(".", 1)[-1] for name in names)
+    told = []
+    for name in names:
+        end = name.rsplit(".", 1)[-1]
+        value = write(mine[name]) if name in mine else "default"
+        told.append(f"{end if last[end] == 1 else name} {value}")
     return f"{mine['algo']} ({', '.join(told)})" if told else str(mine["algo"])
+
+
+def _text(mine: Settings, name: str) -> str:
+    return canonical(mine[name]) if name in mine else "default"
 
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _place(algo: str) -> tuple[int, str]:
-    return (_ORDER.index(algo), algo) if algo in _ORDER else (len(_ORDER), algo)
