@@ -12,11 +12,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from keep_runs import shrink, write_rows
+from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
 
 from steingate.algos.catalog import FACTS, defaults
 from steingate.gates.base import Mode
 from steingate.report.loading import Run, load_runs
-from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
 from steingate.report.stats import cvar, exceedance, worst
 from steingate.report.summary import tail_episodes
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-
 from steingate.report.figures import save_curves_figure
+
 from steingate.report.groups import group_runs
 from steingate.report.loading import Run, load_runs
 from steingate.report.published import published

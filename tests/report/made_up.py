@@ -10,8 +10,8 @@ WINDOW = 100
 
 
 def write_run(
-    root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4, steps=1000,
-    look=None, **config,
+    root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4,
+    steps=1000, look=None, **config,
 ):  # fmt: skip
     """Write a run whose cost falls and whose return rises; return its folder.
 
@@ -52,8 +52,8 @@ def write_run(
         risk = float(np.mean(cost[epoch] > 25.0))
         gate = [0.1 + risk, 0.1, 0.1, 0.6 * risk, 0.4 * risk, 0.1 + risk] if algo == "steingate" else [""] * 6
         row = [
-            steps * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(), ret[epoch].mean(),
-            here, 2 if here > 25.0 else 0, *gate,
+            steps * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(),
+            ret[epoch].mean(), here, 2 if here > 25.0 else 0, *gate,
         ]  # fmt: skip
         table.append(",".join(str(cell) for cell in row))
     (folder / "progress.csv").write_text("\n".join(table) + "\n")

@@ -70,7 +70,9 @@ def test_a_method_has_one_name_on_all_tasks(tmp_path):
 
 def test_older_and_todays_folders_stand_side_by_side(tmp_path):
     write_run(tmp_path / "older", algo="cpo", max_kl=0.1)
-    write_run(tmp_path / "new", algo="cpo", recipe={"variant": "published", "max_kl": 0.1, "hidden": [64, 64]})
+    write_run(
+        tmp_path / "new", algo="cpo", recipe={"variant": "published", "max_kl": 0.1, "hidden": [64, 64]}
+    )
     assert [group.label for group in grouped(tmp_path)] == ["cpo (folder older)", "cpo (folder today's)"]
 
 

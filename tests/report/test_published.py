@@ -32,7 +32,10 @@ SAUTE = OLDER | {"algo": "trpo-saute", "search_steps": 15, "algo_options": BUDGE
 def test_numbers_of_the_table():
     assert published(OLDER) == published(TODAY) == (0.987, 9.77)
     assert published(SAUTE) == (0.563, 14.26)
-    assert published(SAUTE | {"algo": "trpo-simmer", "env": "steingate/SafetyPointCircle1-v0"}) == (0.915, 40.80)
+    assert published(SAUTE | {"algo": "trpo-simmer", "env": "steingate/SafetyPointCircle1-v0"}) == (
+        0.915,
+        40.80,
+    )
     assert published(OLDER | {"algo": "evo", "env": "SafetyCarGoal1-v0"}) == (0.997, 3.23)
     assert published(OLDER | {"algo": "ppo"}) is None
     assert published(OLDER | {"env": "SafetyAntVelocity-v1"}) is None
@@ -73,9 +76,13 @@ def test_options_of_the_method_take_them_away_too(options):
 
 
 def test_what_changes_nothing_leaves_them():
-    assert published(OLDER | {"total_steps": 10_000_000, "seed": 0, "certificate": {"budget": 0.1}}) is not None
+    assert (
+        published(OLDER | {"total_steps": 10_000_000, "seed": 0, "certificate": {"budget": 0.1}}) is not None
+    )
     # The certificate is no part of other methods, though older folders name it for all of them.
-    assert published(OLDER | {"algo": "cpo", "preset": "confident", "certificate": {"budget": 0.5}}) is not None
+    assert (
+        published(OLDER | {"algo": "cpo", "preset": "confident", "certificate": {"budget": 0.5}}) is not None
+    )
     assert published({name: value for name, value in OLDER.items() if name != "variant"}) is None
 
 
@@ -91,4 +98,6 @@ def test_the_recipes_of_this_package_are_the_papers(algo):
         assert published(TODAY | {"env": env, "algo": algo, "recipe": plain}) is not None
         for name, value in plain.items():
             other = {**value, next(iter(value), "budget"): 0.77} if isinstance(value, dict) else "another"
-            assert published(TODAY | {"env": env, "algo": algo, "recipe": plain | {name: other}}) is None, name
+            assert published(TODAY | {"env": env, "algo": algo, "recipe": plain | {name: other}}) is None, (
+                name
+            )

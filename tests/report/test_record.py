@@ -9,7 +9,8 @@ from steingate.report.record import NO_EFFECT, Look, canonical, look_of, setting
 
 OLDER = {
     "algo": "trpo-saute", "env": "steingate/X", "seed": 3, "threads": 2, "out": "x", "variant": "published",
-    "discount": 0.99, "certificate": {"budget": 0.1}, "algo_options": {"discount": 0.9999, "clipped.passes": 40},
+    "discount": 0.99, "certificate": {"budget": 0.1},
+    "algo_options": {"discount": 0.9999, "clipped.passes": 40},
 }  # fmt: skip
 TODAY = {
     "algo": "trpo-saute", "env": "X", "seed": 3, "window": 100,
@@ -64,7 +65,10 @@ def test_looks_that_make_no_sense_count_as_none():
 
 def test_the_toml_gives_the_configuration_back():
     odd = {"budget": 0.2, "kernel": 'a"b\\c', "a b": [1, True], "none": None, "k": {"x": 1.5, "y": {"z": 1}}}
-    for config in ({**OLDER, "certificate": odd}, {**TODAY, "recipe": {"certificate": odd}, "env_options": {}}):
+    for config in (
+        {**OLDER, "certificate": odd},
+        {**TODAY, "recipe": {"certificate": odd}, "env_options": {}},
+    ):
         again = tomllib.loads(to_toml(config))
         assert canonical(again) == canonical(without_none(config))
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="also draw return against the share of episodes over the limit: .png, .svg or .pdf; may be repeated",
+        help="also draw return against the share of episodes over the limit, as --figure does",
     )
     parser.add_argument("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
 

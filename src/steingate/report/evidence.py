@@ -4,10 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from steingate.report.groups import Group, group_colours, group_runs
 from steingate.report.loading import Run, Skipped, load_runs
 from steingate.report.seeds import Estimate, probability_of_improvement
 from steingate.report.summary import TAIL, Summary, summarise, tail_scores
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,9 @@ def weigh(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Evidence:
 
 def compare(groups: Sequence[Group], tail: float = TAIL) -> list[Comparison]:
     """Return a comparison of each pair of methods, in both epoch feasibility and return of the tail."""
-    methods = {method: {} for method in dict.fromkeys(group.method for group in groups)}
+    methods: dict[str, dict[str, tuple[Group, Array]]] = {}
     for group in groups:
-        methods[group.method][group.env] = (group, tail_scores(group, tail))
+        methods.setdefault(group.method, {})[group.env] = (group, tail_scores(group, tail))
     result = []
     for i, than in enumerate(methods.values()):
         for better in list(methods.values())[i + 1 :]:

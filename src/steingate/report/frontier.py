@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.report.evidence import Evidence
@@ -58,7 +59,7 @@ def seed_points(group: Group) -> list[tuple[int, Point]]:
 
 
 def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return which points (return, exceedance) no other is as good as in both and better in one, safest first.
+    """Return which points (return, exceedance) none is as good as in both and better in one, safest first.
 
     Examples
     --------
@@ -66,7 +67,8 @@ def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:
     [1, 0]
     """
     known = [index for index, point in enumerate(points) if np.isfinite(point).all()]
-    best, chosen = -np.inf, []
+    best = -np.inf
+    chosen: list[int] = []
     for index in sorted(known, key=lambda index: (points[index][1], -points[index][0])):
         ret = points[index][0]
         if ret > best or (chosen and points[index] == points[chosen[-1]]):
@@ -83,12 +85,12 @@ def _method(panel: "Axes", group: Group, summary: Summary, colour: str) -> None:
     panel.scatter(over, ret, s=16, color=colour, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
     x, y = summary.seed_exceedance, summary.seed_return
     panel.errorbar(
-        100.0 * x.value, y.value, xerr=100.0 * _arms(x), yerr=_arms(y), color=colour, linewidth=1.4, marker="o",
-        markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4, clip_on=False,
+        100.0 * x.value, y.value, xerr=100.0 * _arms(x), yerr=_arms(y), color=colour, linewidth=1.4,
+        marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4, clip_on=False,
     )  # fmt: skip
 
 
-def _arms(estimate: Estimate) -> np.ndarray:
+def _arms(estimate: Estimate) -> npt.NDArray[np.float64]:
     """Return the lengths of the bars below and above; none where one seed says nothing of its spread."""
     arms = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
     return np.maximum(np.nan_to_num(np.array(arms)), 0.0)

@@ -1,7 +1,7 @@
 """Runs that differ in nothing but their seed, with a label that says what sets them apart, and a colour."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -68,14 +68,16 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     members: dict[str, list[Run]] = {}
     for run in runs:
         members.setdefault(canonical(settings(run.config)), []).append(run)
-    kept = [(_told_apart(group[0]), group) for group in members.values()]
-    names = {algo: _differing([mine for mine, _ in kept if mine["algo"] == algo]) for algo in _algos(kept)}
-    methods = [_method(mine, names[mine["algo"]]) for mine, _ in kept]
-    labels = _labels({method: (mine, names[mine["algo"]]) for method, (mine, _) in zip(methods, kept, strict=True)})
-    groups = [
-        Group(group[0].env, group[0].algo, method, labels[method], tuple(sorted(group, key=lambda run: run.seed)))
-        for method, (_, group) in zip(methods, kept, strict=True)
-    ]
+    by_algo: dict[str, list[Settings]] = {}
+    for group in members.values():
+        by_algo.setdefault(group[0].algo, []).append(_told_apart(group[0]))
+    names = {algo: _differing(configurations) for algo, configurations in by_algo.items()}
+    labels = _labels({algo: (by_algo[algo], names[algo]) for algo in by_algo})
+    groups = []
+    for group in members.values():
+        first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
+        method = _method(_told_apart(first), names[first.algo])
+        groups.append(Group(first.env, first.algo, method, labels[method], ordered))
     return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
@@ -113,10 +115,6 @@ def _told_apart(run: Run) -> Settings:
     return {**settings(run.config), "folder": "today's" if "recipe" in run.config else "older"}
 
 
-def _algos(kept: Sequence[tuple[Settings, list[Run]]]) -> list[str]:
-    return list(dict.fromkeys(mine["algo"] for mine, _ in kept))
-
-
 def _differing(configurations: Sequence[Settings]) -> list[str]:
     """Return the names of the settings in which configurations of one algorithm differ on the same task."""
     names: dict[str, None] = {}
@@ -135,8 +133,13 @@ def _method(mine: Settings, names: Sequence[str]) -> str:
     return canonical([mine["algo"], *(f"{name} {_text(mine, name)}" for name in names)])
 
 
-def _labels(methods: dict[str, tuple[Settings, list[str]]]) -> dict[str, str]:
+def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, str]:
     """Return a label for each method; where short numbers leave two alike, with all their digits."""
+    methods = {
+        _method(mine, names): (mine, names)
+        for configurations, names in by_algo.values()
+        for mine in configurations
+    }
     short = {method: _label(mine, names, _short) for method, (mine, names) in methods.items()}
     count = Counter(short.values())
     return {
@@ -145,7 +148,7 @@ def _labels(methods: dict[str, tuple[Settings, list[str]]]) -> dict[str, str]:
     }
 
 
-def _label(mine: Settings, names: Sequence[str], write: Any) -> str:
+def _label(mine: Settings, names: Sequence[str], write: Callable[[Any], str]) -> str:
     last = Counter(name.rsplit(".", 1)[-1] for name in names)
     told = []
     for name in names:

@@ -43,8 +43,8 @@ class Run:
     episodes
         Columns of ``episodes.csv``, one entry per episode of those epochs.
     recent
-        ``return`` and ``cost``: for each epoch, the mean of the last hundred episodes finished by its end. The
-        log's own running means may be over another number of episodes.
+        ``return`` and ``cost``: for each epoch, the mean of the last hundred episodes finished by its end.
+        The log's own running means may be over another number of episodes.
     modes
         What each epoch's policy step did, as ``Mode``.
     """
@@ -169,7 +169,8 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
     known = episodes["epoch"] < len(modes)
     episodes = {key: cells[known] for key, cells in episodes.items()}
     recent = {
-        name: window_means(episodes[name], episodes["epoch"], len(modes), WINDOW) for name in ("return", "cost")
+        name: window_means(episodes[name], episodes["epoch"], len(modes), WINDOW)
+        for name in ("return", "cost")
     }
     return Run(folder.path, record, progress, episodes, recent, modes)
 

@@ -63,8 +63,8 @@ _OWN: dict[str, dict[str, Any]] = {
 def published(config: Mapping[str, Any]) -> Published | None:
     """Return what the paper's table says of a run's task and method, if the run has the paper's settings.
 
-    ``None`` where the table says nothing, or where a setting makes the two incomparable: another variant, limit,
-    preset or option. Only the number of steps may differ. Seeds and steps are told beside the numbers.
+    ``None`` where the table says nothing, or where a setting makes the two incomparable: another variant,
+    limit, preset or option. Only the number of steps may differ, which stands beside the numbers.
     """
     env, algo = str(config.get("env")), str(config.get("algo"))
     if not in_table(env, algo) or not _as_in_the_paper(dict(config), algo):

@@ -1,7 +1,7 @@
 """``config.json`` as reports read it: settings, the method's place and colour, and a file to repeat the run.
 
-There are two forms. Today the settings of the method stand in a table of their own, ``config["recipe"]``, with
-a nested table for each of its parts. Older folders have them flat in ``config``, with further ones in
+There are two forms. Today the settings of the method stand in a table of their own, ``config["recipe"]``,
+with a nested table for each of its parts. Older folders have them flat in ``config``, with further ones in
 ``config["algo_options"]``. Names are the same in both, and the functions below take either.
 """
 
@@ -53,9 +53,11 @@ def look_of(record: dict[str, Any]) -> Look:
     if not isinstance(look, dict):
         return Look(None, None)
     order, colour = look.get("order"), look.get("colour")
-    known = isinstance(order, int | float) and not isinstance(order, bool) and order == order
-    valid = isinstance(colour, str) and re.fullmatch("#[0-9a-fA-F]{6}", colour)
-    return Look(float(order) if known else None, colour.lower() if valid else None)
+    if isinstance(order, bool) or not isinstance(order, int | float) or order != order:
+        order = None
+    if not isinstance(colour, str) or not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        colour = None
+    return Look(None if order is None else float(order), None if colour is None else colour.lower())
 
 
 def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:

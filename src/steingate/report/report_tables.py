@@ -205,7 +205,7 @@ def _notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
     if any(item.paper is None and in_table(item.env, item.algo) for item in summaries):
         notes.append(
             "The paper's numbers are left out beside runs whose settings are not the paper's "
-            "(--variant published, everything else as it is)."
+            "(--variant published, all else the method's own)."
         )
     return tuple(notes)
 

@@ -152,7 +152,7 @@ def summarise(group: Group, tail: float = TAIL) -> Summary:
 
 
 class Point(NamedTuple):
-    """One run in the plane of the frontier: mean return of its tail episodes, share of them above the limit."""
+    """One run: mean return of its tail episodes, and the share of them above the limit."""
 
     ret: float
     exceedance: float
