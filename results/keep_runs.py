@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from steingate.report.figures import save_curves_figure
 
-from steingate.report.groups import group_runs
-from steingate.report.loading import Run, load_runs
+from steingate.report.curves_figure import save_curves_figure
+from steingate.report.evidence import gather
+from steingate.report.loading import Run, setting
 from steingate.report.published import published
+from steingate.report.record import canonical, method_settings, settings
 from steingate.report.run_figure import save_run_figure
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
-from steingate.training.config import WITHOUT_EFFECT, RunConfig
+from steingate.training.config import RunConfig
 from steingate.training.evaluate import evaluate
 
 EPISODES = 100
@@ -54,23 +55,27 @@ exploration noise, beside the means and deviations that OmniSafe publishes for f
 
 def command(run: Run) -> str:
     """Return the command that repeats a run bit for bit."""
-    config = run.config
-    usual = RunConfig(env=run.env, algo=run.algo, variant=config["variant"]).resolved().to_dict()
-    shown = {name: config[name] for name in ("env", "algo", "variant", "total_steps", "seed")}
-    rest = {name: value for name, value in config.items() if name not in WITHOUT_EFFECT}
-    other = {name: value for name, value in rest.items() if value != usual[name] and value is not None}
-    parts = []
-    for name, value in (shown | other).items():
-        text = " ".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else value
-        parts.append(f"--{name.replace('_', '-')} {text}")
-    return "steingate train " + " ".join(parts)
+    variant = setting(run, "variant")
+    usual = settings(RunConfig(env=run.env, algo=run.algo, variant=variant).resolved().to_dict())
+    found = settings(run.config)
+    shown = {"env": run.env, "algo": run.algo, "variant": variant, "total_steps": found["total_steps"]}
+    parts = {name: str(value) for name, value in (shown | {"seed": run.seed}).items()}
+    for name, value in found.items():
+        if name in parts or value is None or canonical(value) == canonical(usual.get(name)):
+            continue
+        table, _, rest = (
+            ("algo_options", "", name) if name in method_settings(run.config) else name.partition(".")
+        )
+        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        parts[table] = f"{parts.get(table, '')} {rest}={text}".strip() if rest else text
+    return "steingate train " + " ".join(f"--{name.replace('_', '-')} {text}" for name, text in parts.items())
 
 
 def summary_row(run: Run) -> dict[str, str]:
     """Return the numbers of one run over the last fifth of its epochs, beside the paper's."""
     epoch_return, epoch_cost = tail_epochs(run)
     episode_return, episode_cost = tail_episodes(run)
-    paper = published(run.env, run.algo, run.limit)
+    paper = published(run.config)
     numbers = {
         "return": np.mean(epoch_return),
         "cost": np.mean(epoch_cost),
@@ -87,7 +92,7 @@ def summary_row(run: Run) -> dict[str, str]:
     names = {
         "env": run.env,
         "algo": run.algo,
-        "variant": str(run.config["variant"]),
+        "variant": str(setting(run, "variant")),
         "seed": str(run.seed),
         "steps": str(run.steps),
     }
@@ -129,8 +134,9 @@ def keep(name: str, roots: list[str]) -> None:
     """Write the folder."""
     folder = Path(__file__).parent / name
     folder.mkdir(exist_ok=True)
-    runs, skipped = load_runs(roots)
-    for item in skipped:
+    evidence = gather(roots)
+    runs = evidence.runs
+    for item in evidence.skipped:
         print(f"skipped {item}", file=sys.stderr)
     for run in runs:
         stem = f"{run.algo}_{run.env}_seed-{run.seed}"
@@ -144,7 +150,7 @@ def keep(name: str, roots: list[str]) -> None:
         shrink(folder / f"{stem}.png")
     write_rows(folder / "summary.csv", [summary_row(run) for run in runs])
     write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
-    save_curves_figure(group_runs(runs), folder / "curves.png")
+    save_curves_figure(evidence, folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
     (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands), encoding="utf-8")
 
