@@ -117,20 +117,23 @@ def _told_apart(run: Run) -> Settings:
 
 def _differing(configurations: Sequence[Settings]) -> list[str]:
     """Return the names of the settings in which configurations of one algorithm differ on the same task."""
-    names: dict[str, None] = {}
+    tasks: dict[str, list[Settings]] = {}
     for mine in configurations:
-        for other in configurations:
-            if mine["env"] != other["env"]:
-                continue
-            # Folders of different forms list different names; what one lacks is no difference then.
-            shared = mine["folder"] == other["folder"]
-            listed = (*mine, *other) if shared else [name for name in mine if name in other]
-            names |= dict.fromkeys(name for name in listed if _text(mine, name) != _text(other, name))
+        tasks.setdefault(mine["env"], []).append(mine)
+    names: dict[str, None] = {}
+    for rivals in tasks.values():
+        for name in dict.fromkeys(name for mine in rivals for name in mine):
+            holders = [mine for mine in rivals if name in mine]
+            # Folders of another form list other names; what they lack is no difference.
+            forms = {mine["folder"] for mine in holders}
+            lacking = any(name not in mine and mine["folder"] in forms for mine in rivals)
+            if lacking or len({canonical(mine[name]) for mine in holders}) > 1:
+                names[name] = None
     return list(names)
 
 
 def _method(mine: Settings, names: Sequence[str]) -> str:
-    return canonical([mine["algo"], *(f"{name} {_text(mine, name)}" for name in names)])
+    return canonical([mine["algo"], *(f"{name} {canonical(mine[name])}" for name in names if name in mine)])
 
 
 def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, str]:
@@ -156,10 +159,6 @@ def _label(mine: Settings, names: Sequence[str], write: Callable[[Any], str]) ->
         value = write(mine[name]) if name in mine else "default"
         told.append(f"{end if last[end] == 1 else name} {value}")
     return f"{mine['algo']} ({', '.join(told)})" if told else str(mine["algo"])
-
-
-def _text(mine: Settings, name: str) -> str:
-    return canonical(mine[name]) if name in mine else "default"
 
 
 def _short(value: Any) -> str:

@@ -153,7 +153,7 @@ function mark(p, x, y, size, colour, opacity, title) {
   return dot;
 }
 
-function bar(p, x0, x1, y0, y1, colour) {
+function interval(p, x0, x1, y0, y1, colour) {
   if (![x0, x1, y0, y1].every(known)) return;
   svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = colour;
 }

@@ -66,8 +66,8 @@ function frontierPlot(card, task) {
   for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.colour, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
   for (const g of groups) {
     const [[a, left, right], [b, bottom, top]] = g.medians;
-    bar(p, left, right, b, b, g.colour);
-    bar(p, a, a, bottom, top, g.colour);
+    interval(p, left, right, b, b, g.colour);
+    interval(p, a, a, bottom, top, g.colour);
     mark(p, a, b, 6, g.colour, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
   }
   svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: "return" }, p.root);
