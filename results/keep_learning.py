@@ -206,7 +206,7 @@ def keep(roots: list[str]) -> None:
     for variant in VARIANTS:
         figure([run for run in runs if variant_of(run) == variant], FOLDER / f"{variant}.png")
     more = "\n".join(
-        f"steingate train --env {env} --algo {algo} --algo-options {option} "
+        f"steingate train --env {env} --algo {algo} --{option.replace('=', ' ')} "
         "--total-steps 1000000 --out runs/options"
         for algo, option in OPTIONS.items()
         for env in TASKS

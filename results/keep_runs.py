@@ -16,11 +16,11 @@ from steingate.report.curves_figure import save_curves_figure
 from steingate.report.evidence import gather
 from steingate.report.loading import Run, setting
 from steingate.report.published import published
-from steingate.report.record import canonical, method_settings, settings
+from steingate.report.record import canonical, settings
 from steingate.report.run_figure import save_run_figure
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
-from steingate.training.config import RunConfig
+from steingate.training.config import make_config, read_stored
 from steingate.training.evaluate import evaluate
 
 EPISODES = 100
@@ -55,20 +55,23 @@ exploration noise, beside the means and deviations that OmniSafe publishes for f
 
 def command(run: Run) -> str:
     """Return the command that repeats a run bit for bit."""
-    variant = setting(run, "variant")
-    usual = settings(RunConfig(env=run.env, algo=run.algo, variant=variant).resolved().to_dict())
-    found = settings(run.config)
+    variant = str(setting(run, "variant"))
+    found = settings(read_stored(run.config, str(run.path)).to_dict())
+    usual = settings(make_config({"env": run.env, "algo": run.algo, "variant": variant}).to_dict())
     shown = {"env": run.env, "algo": run.algo, "variant": variant, "total_steps": found["total_steps"]}
-    parts = {name: str(value) for name, value in (shown | {"seed": run.seed}).items()}
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in (shown | {"seed": run.seed}).items()]
     for name, value in found.items():
-        if name in parts or value is None or canonical(value) == canonical(usual.get(name)):
+        if name in shown or value is None or canonical(value) == canonical(usual.get(name)):
             continue
-        table, _, rest = (
-            ("algo_options", "", name) if name in method_settings(run.config) else name.partition(".")
-        )
-        text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        parts[table] = f"{parts.get(table, '')} {rest}={text}".strip() if rest else text
-    return "steingate train " + " ".join(f"--{name.replace('_', '-')} {text}" for name, text in parts.items())
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        table, _, key = name.partition(".")
+        if table in ("certificate", "env_options"):
+            words.append(f"--{table.replace('_', '-')} {key}={text}")
+        elif isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+        else:
+            words.append(f"--{name.replace('_', '-')} {text}")
+    return "steingate train " + " ".join(words)
 
 
 def summary_row(run: Run) -> dict[str, str]:

@@ -5,12 +5,14 @@ import pytest
 from rich.console import Console
 
 from steingate.bench.monitor import Monitor
-from steingate.training.config import RunConfig
+from steingate.training.config import make_config
 
 
 @pytest.fixture
 def runs(tmp_path):
-    first = RunConfig(env="A", algo="cpo", total_steps=1000, steps_per_epoch=200, out=str(tmp_path))
+    first = make_config(
+        {"env": "A", "algo": "cpo", "total_steps": 1000, "steps_per_epoch": 200, "out": str(tmp_path)}
+    )
     return [first, replace(first, seed=1), replace(first, env="B", out=str(tmp_path / "limit-5"))]
 
 
@@ -64,13 +66,7 @@ def test_the_screen_has_a_line_for_each_run(tmp_path, runs):
 
 @pytest.mark.parametrize(
     ("mode", "case", "word"),
-    [
-        ("1", "0", "recover"),
-        ("1", "2", "balance"),
-        ("1", "4", "improve"),
-        ("0", "0", "improve"),
-        ("9", "0", "start"),
-    ],
+    [(1, 0, "recover"), (1, 2, "balance"), (1, 4, "improve"), (0, 0, "improve"), (9, 0, "starting")],
 )
 def test_the_mode_is_what_the_step_did(tmp_path, runs, mode, case, word):
     monitor, _ = plain(tmp_path, runs)

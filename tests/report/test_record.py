@@ -4,8 +4,10 @@ import tomllib
 import pytest
 from tests.report.made_up import write_run
 
+from steingate.algos.methods import METHODS
 from steingate.report.loading import load_runs, setting
 from steingate.report.record import NO_EFFECT, Look, canonical, look_of, settings, to_toml
+from steingate.training.config import make_config
 
 OLDER = {
     "algo": "trpo-saute", "env": "steingate/X", "seed": 3, "threads": 2, "out": "x", "variant": "published",
@@ -65,12 +67,15 @@ def test_looks_that_make_no_sense_count_as_none():
 
 def test_the_toml_gives_the_configuration_back():
     odd = {"budget": 0.2, "kernel": 'a"b\\c', "a b": [1, True], "none": None, "k": {"x": 1.5, "y": {"z": 1}}}
-    for config in (
-        {**OLDER, "certificate": odd},
-        {**TODAY, "recipe": {"certificate": odd}, "env_options": {}},
-    ):
-        again = tomllib.loads(to_toml(config))
-        assert canonical(again) == canonical(without_none(config))
+    plain = {"algo": "cpo", "seed": 3, "env_options": odd, "hidden": [8, 8], "wandb": None}
+    recipe = {"variant": "published", "certificate": odd, "clipped": {"passes": 40}, "none": None}
+    options = {"clipped.passes": 40, "variant": "published", "certificate": odd}
+    expected = canonical(without_none(plain | recipe))
+    assert canonical(tomllib.loads(to_toml(plain | {"recipe": recipe}))) == expected
+    older = to_toml(plain | {"algo_options": options})
+    assert canonical(tomllib.loads(older)) == expected
+    assert older.startswith("# From an earlier version")
+    assert tomllib.loads(to_toml(OLDER))["budget_discount"] == 0.9999
 
 
 def without_none(table):
@@ -79,12 +84,12 @@ def without_none(table):
     return {key: value for key, value in pairs.items() if value is not None and value != {}}
 
 
-def test_the_toml_is_what_training_reads(tmp_path):
-    from steingate.training.config import RunConfig
-    from steingate.training.options import build
-
-    config = RunConfig(
-        seed=3, certificate={"budget": 0.2}, hidden=(8, 4), env_options={"max_episode_steps": 9}
-    )
-    (tmp_path / "run.toml").write_text(to_toml(json.loads(json.dumps(config.to_dict()))))
-    assert build(RunConfig, {}, str(tmp_path / "run.toml")) == config
+@pytest.mark.parametrize("algo", METHODS)
+def test_the_toml_is_what_training_reads(tmp_path, algo):
+    given = {"algo": algo, "seed": 3, "hidden": [8, 4], "env_options": {"max_episode_steps": 9}, "lam": 0.5}
+    if "steingate" in algo:
+        given["certificate"] = {"budget": 0.2}
+    config = make_config(given)
+    stored = json.loads(json.dumps(config.to_dict()))
+    (tmp_path / "run.toml").write_text(to_toml(stored))
+    assert json.loads(json.dumps(make_config({}, tmp_path / "run.toml").to_dict())) == stored

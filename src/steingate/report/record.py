@@ -17,6 +17,7 @@ NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every", "wandb")
 
 _OF_METHOD = ("recipe", "algo_options")
 _RENAMED = {"discount": "budget_discount"}  # of algo_options, to its name in recipes
+_OLDER_NOTE = "# From an earlier version: leave out what training says the method does not have.\n"
 _KINDS: dict[str, tuple[type, ...]] = {
     "algo": (str,),
     "env": (str,),
@@ -112,8 +113,20 @@ def canonical(value: Any) -> str:
 
 
 def to_toml(config: dict[str, Any]) -> str:
-    """Return a configuration as a TOML file for ``steingate train --config``."""
-    return "\n".join(_toml_lines(config, "")).strip() + "\n"
+    """Return a configuration as a TOML file for ``steingate train --config``.
+
+    Older folders name settings of other methods too, which training refuses by name; the file says so.
+    """
+    tables = dict(config)
+    recipe, options = tables.pop("recipe", None), tables.pop("algo_options", None)
+    for name, value in (options or {}).items():
+        *parts, last = _RENAMED.get(name, name).split(".")
+        table = tables
+        for part in parts:
+            table = table.setdefault(part, {})
+        table[last] = value
+    note = "" if recipe is not None else _OLDER_NOTE
+    return note + "\n".join(_toml_lines(tables | (recipe or {}), "")).strip() + "\n"
 
 
 def _look_up(table: Any, name: str) -> tuple[bool, Any]:
