@@ -67,3 +67,15 @@ def test_curves_show_a_hundred_episodes_whatever_the_log_averages(tmp_path):
     cost = evidence.runs[0].episodes["cost"]
     drawn = curves_figure(evidence).axes[1].lines[0].get_ydata()
     np.testing.assert_allclose(drawn[-1], cost[-100:].mean())
+
+
+def test_long_labels_fit_under_the_panels(tmp_path):
+    for size in (0.1, 0.2):
+        write_run(
+            tmp_path / f"{size}", algo="a-method-with-a-long-name", max_kl=size, damping=size, shrink=size
+        )
+    figure = curves_figure(gather([tmp_path]))
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0.0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert box.y1 < figure.axes[1].get_tightbbox().y0

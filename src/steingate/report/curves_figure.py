@@ -10,7 +10,7 @@ from steingate.errors import InputError, MissingExtraError
 from steingate.report.evidence import Evidence
 from steingate.report.groups import Group, mean_and_spread
 from steingate.report.report_tables import task
-from steingate.report.style import DASHES, FAINT, LIMIT, STYLE, colour_keys, save_figure, task_panels
+from steingate.report.style import DASHES, FAINT, LIMIT, STYLE, save_figure, task_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,8 @@ def curves_figure(evidence: Evidence) -> "Figure":
     tasks = evidence.by_task()
     with rc_context(STYLE):
         labels = {group.label: evidence.colour(group) for group in evidence.groups}
-        figure, panels = task_panels(2, len(tasks), len(labels) + 1, panel_height=2.0)
+        keys = [*((label, colour, "-") for label, colour in labels.items()), ("limit", LIMIT, DASHES)]
+        figure, panels = task_panels(2, len(tasks), 2.0, keys)
         for (top, bottom), (env, members) in zip(panels.T, tasks.items(), strict=True):
             groups = [group for group, _ in members]
             top.set_title(task(env), fontsize=11.5, fontweight="bold")
@@ -45,7 +46,6 @@ def curves_figure(evidence: Evidence) -> "Figure":
             _finish(top, bottom, groups)
         panels[0, 0].set_ylabel("return")
         panels[1, 0].set_ylabel("cost")
-        colour_keys(figure, labels, ("limit", LIMIT, DASHES))
     return figure
 
 

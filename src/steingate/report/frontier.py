@@ -12,7 +12,7 @@ from steingate.report.evidence import Evidence
 from steingate.report.groups import Group
 from steingate.report.report_tables import task
 from steingate.report.seeds import Estimate
-from steingate.report.style import FAINT, SOFT, STYLE, colour_keys, save_figure, task_panels
+from steingate.report.style import FAINT, SOFT, STYLE, save_figure, task_panels
 from steingate.report.summary import Point, Summary, tail_point
 
 if TYPE_CHECKING:
@@ -40,7 +40,11 @@ def frontier_figure(evidence: Evidence) -> "Figure":
     tasks = evidence.by_task()
     with rc_context(STYLE):
         labels = {group.label: evidence.colour(group) for group in evidence.groups}
-        figure, panels = task_panels(1, len(tasks), len(labels) + 1, panel_height=3.1)
+        keys = [
+            *((label, colour, "-") for label, colour in labels.items()),
+            ("not beaten in both", SOFT, ":"),
+        ]
+        figure, panels = task_panels(1, len(tasks), 3.1, keys)
         for panel, (env, members) in zip(panels[0], tasks.items(), strict=True):
             panel.set_title(task(env), fontsize=11.5, fontweight="bold")
             for group, summary in members:
@@ -48,7 +52,6 @@ def frontier_figure(evidence: Evidence) -> "Figure":
             _line(panel, [summary for _, summary in members])
             _finish(panel, members)
         panels[0, 0].set_ylabel("return")
-        colour_keys(figure, labels, ("not beaten in both", SOFT, ":"))
     return figure
 
 

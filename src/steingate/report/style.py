@@ -1,6 +1,6 @@
 """Colours that mean the same in every figure and on every page, and how figures become files."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Sequence
 from colorsys import hls_to_rgb
 from itertools import islice
 from pathlib import Path
@@ -59,34 +59,32 @@ def _endless() -> Iterator[str]:
             yield colour
 
 
-def task_panels(rows: int, columns: int, keys: int, panel_height: float) -> "tuple[Figure, Any]":
-    """Return a figure with a column of panels per task, and room for a legend of so many keys below them."""
-    from matplotlib.figure import Figure
+def task_panels(
+    rows: int, columns: int, panel_height: float, keys: Sequence[tuple[str, str, Any]]
+) -> "tuple[Figure, Any]":
+    """Return a figure with a column of panels per task, and the legend below them.
 
-    wide = 0.7 + 3.3 * columns
-    legend = 0.25 * -(-keys // _legend_columns(wide, keys))
+    ``keys`` are label, colour and dashes of each line of the legend, which has as many columns as fit.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    key = 0.75 + 0.079 * max(len(label) for label, _, _ in keys)
+    wide = max(0.7 + 3.3 * columns, key)
+    across = min(len(keys), max(int(wide / key), 1))
+    legend = 0.25 * -(-len(keys) // across)
     tall = rows * panel_height + 0.47 * (rows - 1) + 0.63 + legend
     figure = Figure(figsize=(wide, tall))
     figure.subplots_adjust(
         left=0.75 / wide, right=1 - 0.28 / wide, top=1 - 0.38 / tall, bottom=(0.72 + legend) / tall,
         hspace=0.13, wspace=0.24,
     )  # fmt: skip
+    lines = [
+        Line2D([], [], color=colour, linewidth=2.0 if dashes == "-" else 1.2, linestyle=dashes, label=label)
+        for label, colour, dashes in keys
+    ]
+    figure.legend(handles=lines, loc="lower center", ncols=across, frameon=False, fontsize=9.5)
     return figure, figure.subplots(rows, columns, sharex="col", squeeze=False)
-
-
-def colour_keys(figure: "Figure", colours: Mapping[str, str], line: tuple[str, str, Any]) -> None:
-    """Put the legend below the panels: a key for each label, and one for a line (label, colour, dashes)."""
-    from matplotlib.lines import Line2D
-
-    keys = [Line2D([], [], color=colour, linewidth=2.0, label=label) for label, colour in colours.items()]
-    label, colour, dashes = line
-    keys.append(Line2D([], [], color=colour, linewidth=1.2, linestyle=dashes, label=label))
-    columns = _legend_columns(figure.get_figwidth(), len(keys))
-    figure.legend(handles=keys, loc="lower center", ncols=columns, frameon=False, fontsize=9.5)
-
-
-def _legend_columns(wide: float, keys: int) -> int:
-    return min(keys, max(int(wide / 1.6), 2))
 
 
 def save_figure(draw: Callable[[], "Figure"], path: str | Path) -> None:

@@ -21,7 +21,7 @@ function overview(parent, data) {
     taskPlot(card, task, "cost", "cost");
   }
   const bands = spread ? " Shaded: one standard deviation over seeds." : "";
-  html("p", { class: "note", text: `Lines: means over seeds of what each epoch logs, the mean of the last 100 episodes.${bands} Dashed: the limit.` }, parent);
+  html("p", { class: "note", text: `Lines: the mean of the last 100 episodes by the end of each epoch, mean over seeds.${bands} Dashed: the limit.` }, parent);
 }
 
 function taskPlot(card, task, key, name) {
@@ -60,6 +60,8 @@ function frontierPlot(card, task) {
   const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);
   const x = linearScale(-0.02 * most, most, card.clientWidth < 420 ? 3 : 5);
   const p = plot(card, { label: `return against episodes over the limit on ${task.name}`, height: 300, x, y: linearScale(low, high), xText: (v) => `${+(100 * v).toFixed(1)} %` });
+  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: "return" }, p.root);
+  svg("text", { class: "name", x: p.width - p.right, y: p.height - p.bottom - 6, "text-anchor": "end", text: "episodes over the limit" }, p.root);
   const best = unbeaten(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
   const edge = svg("path", { d: best.map(([a, b], i) => `${i ? "L" : "M"}${p.X(a).toFixed(1)} ${p.Y(b).toFixed(1)}`).join(""), fill: "none", "stroke-width": 1.4, "stroke-dasharray": "2 4" }, p.root);
   edge.style.stroke = "var(--soft)";
@@ -70,8 +72,6 @@ function frontierPlot(card, task) {
     interval(p, a, a, bottom, top, g.colour);
     mark(p, a, b, 6, g.colour, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
   }
-  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: "return" }, p.root);
-  svg("text", { class: "name", x: p.width - p.right, y: p.height - p.bottom - 6, "text-anchor": "end", text: "episodes over the limit" }, p.root);
 }
 
 function unbeaten(points) {
