@@ -23,10 +23,10 @@ from bench_envs import THREADS, bare_round
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.envs.catalog import TASKS
-from steingate.training.loop import second_thread
+from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.epoch import run_epoch
-from steingate.training.assemble import build_algorithm, make_envs
+from steingate.training.loop import second_thread
 from steingate.training.state import TrainState, first_state
 
 TO_REACH = {

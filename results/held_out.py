@@ -21,12 +21,12 @@ from steingate.algos.networks import log_prob
 from steingate.envs.adapters import epoch_seeds
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
+from steingate.training.assemble import build_algorithm, make_envs
+from steingate.training.batch import tail_costs, to_batch
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import GOES_ON, PUSH, RAW
-from steingate.training.batch import tail_costs, to_batch
 from steingate.training.loop import stored_config
 from steingate.training.randomness import action_noise
-from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.state import first_state, from_tree
 
 REPETITIONS, SEED = 12, 1000

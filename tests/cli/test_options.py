@@ -31,7 +31,7 @@ def test_every_field_is_an_option():
 
 
 def test_what_cannot_be_written_down_is_refused():
-    with pytest.raises(InputError, match="'cost' of env_options is .*give it as text, 'module:function'"):
+    with pytest.raises(InputError, match=r"'cost' of env_options is .*give it as text, 'module:function'"):
         make_config({"env_options": {"cost": lambda obs, action, following, info: 0.0}})
     with pytest.raises(InputError, match="budget"):
         make_config({"certificate": {"budget": {1, 2}}})
