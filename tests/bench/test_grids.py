@@ -26,7 +26,7 @@ EXPECTED = {
     "samples": (18, {"SafetyCarGoal1-v0"}, {"steingate"}),
     "circle2": (12, {"SafetyPointCircle2-v0", "SafetyCarCircle2-v0"}, {"steingate"}),
     "gates": (48, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, {"steingate"}),
-    "learning": (38, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(METHODS)),
+    "learning": (2 * len(METHODS), {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(METHODS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
 }
 

@@ -30,6 +30,9 @@ class About:
     paper: str = ""
     published: str = "nothing wrong is known"  # what the published code does
     corrected: str = NO_DIFFERENCE  # what the corrected variant changes
+    gate: str = ""  # what is watched
+    step: str = ""  # how the policy moves
+    sees: str = ""  # what the policy sees beside the task's observation
     order: float = inf  # place in tables and figures, smallest first
     colour: str | None = None  # such as "#2f6f9f"; None takes the next that is free
 
