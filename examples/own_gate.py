@@ -12,6 +12,8 @@ from steingate.settings import setting
 
 
 class Quiet(NamedTuple):
+    """State of the gate."""
+
     epochs: int = 0  # in a row without an episode over the limit
 
 

@@ -14,8 +14,8 @@ from steingate.gates.base import Episodes, Mode
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROOT = EXAMPLES.parent
 SMALL = [
-    "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80", "--num-envs", "4",
-    "--hidden", "8,8", "--cost-limit", "4",
+    "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80",
+    "--num-envs", "4", "--hidden", "8,8", "--cost-limit", "4",
 ]  # fmt: skip
 
 

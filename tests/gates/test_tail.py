@@ -150,3 +150,12 @@ def test_epochs_without_cost_or_without_episodes():
             decision, _, _, *_ = gate.decide(state, episodes(quiet))
             assert decision.slack == pytest.approx(25.0 - value)
     assert extreme_value_gate(25.0).decide(no_costs(), episodes([]))[0].mode == Mode.RECOVER
+
+
+def test_cvar_is_the_mean_of_the_worst():
+    costs = np.array([5.0, 1.0, 9.0, 3.0, 7.0])
+    assert cvar(costs, 0.2)[0] == pytest.approx(9.0)
+    assert cvar(costs, 0.4)[0] == pytest.approx(8.0)
+    assert cvar(costs, 0.3)[0] == pytest.approx((9.0 * 0.2 + 7.0 * 0.1) / 0.3)
+    assert cvar(costs, 0.1)[0] == pytest.approx(9.0)
+    assert cvar(costs, 1.0)[0] == pytest.approx(costs.mean())

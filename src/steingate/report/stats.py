@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.gates.base import Mode
+from steingate.gates.tail import cvar as tail_mean
 
 Array = npt.NDArray[np.float64]
 
@@ -60,11 +61,8 @@ def exceedance(cost: npt.ArrayLike, limit: float) -> float:
 
 def cvar(cost: npt.ArrayLike, level: float) -> float:
     """Return the mean of the costliest ``1 - level`` share; the point at the edge counts in part."""
-    cost = np.sort(_known(cost))[::-1]
-    if not len(cost):
-        return np.nan
-    share = np.clip((1.0 - level) * len(cost) - np.arange(len(cost)), 0.0, 1.0)
-    return float(share @ cost / share.sum())
+    cost = _known(cost)
+    return tail_mean(cost, 1.0 - level)[0] if len(cost) else np.nan
 
 
 def worst(cost: npt.ArrayLike) -> float:

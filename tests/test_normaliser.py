@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steingate.algos.normaliser import CLIP, STD_FLOOR, init_stats, normalise, push, std
+from steingate.normaliser import CLIP, STD_FLOOR, init_stats, normalise, push, std
 
 
 def test_recorded_stream():
