@@ -28,8 +28,8 @@ steingate train --algo trpo-lag --env SafetyPointGoal1-v0 --multiplier pid
 `--variant corrected` (the default) does what is right where published code is known to be wrong;
 `--variant published` repeats the behaviour behind published numbers. Settings of an algorithm are options
 like those of the run (`--multiplier pid`, `--clipped.passes 80`), names in a TOML file, and keywords in
-Python; one that the algorithm does not have is refused. `steingate algos NAME` lists them all. Settings published for
-single tasks are filled in unless given, and everything is written to the run's `config.json`.
+Python; one that the algorithm does not have is refused. `steingate algos NAME` lists them all. Settings
+published for single tasks are filled in unless given, and everything is written to the run's `config.json`.
 
 A method of your own is such a class in a module of yours: `--algo mymodule:MyRecipe`, or `algo=MyRecipe(...)`
 from Python. [An example](../examples/own_gate.py) adds a gate, which is a pair of functions.
