@@ -23,7 +23,7 @@ def sentence(monitor: Monitor) -> str:
         return (
             f"Drift at episode {monitor.detector.alarms[-1]}: episodes over {limit} have become more "
             f"frequent than {percent(monitor.baseline)} (false alarms come once in "
-            f"{monitor.run_length:,.0f} episodes or less often); stop, find out what changed, calibrate again."
+            f"{monitor.run_length:,.0f} episodes or more); stop, find out what changed, calibrate again."
         )
     if monitor.certified:
         return (

@@ -1,0 +1,71 @@
+"""Monitors beside runs: what the state files below some folders say, as plain JSON types."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steingate.errors import SteingateError
+from steingate.monitor.monitor import Monitor
+from steingate.monitor.several import FORMAT as SEVERAL
+from steingate.monitor.several import Monitors
+from steingate.monitor.state import read_state
+from steingate.report.monitor_figure import bound_trace
+
+SUFFIX = ".monitor.json"
+_SHOWN = 200
+
+
+def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
+    """Return every file below the roots whose name ends with ``.monitor.json``, sorted; links stay unread."""
+    found = {path for root in roots for path in Path(root).rglob(f"*{SUFFIX}")}
+    found |= {Path(root) for root in roots if str(root).endswith(SUFFIX)}
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """Return one entry per monitored cost of every state file below the roots.
+
+    An entry has the file's ``name`` and ``path``, the numbers of ``Monitor.summary``, the ``state`` in a word
+    and ``trace``: episodes, share over the limit and bound along the way. A file that cannot be read has
+    ``problem`` instead.
+
+    Parameters
+    ----------
+    roots
+        Folders, or state files themselves.
+    """
+    entries: list[dict[str, Any]] = []
+    for path in monitor_files(roots):
+        name = path.name.removesuffix(SUFFIX)
+        try:
+            for cost, monitor in _load(path).items():
+                label = f"{name}: {cost}" if cost else name
+                entries.append({"name": label, "path": str(path), **_entry(monitor)})
+        except SteingateError as error:
+            entries.append({"name": name, "path": str(path), "problem": str(error)})
+    return entries
+
+
+def _load(path: Path) -> dict[str, Monitor]:
+    state = read_state(path)
+    return (
+        dict(Monitors.from_dict(state)) if state.get("format") == SEVERAL else {"": Monitor.from_dict(state)}
+    )
+
+
+def _entry(monitor: Monitor) -> dict[str, Any]:
+    trace = bound_trace(monitor)[-_SHOWN:]
+    return {
+        **monitor.summary(),
+        "state": state_word(monitor),
+        "trace": [[n, float(f"{seen:.4g}"), float(f"{bound:.4g}")] for n, seen, bound in trace],
+    }
+
+
+def state_word(monitor: Monitor) -> str:
+    """Return ``unsafe``, ``drift``, ``certified`` or ``undecided``, the first that applies."""
+    if monitor.unsafe:
+        return "unsafe"
+    if monitor.detector.alarm:
+        return "drift"
+    return "certified" if monitor.certified else "undecided"
