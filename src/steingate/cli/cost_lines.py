@@ -75,7 +75,7 @@ def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
         raise InputError("Standard input is closed; name a file, or pipe the costs in.")
     source = stream or sys.stdin.buffer
     rest, number, offset = b"", 0, 0
-    while data := source.read1(_BLOCK):  # type: ignore[attr-defined]
+    while data := source.read1(_BLOCK):  # type: ignore[union-attr]
         lines, rest, number, offset = _split(rest + data, number, offset)
         yield lines
     if rest.strip():
@@ -144,9 +144,7 @@ class Reader:
             key = self._key(name)
             if key not in value:
                 keys = ", ".join(map(str, value)) or "none"
-                raise InputError(
-                    f"Line {line.number} has no key {key!r} (it has {keys}); name it by --column."
-                )
+                raise InputError(f"Line {line.number} has no key {key!r} (it has {keys}); use --column.")
             cost = value[key]
             real = isinstance(cost, int | float) and not isinstance(cost, bool)
             found[name] = self._cost(float(cost) if real else None, cost, line)
@@ -167,7 +165,7 @@ class Reader:
         if plain:
             self._cost(None, cells[0], line)
         known = ", ".join(cells) if heading else f"{len(cells)} columns without names, numbered from 1"
-        raise InputError(f"Line {line.number} has no column {key!r} (it has {known}); name it by --column.")
+        raise InputError(f"Line {line.number} has no column {key!r} (it has {known}); use --column.")
 
     def _cost(self, value: float | None, shown: object, line: Line) -> float:
         if value is None or not 0.0 <= value < float("inf"):

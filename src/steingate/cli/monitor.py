@@ -1,4 +1,4 @@
-"""``steingate monitor``: watch episode costs as they come, and say when a policy is safe, unsafe or changing."""
+"""``steingate monitor``: watch episode costs as they come; say when a policy is safe, unsafe or changing."""
 
 import json
 import os
@@ -11,12 +11,10 @@ from typing import Any
 
 from steingate.cli.cost_lines import Line, Reader, follow, pipe
 from steingate.cli.monitor_display import Display, show
+from steingate.cli.monitor_options import fresh, resumed
 from steingate.cli.parser import Parser
-from steingate.core.costs import read_costs
-from steingate.errors import InputError
 from steingate.monitor.episodes import COST
 from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import FORMAT as SEVERAL
 from steingate.monitor.several import Monitors
 from steingate.monitor.state import read_state, write_state
 
@@ -34,9 +32,7 @@ def add_arguments(parser: Parser) -> None:
     add("--budget", type=float, metavar="E", help="largest accepted share over the limit (default: 0.1)")
     add("--delta", type=float, metavar="P", help="probability of a wrong statement (default: 0.05)")
     add("--cap", type=float, metavar="C", help="mean and CVaR count costs up to here (default: 4 x limit)")
-    add(
-        "--baseline", metavar="B", help="for drift: a share, or a file of calibration costs (default: budget)"
-    )
+    add("--baseline", metavar="B", help="for drift: a share, or a file of costs (default: the budget)")
     add("--run-length", type=float, metavar="N", help="episodes between false drift alarms (default: 10000)")
     add("--column", metavar="C", help="column or key to read: a name, or a CSV column from 1")
     add("--follow", action="store_true", help="wait for more at the end of the file; Ctrl-C ends it")
@@ -45,12 +41,12 @@ def add_arguments(parser: Parser) -> None:
     add(
         "--rearm",
         action="store_true",
-        help="the drift alarm in the state has been dealt with: start it again",
+        help="start the drift detector again after an alarm in the state",
     )
     add(
         "--alarm-command",
         metavar="CMD",
-        help="run in a shell when unsafe or drift is found (STEINGATE_EVENT)",
+        help="shell command for unsafe and drift; it sees STEINGATE_EVENT",
     )
     add("--plot", metavar="FILE", help="draw bound, tail and alarms to FILE (.png, .svg or .pdf)")
     add("--json", action="store_true", help="print the numbers as JSON at the end and nothing else")
@@ -60,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Namespace) -> int:
     """Watch until the costs end or enough is known, and return the exit status."""
     state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitor = _resumed(args, state) if state is not None else _fresh(args)
+    monitor = resumed(args, state) if state is not None else fresh(args)
     if args.rearm:
         monitor.rearm()
     source = (state or {}).get("source", {})
@@ -191,67 +187,3 @@ def _alarm(command: str, event: str, name: str, monitor: Monitor) -> None:
         problem = f"took longer than {PATIENCE:g} s and was ended"
     if problem:
         print(f"steingate: The alarm command {problem}; the monitor goes on.", file=sys.stderr)
-
-
-def _fresh(args: Namespace) -> Monitor | Monitors:
-    if not args.limit:
-        raise InputError("A limit is missing: give --limit D, or the --state of an earlier run.")
-    names = [text.rpartition("=")[0] for text in args.limit]
-    settings = _settings(args)
-    if names == [""]:
-        settings["limit"] = _float("--limit", args.limit[0])
-        return _one(args, settings)
-    if "" in names or len(set(names)) < len(names):
-        raise InputError(f"The limits {', '.join(args.limit)} need different names, as in --limit speed=10.")
-    limits = {name: _float("--limit", text.rpartition("=")[2]) for name, text in zip(names, args.limit)}
-    if args.baseline is not None:
-        settings["baseline"] = _float("--baseline", args.baseline)
-    return Monitors(limits, **settings)
-
-
-def _one(args: Namespace, settings: dict[str, Any]) -> Monitor:
-    if args.baseline is None:
-        return Monitor(**settings)
-    try:
-        return Monitor(**settings, baseline=float(args.baseline))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-    return Monitor.watch(read_costs(args.baseline, args.column), **settings)
-
-
-def _settings(args: Namespace) -> dict[str, Any]:
-    given = {name: getattr(args, name) for name in ("budget", "delta", "cap", "run_length")}
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _resumed(args: Namespace, state: dict[str, Any]) -> Monitor | Monitors:
-    """Return the stored monitor, after checking that the options do not ask for another one."""
-    several = state.get("format") == SEVERAL
-    monitor: Monitor | Monitors = Monitors.from_dict(state) if several else Monitor.from_dict(state)
-    if args.limit:
-        asked = _fresh(args)
-    elif isinstance(monitor, Monitor):
-        asked = _one(args, {"limit": monitor.limit, **_settings(args)})
-    else:
-        asked = Monitors({name: part.limit for name, part in monitor.items()}, **_settings(args))
-    if isinstance(asked, Monitors) != several or (isinstance(asked, Monitors) and set(asked) != set(monitor)):
-        raise InputError(f"{args.state} watches other costs than the options name: use another --state.")
-    names = {"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])}
-    pairs = [(monitor[key], asked[key]) for key in asked] if several else [(monitor, asked)]
-    for old, new in pairs:
-        for name in sorted(names):
-            before, now = getattr(old, name), getattr(new, name)
-            if before != now:
-                raise InputError(
-                    f"{args.state} was made with {name} {before:g}, not {now:g}: use another --state, "
-                    "or the same options."
-                )
-    return monitor
-
-
-def _float(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{name} {text!r} is not a number.") from None

@@ -1,4 +1,4 @@
-"""What ``steingate monitor`` shows: a table that lives on a terminal, lines elsewhere, a summary at the end."""
+"""What ``steingate monitor`` shows: a live table on a terminal, lines elsewhere, a summary at the end."""
 
 from types import TracebackType
 
@@ -96,7 +96,7 @@ def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
         (
             "bound",
             f"{monitor.bound:.4f}",
-            f"on P(cost > {monitor.limit:g}); the budget is {monitor.budget:g}",
+            f"on P(cost > {monitor.limit:g}); budget {monitor.budget:g}",
         ),
         ("p-value", f"{monitor.p_value:.3g}", f"of being over the budget; delta is {monitor.delta:g}"),
         ("soft risk", f"{numbers['soft_bound']:.4f}", "bound on its mean"),

@@ -196,9 +196,8 @@ class Monitor:
 
     @property
     def bound(self) -> float:
-        """Upper bound on P(cost > limit); never above the budget once certified."""
-        bound = count_upper(self.over, self.under, self.delta)
-        return min(bound, self.budget) if self.certified else bound
+        """Upper bound on P(cost > limit)."""
+        return count_upper(self.over, self.under, self.delta)
 
     @property
     def soft_bound(self) -> float:
@@ -312,7 +311,7 @@ class Monitor:
         bound = known.bound
         if bound >= 1.0:
             raise InputError(
-                f"{known.episodes} calibration episodes, {known.over} over the limit, bound nothing: run more."
+                f"{known.episodes} calibration episodes, {known.over} over the limit, show nothing: run more."
             )
         own = {
             name: getattr(known, name) for name in ("limit", "budget", "delta", "run_length", "cap", "risk")
