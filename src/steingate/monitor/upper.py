@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 
 _MARGIN = 1e-9  # how far to the right of the root, in log-wealth, Newton's method stops
 _ROUNDING = 1e-14
-_SMALLEST_GAP = 1e-12
+_SMALLEST_GAP = 1e-4  # bounds closer to 1 than this are given as 1
 _KEPT, _LOG_STAKES = np.array(KEPT), np.array(LOG_STAKES)
 
 
@@ -41,7 +41,7 @@ def count_upper(over: float, under: float, delta: float) -> float:
     m = _best_single(stakes, under, -log(delta))
     if m >= 1.0 - _SMALLEST_GAP:
         return 1.0
-    margin = _MARGIN + _ROUNDING * (abs(min(stakes)) + under)
+    margin = _MARGIN + _ROUNDING * (abs(min(stakes)) + under / (1.0 - m))
     target = -log(delta) + 0.5 * margin
     for _ in range(64):
         gap = log1p(-m)
@@ -88,7 +88,7 @@ def mean_upper(values: Array, counts: Array, delta: float) -> float:
     m = count_upper(total, episodes - total, delta)
     if m >= 1.0 - _SMALLEST_GAP:
         return 1.0
-    margin = _MARGIN + _ROUNDING * (9.0 * total + 10.0 * episodes)
+    margin = _MARGIN + _ROUNDING * (9.0 * total + 10.0 * episodes / (1.0 - m))
     target = -log(delta) + 0.5 * margin
     rest = 1.0 - np.multiply.outer(1.0 - _KEPT, x)
     for _ in range(64):

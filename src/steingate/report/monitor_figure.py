@@ -68,14 +68,14 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
         if at is not None:
             axes.axvline(at, color=colour, linewidth=1.4, linestyle="--", label=f"{what} at {at}")
     low = min([monitor.budget, monitor.baseline, *(bound for *_, bound in trace)])
-    axes.set(xscale="log", yscale="log", ylim=(0.5 * low, 1.15), xlabel="episodes", ylabel="P(cost > limit)")
+    axes.set(xscale="log", yscale="log", ylim=(0.3 * low, 1.15), xlabel="episodes", ylabel="P(cost > limit)")
     axes.set_xlim(1, max(monitor.episodes, 2) * 1.1)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.minorticks_off()
     axes.grid(color=FAINT, linewidth=0.6)
     axes.set_title(f"{name}: " * bool(name) + f"limit {monitor.limit:g}", loc="left", fontsize=11)
-    axes.legend(frameon=False, fontsize=9, loc="lower left")
+    axes.legend(fontsize=9, loc="lower left", framealpha=0.9, edgecolor="white")
 
 
 def _tail(axes: Any, monitor: Monitor) -> None:
