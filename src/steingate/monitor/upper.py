@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float64]
 
 _MARGIN = 1e-9  # how far to the right of the root, in log-wealth, Newton's method stops
 _ROUNDING = 1e-14
-_SMALLEST_GAP = 1e-4  # bounds closer to 1 than this are given as 1
+_LARGEST = 1.0 - 1e-4  # bounds above this are given as 1
 _KEPT, _LOG_STAKES = np.array(KEPT), np.array(LOG_STAKES)
 
 
@@ -38,9 +38,7 @@ def count_upper(over: float, under: float, delta: float) -> float:
     if under <= 0:
         return 1.0
     stakes = [stake + over * kept for stake, kept in zip(LOG_STAKES, LOG_KEPT, strict=True)]
-    m = _best_single(stakes, under, -log(delta))
-    if m >= 1.0 - _SMALLEST_GAP:
-        return 1.0
+    m = min(_best_single(stakes, under, -log(delta)), _LARGEST)
     margin = _MARGIN + _ROUNDING * (abs(min(stakes)) + under / (1.0 - m))
     target = -log(delta) + 0.5 * margin
     for _ in range(64):
@@ -51,7 +49,7 @@ def count_upper(over: float, under: float, delta: float) -> float:
         total = sum(weights)
         excess = top + log(total) - target
         if excess <= 0.5 * margin:
-            break
+            return 1.0 if m == _LARGEST and excess < 0.0 else m
         inverse = 1.0 / (1.0 - m)
         slopes = [w * (inverse - share / (1.0 - share * m)) for w, share in zip(weights, KEPT, strict=True)]
         m -= excess * total / (under * sum(slopes))
@@ -85,9 +83,7 @@ def mean_upper(values: Array, counts: Array, delta: float) -> float:
     x, n = values[seen], counts[seen].astype(np.float64)
     episodes, total = float(n.sum()), float(n @ x)
     # The logarithm is concave: zeros and ones with the same mean have less wealth, so their bound is larger.
-    m = count_upper(total, episodes - total, delta)
-    if m >= 1.0 - _SMALLEST_GAP:
-        return 1.0
+    m = min(count_upper(total, episodes - total, delta), _LARGEST)
     margin = _MARGIN + _ROUNDING * (9.0 * total + 10.0 * episodes / (1.0 - m))
     target = -log(delta) + 0.5 * margin
     rest = 1.0 - np.multiply.outer(1.0 - _KEPT, x)
@@ -99,7 +95,7 @@ def mean_upper(values: Array, counts: Array, delta: float) -> float:
         mass = float(weights.sum())
         excess = top + log(mass) - target
         if excess <= 0.5 * margin:
-            break
+            return 1.0 if m == _LARGEST and excess < 0.0 else m
         slopes = episodes / (1.0 - m) - _KEPT * ((1.0 / room) @ n)
         m -= excess * mass / float(weights @ slopes)
     return m
