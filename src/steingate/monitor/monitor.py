@@ -132,7 +132,7 @@ class Monitor:
 
         If one cost is refused, none is counted. No costs at all are fine.
         """
-        if np.shape(costs) == (0,):
+        if (isinstance(costs, list | tuple) and not costs) or getattr(costs, "shape", None) == (0,):
             return
         values = check_costs(costs)
         for first in range(0, len(values), _CHUNK):
