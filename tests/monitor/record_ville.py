@@ -35,7 +35,8 @@ def main():
         betting = ville.BettingCS(alpha=0.1, grid=2001, intersect=False).fit(x)
         uppers = {"beta_binomial": at_looks(beta.upper_), "betting": at_looks(betting.upper_)}
         cases.append({"p": p, "over": np.flatnonzero(x).tolist(), "bets": bets, "uppers": uppers})
-    OUT.write_text(json.dumps({"ville": ville.__version__, "concentration": CONCENTRATION, "looks": LOOKS, "cases": cases}) + "\n")
+    about = {"ville": ville.__version__, "concentration": CONCENTRATION, "looks": LOOKS}
+    OUT.write_text(json.dumps({**about, "cases": cases}) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The wealth of bets: fair under its hypothesis, equal to plain products, and to another package's numbers."""
+"""The wealth of bets: fair under its hypothesis, equal to plain products and to another package's numbers."""
 
 import json
 from itertools import product

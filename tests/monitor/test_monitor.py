@@ -1,4 +1,4 @@
-"""The monitor as its users see it: the same bits however costs arrive, refusals that change nothing, words."""
+"""The monitor as users see it: the same bits however costs arrive, refusals that change nothing, words."""
 
 import json
 from math import inf, nan
@@ -145,10 +145,10 @@ def test_nothing_is_known_at_first_and_no_costs_are_fine():
     monitor = Monitor()
     monitor.update_many([])
     monitor.update_many(np.zeros(0))
-    assert (monitor.bound, monitor.soft_bound, monitor.p_value, monitor.p_value_unsafe) == (1.0, 1.0, 1.0, 1.0)
+    assert monitor.bound == monitor.soft_bound == monitor.p_value == monitor.p_value_unsafe == 1.0
     assert monitor.mean_bound == monitor.cvar_bound() == monitor.cap == 100.0
     assert monitor.tail_bound(10.0) == 1.0
-    assert not (monitor.certified or monitor.unsafe or monitor.drift)
+    assert not any([monitor.certified, monitor.unsafe, monitor.drift])
     assert monitor.sentence == (
         "Nothing is known yet about a budget of 10 %: 36 more episodes within the limit would certify it."
     )

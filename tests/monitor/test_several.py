@@ -23,7 +23,7 @@ def test_delta_is_split_and_the_verdict_is_joint(tmp_path):
     again = Monitors.load(tmp_path / "m.json")
     assert json.dumps(again.to_dict()) == json.dumps(monitors.to_dict())
     assert again.sentence.startswith("hazards: Certified")
-    monitors.update_many({"hazards": np.ones(40), "speed": np.full(40, 30.0), "falls": np.zeros(40)})
+    monitors.update_many({"hazards": np.ones(99), "speed": np.full(99, 30.0), "falls": np.zeros(99)})
     assert monitors.unsafe
     assert monitors.drift
     assert monitors.numbers()["bound"] == max(monitors.bounds.values()) == monitors.bounds["speed"]

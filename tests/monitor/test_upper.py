@@ -131,6 +131,7 @@ def test_soft_bounds_solve_their_equation(x, delta):
 def test_no_bound_at_a_fixed_time_beats_the_exact_one():
     """Clopper-Pearson is the best there is for one look, so paying for all looks must cost something."""
     for over, n in ((0, 50), (2, 100), (30, 400)):
+
         def tail(p, over=over, n=n):
             return sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(over + 1)) - 0.05
 

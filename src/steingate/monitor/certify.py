@@ -98,7 +98,7 @@ def certify_policy(
     monitor = Monitor(limit, budget, delta, **settings)
     if not callable(policy):
         raise InputError(f"The policy is {policy!r}: give a function from an observation to an action.")
-    made = not hasattr(env, "step") and callable(env)
+    made = isinstance(env, type) or (callable(env) and not hasattr(env, "step"))
     world = env() if made else env
     if not (hasattr(world, "step") and hasattr(world, "reset")):
         raise InputError(f"{env!r} is not an environment: pass one, such as gymnasium.make(...).")
