@@ -139,8 +139,8 @@ def numbers() -> dict[str, str]:
 def with_numbers(page: str) -> str:
     """Return the page with its tables replaced by the stored numbers."""
     for name, text in numbers().items():
-        pattern = rf"(<!-- {name} -->\n).*?(\n<!-- end -->)"
-        page = re.sub(pattern, lambda found, text=text: found[1] + text + found[2], page, flags=re.DOTALL)
+        pattern = rf"(<!-- {name} -->\n)(?:(?!<!--).)*(<!-- end -->)"
+        page = re.sub(pattern, lambda found, text=text: found[1] + text + "\n" + found[2], page, flags=re.DOTALL)
     return page
 
 

@@ -11,7 +11,7 @@ with probability at most p when the hypothesis is true. That is what makes looki
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 
 import numpy as np
 import numpy.typing as npt
@@ -49,14 +49,16 @@ class Mixture:
         terms = zip(self.stakes, self.over, self.under, strict=True)
         return log_sum_exp([stake + over * a + under * b for stake, a, b in terms])
 
-    def levels(self, over: Counts, under: Counts) -> Array:
-        """Return ``level`` for many counts at once, up to ``slack``."""
-        terms = np.array(self.stakes) + np.multiply.outer(over, self.over)
-        terms += np.multiply.outer(under, self.under)
-        top = terms.max(axis=1)
-        terms -= top[:, None]
-        np.exp(terms, out=terms)
-        return np.asarray(top + np.log(terms.sum(axis=1)))
+    def levels(self, over: Counts, under: Counts, least: float = -inf) -> Array:
+        """Return ``level`` for many counts at once, up to ``slack``; those below ``least`` may come lower."""
+        terms = np.multiply.outer(self.over, over)
+        terms += np.multiply.outer(self.under, under)
+        terms += np.array(self.stakes)[:, None]
+        levels = np.asarray(terms.max(axis=0))
+        near = np.flatnonzero(levels >= min(least, float(levels.max(initial=-inf))) - log(len(self.stakes)))
+        top = levels[near]
+        levels[near] = top + np.log(np.exp(terms[:, near] - top).sum(axis=0))
+        return levels
 
     def slack(self, over: float, under: float) -> float:
         """Return how much rounding may change a level at most, generously."""

@@ -82,8 +82,9 @@ class Evidence:
         looks = np.append(ends, last) if up[-1] else ends
         if not len(looks):
             return
-        levels = self.mixture.levels(over[looks], under[looks])
         slack = self.mixture.slack(float(over[-1]), float(under[-1]))
+        least = self.best if self.first is not None else min(self.best, self.threshold)
+        levels = self.mixture.levels(over[looks], under[looks], least - slack)
         if self.first is None:
             self._find_first(up, over, under, looks[levels >= self.threshold - slack], slack)
         at_ends = levels[: len(ends)]
