@@ -40,7 +40,9 @@ def one_by_one(costs: list[float]) -> None:
 
 def main() -> None:
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors at the start")
-    print(f"{'risk':>6}{'update':>12}{'10^6 at once':>15}{'bound':>12}{'soft bound':>12}{'tail':>12}{'save':>12}")
+    print(
+        f"{'risk':>6}{'update':>12}{'10^6 at once':>15}{'bound':>12}{'soft bound':>12}{'tail':>12}{'save':>12}"
+    )
     rows = []
     for risk in RISKS:
         short, long = make_costs(20_000, risk).tolist(), make_costs(1_000_000, risk)

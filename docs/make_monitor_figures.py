@@ -26,7 +26,7 @@ PEEKING, PRICE = RESULTS / "monitor_peeking.csv", RESULTS / "monitor_price.csv"
 
 DELTA, EPISODES = 0.05, 10_000
 RISKS = (0.02, 0.1, 0.3)
-LOOKS = sorted({round(float(t)) for t in np.geomspace(1, EPISODES, 60)})
+LOOKS = sorted({100, 1000, *(round(float(t)) for t in np.geomspace(1, EPISODES, 60))})
 PRICES = ((0.1, (0.0, 0.01, 0.03, 0.05)), (0.05, (0.0, 0.01, 0.03)))
 
 Array = npt.NDArray[np.float64]
@@ -140,7 +140,9 @@ def with_numbers(page: str) -> str:
     """Return the page with its tables replaced by the stored numbers."""
     for name, text in numbers().items():
         pattern = rf"(<!-- {name} -->\n)(?:(?!<!--).)*(<!-- end -->)"
-        page = re.sub(pattern, lambda found, text=text: found[1] + text + "\n" + found[2], page, flags=re.DOTALL)
+        page = re.sub(
+            pattern, lambda found, text=text: found[1] + text + "\n" + found[2], page, flags=re.DOTALL
+        )
     return page
 
 
