@@ -1,4 +1,4 @@
-"""The Stable-Baselines3 callback: against the callback protocol everywhere, with real models where installed."""
+"""The Stable-Baselines3 callback: against its protocol everywhere, with real models where installed."""
 
 import importlib.util
 import json

@@ -13,12 +13,17 @@ from steingate.report.monitor_figure import bound_trace
 
 SUFFIX = ".monitor.json"
 _SHOWN = 200
+_DEPTH = 3
 
 
 def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
-    """Return every file below the roots whose name ends with ``.monitor.json``, sorted; links stay unread."""
-    found = {path for root in roots for path in Path(root).rglob(f"*{SUFFIX}")}
-    found |= {Path(root) for root in roots if str(root).endswith(SUFFIX)}
+    """Return the files at most three folders below the roots that end with ``.monitor.json``; no links."""
+    found = {Path(root) for root in roots if str(root).endswith(SUFFIX)}
+    for root in map(Path, roots):
+        for depth in range(_DEPTH + 1):
+            for path in root.glob("*/" * depth + f"*{SUFFIX}"):
+                if path.resolve().is_relative_to(root.resolve()):
+                    found.add(path)
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 

@@ -18,7 +18,7 @@ from steingate.report.summary_table import report_tables
 from steingate.report.tables import to_html, write_text
 
 MAX_BYTES = 9_500_000
-_SCRIPTS = ("chart.js", "sections.js", "page.js")
+_SCRIPTS = ("chart.js", "sections.js", "page.js", "monitors.js")
 
 
 def write_page(
