@@ -1,6 +1,5 @@
 """The run folder: training writes it, reports and policies only read it. Needs no JAX."""
 
-import fcntl
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Any
 from steingate.errors import RunError
 from steingate.storage.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
 from steingate.storage.files import replace_file, writing
+from steingate.storage.locks import try_lock
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
@@ -116,14 +116,10 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
         run.path.mkdir(parents=True, exist_ok=True)
         file = open(run.path / "lock", "a+", encoding="utf-8")  # noqa: SIM115 (held across the yield)
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file):
             file.seek(0)
             owner = file.read(20).strip() or "unknown"
-            raise RunError(
-                f"{run.path} is in use by process {owner}; wait for it or choose another --out."
-            ) from None
+            raise RunError(f"{run.path} is in use by process {owner}; wait for it or choose another --out.")
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()

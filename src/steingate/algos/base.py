@@ -1,12 +1,13 @@
 """What a step and an algorithm are: pure functions that move the policy once, as a gate's decision asks."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from steingate.gates.account import Account
-from steingate.gates.base import Decision, Episodes, Gate, Log, State
+from steingate.gates.base import Array, Decision, Gate, Log, State
 
 __all__ = [
     "Algorithm",
@@ -27,6 +28,9 @@ Params = dict[
 ]  # {"w": (W1, W2, ...), "b": (b1, b2, ...)}, and "log_std" for a policy; float32 NumPy arrays
 
 
+S = TypeVar("S")
+
+
 class Batch(NamedTuple):
     """What a policy step may look at: N samples of one epoch as float32 arrays."""
 
@@ -39,17 +43,17 @@ class Batch(NamedTuple):
     scale: float = 1.0  # deviation of the reward advantages before they were standardised
 
 
-class Step(NamedTuple):
+class Step(NamedTuple, Generic[S]):
     """Two pure functions: the first state, and the moved policy with the next state and numbers to log."""
 
-    init: Callable[[Params], State]
-    move: Callable[[State, Params, Batch, Decision], tuple[Params, State, Log]]
-    passes: Callable[[State], int] | None = None
+    init: Callable[[Params], S]
+    move: Callable[[S, Params, Batch, Decision], tuple[Params, S, Log]]
+    passes: Callable[[S], int] | None = None
     """For steps that make passes over the batch: how many the last one made, which the critics repeat."""
 
 
 def priced(batch: Batch, price: Any, same_unit: bool = False) -> Any:
-    """Return the advantage of reward less ``price`` times cost, divided by 1 + price.
+    """Return the advantage of reward - ``price`` times cost, divided by 1 + price.
 
     With ``same_unit`` both are in the units of the task, so that it is the advantage of a penalised reward;
     otherwise a standardised reward advantage meets a cost advantage that is only centred.
@@ -58,29 +62,32 @@ def priced(batch: Batch, price: Any, same_unit: bool = False) -> Any:
     return (reward - price * batch.cost_adv) / (1.0 + price)
 
 
-class Memory(NamedTuple):
+Seen = tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.float32]]
+"""Observations (T, E, d), actions (T, E, a) and their log-densities (T, E) of a rollout."""
+
+
+class Memory(NamedTuple, Generic[S]):
     """Two pure functions that remember whole episodes for a gate."""
 
-    init: Callable[[int, int, int], State]
+    init: Callable[[int, int, int], S]
     """From the numbers of environments, observations and actions: the first state."""
-    recall: Callable[..., tuple[np.ndarray, State]]
-    """From a state, a policy and a rollout: ``Episodes.log_ratio`` and the next state."""
+    recall: Callable[[S, Params, Seen, npt.NDArray[np.int64], bool], tuple[Array, S]]
+    """From a state, a policy, a rollout, where its episodes finished (step, environment), and whether they
+    are carried over the end of an epoch: ``Episodes.log_ratio`` and the next state."""
 
 
 class Algorithm(NamedTuple):
     """A gate and a step; what else a method needs is one of the optional parts."""
 
-    gate: Gate
-    step: Step
+    gate: Gate[Any]
+    step: Step[Any]
     account: Account | None = None
-    """What the environments add to the observation, for methods that augment the state."""
-    tail: Callable[[np.ndarray, Decision], np.ndarray] | None = None
+    """What the environments add to the observation and do to the reward."""
+    tail: Callable[[Array, Decision], Array] | None = None
     """A function of the episode's cost so far; its increments are the cost that the policy learns from."""
-    replay: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray | None, Log]] | None = None
+    replay: Callable[[Array], tuple[Array, npt.NDArray[np.float32] | None, Log]] | None = None
     """From the reward advantages (T, E): the ones to follow (T * E), and how often each transition counts."""
-    memory: Memory | None = None
-    audit: Callable[[Episodes, Batch, Params], Log] | None = None
-    """Numbers to log about a step that was made: this epoch's episodes, the batch, the new policy."""
+    memory: Memory[Any] | None = None
     uses_cost: bool = True
     """Whether the cost critic is worth fitting."""
     notes: tuple[str, ...] = ()

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from steingate.algos.base import Batch, Params, Step, priced
-from steingate.algos.descent import Clipped, Minibatch, Phase, descent_step
+from steingate.algos.descent import Descent, Minibatch, Phase, descent_step
 from steingate.algos.networks import log_prob
+from steingate.algos.sizes import Clipped
 from steingate.gates.base import Decision, Mode
 
 
@@ -21,7 +22,7 @@ def likelihood_ratio(params: Params, part: Minibatch) -> jax.Array:
 
 @cache
 def clipped_loss(clip: float) -> Callable[[Params, Minibatch, Any], jax.Array]:
-    """Return PPO's loss: less the advantage times the likelihood ratio, clipped where that is worse."""
+    """Return PPO's loss: the negative of advantage times likelihood ratio, clipped where that is worse."""
 
     def loss(params: Params, part: Minibatch, numbers: Any) -> jax.Array:
         del numbers
@@ -33,7 +34,7 @@ def clipped_loss(clip: float) -> Callable[[Params, Minibatch, Any], jax.Array]:
 
 
 def followed(batch: Batch, decision: Decision) -> Any:
-    """Return the advantage that the decision asks to follow: reward at its price, or less cost.
+    """Return the advantage that the decision asks to follow: reward minus priced cost, or minus cost.
 
     A balanced step has no place in a first-order method; it raises reward while the limit is met and lowers
     cost while it is not.
@@ -42,7 +43,7 @@ def followed(batch: Batch, decision: Decision) -> Any:
     return -batch.cost_adv if recovers else priced(batch, np.float32(decision.price))
 
 
-def clipped_step(cfg: Clipped, seed: int = 0) -> Step:
+def clipped_step(cfg: Clipped, seed: int = 0, epochs: int = 0) -> Step[Descent]:
     """Return PPO's step: minibatch Adam on the clipped surrogate of the advantage that is asked for."""
     phase = Phase(clipped_loss(cfg.clip), lambda batch, decision: (followed(batch, decision), ()))
-    return descent_step(cfg, (phase,), seed)
+    return descent_step(cfg, (phase,), seed, epochs)

@@ -1,9 +1,7 @@
 """Fitting a value network: minibatch Adam over a whole epoch as one compiled scan."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 from typing import Any
 
 import jax
@@ -15,24 +13,10 @@ from jax.flatten_util import ravel_pytree
 from steingate.algos.base import Params
 from steingate.algos.minibatches import Adam, adam_move, adam_sizes, init_adam, minibatch_order, minibatches
 from steingate.algos.networks import value
-from steingate.errors import require_between, require_positive
+from steingate.algos.sizes import CriticFit
 from steingate.gates.base import Log
 
 __all__ = ["Adam", "CriticFit", "fit_critic", "init_adam", "minibatch_order"]
-
-
-@dataclass(frozen=True)
-class CriticFit:
-    """How a critic is fitted in one epoch."""
-
-    batch_size: int = 128
-    learning_rate: float = 1e-3
-    penalty: float = 0.001  # times the sum of squares of all parameters, biases too
-    max_grad_norm: float = 40.0
-
-    def __post_init__(self) -> None:
-        require_positive(self, "batch_size", "learning_rate", "max_grad_norm")
-        require_between(self, 0.0, inf, "penalty")
 
 
 DEFAULT_FIT = CriticFit()

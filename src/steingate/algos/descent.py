@@ -1,9 +1,7 @@
 """First-order steps: passes of minibatches down a loss by Adam, stopped by the KL (PPO, FOCOPS, P3O, CUP)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 from typing import Any, NamedTuple
 
 import jax
@@ -14,30 +12,16 @@ from jax.flatten_util import ravel_pytree
 from steingate.algos.base import Batch, Params, Step
 from steingate.algos.minibatches import Adam, adam_move, adam_sizes, init_adam, minibatch_order, minibatches
 from steingate.algos.networks import gaussian_kl, mean
-from steingate.errors import require_between, require_positive
-from steingate.gates.base import Decision, Log, State
+from steingate.algos.sizes import Passes
+from steingate.gates.base import Decision, Log
 
 
-@dataclass(frozen=True)
-class Clipped:
-    """Sizes of the step; ``max_kl`` bounds the KL summed over action dimensions, not averaged."""
+class Descent(NamedTuple):
+    """State of a first-order step: its optimiser, how many moves it made, and the passes of the last."""
 
-    clip: float = 0.2
-    passes: int = 40
-    batch_size: int = 64
-    learning_rate: float = 3e-4
-    max_kl: float = 0.02  # no further pass once it is exceeded
-    max_grad_norm: float = 40.0
-    epochs: int = 0  # the learning rate falls linearly to 0 over so many moves; 0 keeps it
-
-    def __post_init__(self) -> None:
-        names = ("clip", "passes", "batch_size", "learning_rate", "max_kl", "max_grad_norm")
-        require_positive(self, *names)
-        require_between(self, 0, inf, "epochs")
-
-    def rate(self, epoch: int) -> float:
-        """Return the learning rate of a move."""
-        return self.learning_rate * (max(1.0 - epoch / self.epochs, 0.0) if self.epochs else 1.0)
+    adam: Adam
+    epoch: int = 0
+    passes: int = 0
 
 
 class Minibatch(NamedTuple):
@@ -66,7 +50,7 @@ class Phase(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _compiled(cfg: Clipped, loss: Callable[..., jax.Array]) -> Callable[..., tuple[Any, ...]]:
+def _compiled(cfg: Passes, loss: Callable[..., jax.Array]) -> Callable[..., tuple[Any, ...]]:
     """Return all passes as one jitted function; after each the KL decides about the next."""
 
     def fit(
@@ -116,17 +100,17 @@ def _compiled(cfg: Clipped, loss: Callable[..., jax.Array]) -> Callable[..., tup
     return jax.jit(fit)
 
 
-def descent_step(cfg: Clipped, phases: tuple[Phase, ...], seed: int = 0) -> Step:
+def descent_step(cfg: Passes, phases: tuple[Phase, ...], seed: int = 0, epochs: int = 0) -> Step[Descent]:
     """Return the step that goes through its phases one after the other, all with one optimiser.
 
     After each pass the KL from where the phase started is measured over all samples; the pass that exceeds
-    ``max_kl`` is kept and is the phase's last. The state holds the optimiser, the number of moves (which
-    decides the learning rate and, with ``seed``, the order of samples) and how many passes the first phase of
-    the last move made, which the critics repeat. The log is the first phase's; others have their number.
+    ``max_kl`` is kept and is the phase's last. The number of moves so far decides the learning rate, which
+    falls over ``epochs``, and, with ``seed``, the order of samples. The critics repeat as many passes as the
+    first phase of the last move made. The log is the first phase's; others have their number.
     """
 
-    def init(params: Params) -> State:
-        return {"adam": init_adam(params), "epoch": 0, "passes": 0}
+    def init(params: Params) -> Descent:
+        return Descent(init_adam(params))
 
     def descend(
         phase: Phase, index: int, adam: Adam, epoch: int, params: Params, batch: Batch, decision: Decision
@@ -136,7 +120,7 @@ def descent_step(cfg: Clipped, phases: tuple[Phase, ...], seed: int = 0) -> Step
         order = minibatch_order(rng, len(batch.obs), cfg.passes)
         rows, share = minibatches(order, cfg.batch_size, batch.weight)
         shape = rows.shape[:2]
-        rate, floor = adam_sizes(adam.steps, shape[0] * shape[1], cfg.rate(epoch))
+        rate, floor = adam_sizes(adam.steps, shape[0] * shape[1], cfg.rate(epoch, epochs))
         sizes = (rate.reshape(shape), floor.reshape(shape))
         adv, numbers = phase.aim(batch, decision)
         data = batch._replace(adv=np.asarray(adv), weight=None)
@@ -147,9 +131,9 @@ def descent_step(cfg: Clipped, phases: tuple[Phase, ...], seed: int = 0) -> Step
         after = Adam(adam.steps + int(count) * shape[1], first, second)
         return jax.tree.map(np.asarray, moved), after, (float(count), float(kl), float(loss))
 
-    def move(state: State, params: Params, batch: Batch, decision: Decision) -> tuple[Params, State, Log]:
-        adam, epoch = state["adam"], state["epoch"]
-        log, passes = {"step/learning_rate": cfg.rate(epoch)}, 0
+    def move(state: Descent, params: Params, batch: Batch, decision: Decision) -> tuple[Params, Descent, Log]:
+        adam, epoch, _ = state
+        log, passes = {"step/learning_rate": cfg.rate(epoch, epochs)}, 0
         for index, phase in enumerate(phases):
             params, adam, found = descend(phase, index, adam, epoch, params, batch, decision)
             passes = passes or int(found[0])
@@ -157,6 +141,6 @@ def descent_step(cfg: Clipped, phases: tuple[Phase, ...], seed: int = 0) -> Step
             log |= dict(
                 zip((f"step/{name}{suffix}" for name in ("passes", "kl", "loss")), found, strict=True)
             )
-        return params, {"adam": adam, "epoch": epoch + 1, "passes": passes}, log
+        return params, Descent(adam, epoch + 1, passes), log
 
-    return Step(init, move, passes=lambda state: int(state["passes"]))
+    return Step(init, move, passes=lambda state: state.passes)

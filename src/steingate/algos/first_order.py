@@ -9,8 +9,9 @@ import jax.numpy as jnp
 
 from steingate.algos.base import Batch, Params, Step
 from steingate.algos.clipped import clipped_loss, followed, likelihood_ratio
-from steingate.algos.descent import Clipped, Minibatch, Phase, descent_step
+from steingate.algos.descent import Descent, Minibatch, Phase, descent_step
 from steingate.algos.networks import gaussian_kl, mean
+from steingate.algos.sizes import Clipped, Passes
 from steingate.gates.base import Decision, Mode
 
 NO_VIOLATION = -1e9  # switches the penalty off
@@ -45,13 +46,15 @@ def focops_loss(temperature: float, radius: float, per_state: bool) -> Loss:
     return loss
 
 
-def focops_step(cfg: Clipped, temperature: float, radius: float, per_state: bool, seed: int = 0) -> Step:
-    """Return FOCOPS' step (Zhang et al., 2020) on reward less cost at the decision's price."""
+def focops_step(
+    cfg: Passes, temperature: float, radius: float, per_state: bool, seed: int = 0, epochs: int = 0
+) -> Step[Descent]:
+    """Return FOCOPS' step (Zhang et al., 2020) on reward minus cost at the decision's price."""
     phase = Phase(
         focops_loss(temperature, radius, per_state),
         lambda batch, decision: (followed(batch, decision), ()),
     )
-    return descent_step(cfg, (phase,), seed)
+    return descent_step(cfg, (phase,), seed, epochs)
 
 
 @cache
@@ -74,7 +77,9 @@ def penalised_loss(clip: float, penalty: float, clips_cost: bool) -> Loss:
     return loss
 
 
-def penalised_step(cfg: Clipped, penalty: float, clips_cost: bool, seed: int = 0) -> Step:
+def penalised_step(
+    cfg: Clipped, penalty: float, clips_cost: bool, seed: int = 0, epochs: int = 0
+) -> Step[Descent]:
     """Return P3O's step (Zhang et al., 2022): reward, with an exact penalty on the decision's slack."""
 
     def aim(batch: Batch, decision: Decision) -> tuple[Any, tuple[float, ...]]:
@@ -82,7 +87,8 @@ def penalised_step(cfg: Clipped, penalty: float, clips_cost: bool, seed: int = 0
             return -batch.cost_adv, (NO_VIOLATION,)
         return batch.adv, (-decision.slack,)
 
-    return descent_step(cfg, (Phase(penalised_loss(cfg.clip, penalty, clips_cost), aim),), seed)
+    phase = Phase(penalised_loss(cfg.clip, penalty, clips_cost), aim)
+    return descent_step(cfg, (phase,), seed, epochs)
 
 
 def projection_loss(params: Params, part: Minibatch, numbers: Any) -> jax.Array:
@@ -91,8 +97,10 @@ def projection_loss(params: Params, part: Minibatch, numbers: Any) -> jax.Array:
     return numbers[0] * cost + jnp.vdot(part.weight, kl_to_start(params, part))
 
 
-def update_and_project_step(cfg: Clipped, cost_weight: float, seed: int = 0) -> Step:
-    """Return CUP's step (Yang et al., 2022): PPO on the reward alone, then back towards less cost.
+def update_and_project_step(
+    cfg: Clipped, cost_weight: float, seed: int = 0, epochs: int = 0
+) -> Step[Descent]:
+    """Return CUP's step (Yang et al., 2022): PPO on the reward alone, then back towards lower cost.
 
     ``cost_weight`` times the decision's price is what the surrogate of the cost weighs against the KL.
     """
@@ -103,4 +111,5 @@ def update_and_project_step(cfg: Clipped, cost_weight: float, seed: int = 0) -> 
             Phase(projection_loss, lambda batch, decision: (batch.adv, (cost_weight * decision.price,))),
         ),
         seed,
+        epochs,
     )

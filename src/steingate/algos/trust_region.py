@@ -1,7 +1,6 @@
 """The shared policy step: conjugate gradients, one of three directions, a line search; one compiled call."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,32 +11,9 @@ from jax.flatten_util import ravel_pytree
 
 from steingate.algos import fisher, subproblem
 from steingate.algos.base import Batch, Params, Step, priced
+from steingate.algos.sizes import TrustRegion
 from steingate.algos.subproblem import Case, Direction
-from steingate.errors import InputError, require_positive
-from steingate.gates.base import Decision, Log, Mode, State
-
-VARIANTS = ("corrected", "published")
-
-
-@dataclass(frozen=True)
-class TrustRegion:
-    """Sizes of the step; ``max_kl`` bounds the KL averaged over samples and action dimensions."""
-
-    max_kl: float = 0.01
-    cg_iters: int = 15
-    damping: float = 0.1  # added to the Fisher matrix, times the identity
-    search_steps: int = 20
-    shrink: float = 0.8  # step length from one trial of the line search to the next
-    variant: str = "corrected"  # "published" keeps OmniSafe's signs where the limit cuts the trust region
-    checked: bool = True  # false takes the full step whatever the surrogates and the KL say
-    same_unit: bool = False  # a price is on cost in the units of the task, not of standardised reward
-
-    def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise InputError(f"variant {self.variant!r} is not known: use one of {', '.join(VARIANTS)}.")
-        require_positive(self, "max_kl", "cg_iters", "damping", "search_steps", "shrink")
-        if self.shrink >= 1:
-            raise InputError(f"shrink must be below 1, got {self.shrink}.")
+from steingate.gates.base import Decision, Log, Mode
 
 
 def conjugate_gradient(
@@ -102,20 +78,28 @@ def find_direction(
     return direction, case, need_p.astype(jnp.int32) + need_x.astype(jnp.int32)
 
 
-def accepts(case: Any, gain: Any, rise: Any, kl: Any, c: Any, max_kl: float) -> jax.Array:
+def accepts(
+    case: Any, gain: Any, rise: Any, kl: Any, c: Any, max_kl: float, recovers: Any = False
+) -> jax.Array:
     """Return whether the line search takes a trial; one with a NaN or an infinity is never taken.
 
     ``gain`` and ``rise`` are the changes of the reward and the cost surrogate. Reward must not fall where the
-    limit was met to begin with; cost may rise by the slack that is left, never when the limit is violated.
+    limit was met to begin with; cost may rise by the slack that is left, never when the limit is violated,
+    and never in a step that ``recovers``: a certificate may be shut while the mean cost is below the limit.
     """
     finite = jnp.isfinite(gain) & jnp.isfinite(rise) & jnp.isfinite(kl)
     reward_is_free = jnp.isin(jnp.asarray(case), jnp.array([Case.OUT_OF_REACH, Case.REACHABLE]))
-    allowed = (reward_is_free | (gain >= 0)) & (rise <= jnp.maximum(-c, 0.0)) & (kl <= max_kl)
+    room = jnp.where(recovers, 0.0, jnp.maximum(-c, 0.0))
+    allowed = (reward_is_free | (gain >= 0)) & (rise <= room) & (kl <= max_kl)
     return jnp.asarray(finite & allowed)
 
 
 def search(
-    measure: Callable[[Any], tuple[jax.Array, jax.Array, jax.Array]], case: Any, c: Any, cfg: TrustRegion
+    measure: Callable[[Any], tuple[jax.Array, jax.Array, jax.Array]],
+    case: Any,
+    c: Any,
+    cfg: TrustRegion,
+    recovers: Any = False,
 ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
     """Return the accepted fraction of the step (0 if none), the number of trials, and its measures.
 
@@ -132,7 +116,9 @@ def search(
         _, count, _, _ = state
         fraction = jnp.asarray(cfg.shrink, jnp.float32) ** count
         measured = measure(fraction)
-        taken = accepts(case, *measured, c, cfg.max_kl) if cfg.checked else jnp.isfinite(sum(measured))
+        taken = (
+            accepts(case, *measured, c, cfg.max_kl, recovers) if cfg.checked else jnp.isfinite(sum(measured))
+        )
         return fraction, count + 1, taken, measured
 
     nothing = (jnp.float32(0),) * 3
@@ -168,7 +154,8 @@ def _compiled(cfg: TrustRegion, find: FindDirection) -> Callable[..., tuple[Para
             reward, cost, kl = fisher.evaluate(unravel(theta + fraction * direction.step), policy, blocks)
             return reward - reward_old, cost - cost_old, kl
 
-        fraction, trials, (gain, rise, kl) = search(measure, case, c, cfg)
+        recovers = (mode == Mode.RECOVER) & (cfg.variant == "corrected")
+        fraction, trials, (gain, rise, kl) = search(measure, case, c, cfg, recovers)
         # A rejected step must not touch the parameters, even if it holds a NaN.
         moved = jnp.where(fraction > 0, theta + fraction * direction.step, theta)
         log = {
@@ -190,7 +177,7 @@ def _compiled(cfg: TrustRegion, find: FindDirection) -> Callable[..., tuple[Para
     return jax.jit(move)
 
 
-def trust_region_step(cfg: TrustRegion, find: FindDirection = find_direction) -> Step:
+def trust_region_step(cfg: TrustRegion, find: FindDirection = find_direction) -> Step[tuple[()]]:
     """Return the step shared by the second-order methods: one move inside a trust region, as decided.
 
     ``Decision.slack`` is compared with the change of a per-step mean, so it belongs in cost per step; a gate
@@ -198,7 +185,9 @@ def trust_region_step(cfg: TrustRegion, find: FindDirection = find_direction) ->
     batch or the parameters hold a NaN or an infinity. The step has no state.
     """
 
-    def move(state: State, params: Params, batch: Batch, decision: Decision) -> tuple[Params, State, Log]:
+    def move(
+        state: tuple[()], params: Params, batch: Batch, decision: Decision
+    ) -> tuple[Params, tuple[()], Log]:
         mode, c, price = np.int32(decision.mode), np.float32(-decision.slack), np.float32(decision.price)
         moved, numbers = _compiled(cfg, find)(params, batch, mode, c, price)
         log = {f"step/{name}": float(number) for name, number in numbers.items()}

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, read_config
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.config import WITHOUT_EFFECT, RunConfig
-from steingate.training.options import from_mapping
+from steingate.training.config import WITHOUT_EFFECT, RunConfig, read_stored
 
 _TAIL = 1 << 16
 
@@ -39,7 +38,7 @@ def standing(cfg: RunConfig) -> Standing:
     if not isinstance(stored, dict):
         raise RunError(f"{run.config} is damaged: it has no configuration; move the folder away.")
     try:
-        before = RunConfig(**from_mapping(RunConfig, stored, str(run.config)))
+        before = read_stored(stored, str(run.config))
     except InputError as error:
         raise RunError(str(error)) from error
     _require_same(cfg, before, run.path)
@@ -75,12 +74,13 @@ def _number(cell: str) -> float | None:
 def _require_same(cfg: RunConfig, before: RunConfig, path: Path) -> None:
     wanted, found = _settings(cfg), _settings(before)
     for name, value in wanted.items():
-        if found[name] != value:
+        if found.get(name) != value:
             raise InputError(
-                f"{path} holds a run with {name} {found[name]!r} where the grid asks for {value!r}; "
+                f"{path} holds a run with {name} {found.get(name)!r} where the grid asks for {value!r}; "
                 "choose another --out."
             )
 
 
 def _settings(cfg: RunConfig) -> dict[str, Any]:
-    return {name: value for name, value in cfg.resolved().to_dict().items() if name not in WITHOUT_EFFECT}
+    own = {name: value for name, value in cfg.to_dict().items() if name not in WITHOUT_EFFECT}
+    return {**own.pop("recipe"), **own}

@@ -4,15 +4,14 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from steingate.errors import InputError, SteingateError
-from steingate.training.config import RunConfig
+from steingate.errors import InputError, SteingateError, nearest
+from steingate.training.config import RunConfig, make_config
 
 BUILT_IN = (
     "table1", "velocity", "baselines", "cpo-variants", "limits", "references", "samples", "circle2", "gates",
@@ -46,12 +45,13 @@ class Sizes:
         Parameters
         ----------
         envs, algos
-            Names of tasks and algorithms, or a single one.
+            Names of tasks and algorithms (or ``module:Class``), or a single one.
         folder
             A folder below ``out`` for these runs; needed where runs differ in more than task, algorithm
             and seed.
         **settings
-            Any field of :class:`~steingate.training.config.RunConfig`, over those of the sizes.
+            Any field of :class:`~steingate.training.config.RunConfig` and any setting of the algorithm, over
+            those of the sizes.
         """
         shared: dict[str, Any] = {
             "total_steps": self.total_steps,
@@ -62,7 +62,7 @@ class Sizes:
             "out": str(Path(self.out) / folder),
         }
         return [
-            RunConfig(**{**shared, "env": env, "algo": algo, "seed": seed, **settings})
+            make_config({**shared, "env": env, "algo": algo, "seed": seed, **settings})
             for env in ([envs] if isinstance(envs, str) else envs)
             for algo in ([algos] if isinstance(algos, str) else algos)
             for seed in self.seeds
@@ -89,10 +89,9 @@ def load_grid(name: str) -> Grid:
         return _from_module(import_module(f"steingate.bench.grids.{name.replace('-', '_')}"), name)
     path = Path(name)
     if path.suffix != ".py":
-        close = get_close_matches(name, BUILT_IN, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
         raise InputError(
-            f"There is no grid {name!r}{hint}: choose {', '.join(BUILT_IN)}, or name a Python file."
+            f"There is no grid {name!r}{nearest(name, BUILT_IN)}: choose {', '.join(BUILT_IN)}, "
+            "or name a Python file."
         )
     if not path.is_file():
         raise InputError(f"There is no file {path}; name a Python file with a function grid(sizes).")

@@ -146,7 +146,7 @@ class Progress:
         """Return algorithm, task and seed, after the folder that sets the run apart in its grid, if any."""
         folder = Path(cfg.out).resolve().relative_to(self._root)
         kind = "" if folder == Path() else f"{folder}: "
-        return f"{kind}{cfg.algo} {cfg.env} seed {cfg.seed}"
+        return f"{kind}{cfg.algo.name} {cfg.env} seed {cfg.seed}"
 
     def _seconds(self, cfg: RunConfig) -> float | None:
         # A run's own speed, or that of others on its task, or of all.

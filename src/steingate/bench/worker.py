@@ -4,7 +4,6 @@ Stdin stays open as long as somebody waits for the run. When it closes, because 
 run to stop or is no longer there, the run writes a checkpoint and ends.
 """
 
-import fcntl
 import json
 import os
 import signal
@@ -40,10 +39,9 @@ def main() -> int:
 def run(settings: dict[str, Any]) -> Path:
     """Train the run of a configuration, or go on with it, and return its folder."""
     from steingate.errors import MissingExtraError
-    from steingate.training.config import RunConfig
-    from steingate.training.options import from_mapping
+    from steingate.training.config import read_stored
 
-    cfg = RunConfig(**from_mapping(RunConfig, settings, "the grid"))
+    cfg = read_stored(settings, "the grid")
     try:
         from steingate.training.loop import resume, train
     except ModuleNotFoundError as error:
@@ -76,15 +74,14 @@ def _wait_for_lock(folder: Path) -> None:
     """Wait until no other process writes the folder: a worker that was asked to end may still be saving."""
     if not (folder / "lock").exists():
         return
+    from steingate.storage.locks import try_lock
+
     patience = time.monotonic() + _LOCK_PATIENCE
     with open(folder / "lock", "a+", encoding="utf-8") as file:
         while time.monotonic() < patience:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.1)
-            else:
+            if try_lock(file):
                 return
+            time.sleep(0.1)
 
 
 if __name__ == "__main__":

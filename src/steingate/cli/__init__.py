@@ -1,7 +1,8 @@
 """The ``steingate`` command: a table of commands, each a module that is imported only when it is called.
 
-A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit status). To add one, write
-the module and add its line to ``COMMANDS``.
+A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit status). One whose options
+depend on others takes ``add_arguments(parser, argv)`` and has ``refuse(option, known, argv)``, the sentence
+about an option that is not there. To add a command, write the module and add its line to ``COMMANDS``.
 """
 
 import errno
@@ -78,8 +79,12 @@ def _dispatch(argv: list[str]) -> int:
     module, summary = COMMANDS[name]
     command = import_module(module)
     parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")
-    command.add_arguments(parser)
-    args = parser.parse(argv[1:])
+    refuse = getattr(command, "refuse", None)
+    if refuse is None:
+        command.add_arguments(parser)
+    else:
+        command.add_arguments(parser, argv[1:])
+    args = parser.parse(argv[1:], refuse)
     return 0 if args is None else int(command.run(args))
 
 

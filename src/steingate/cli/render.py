@@ -43,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
 def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     try:
         from steingate.envs.catalog import TASKS
+        from steingate.training.assemble import build_algorithm, make_envs
         from steingate.training.evaluate import episode_seeds, evaluate, load_player
-        from steingate.training.film import film
-        from steingate.training.recipe import build_algorithm, make_envs
+        from steingate.training.video import FilmedEnv, film
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate render", "train") from error
     stop.check()
@@ -68,6 +68,7 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     if player.cfg.env.removeprefix("steingate/") in TASKS:
         options |= {"width": args.size, "height": args.size, "camera": args.camera}
     envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
+    assert isinstance(envs, FilmedEnv)
     try:
         film(envs, player, seeds, args.out, args.sample, args.every, stop.check, _tell)
     finally:

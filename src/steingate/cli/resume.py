@@ -3,12 +3,18 @@
 import argparse
 
 from steingate.errors import MissingExtraError
+from steingate.settings import convert
 from steingate.training.stop import stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument(
+        "--total-steps",
+        metavar="N",
+        help="make the run longer: environment steps in all, as if it had been started with them",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -19,6 +25,7 @@ def run(args: argparse.Namespace) -> int:
             from steingate.training.loop import resume
         except ModuleNotFoundError as error:
             raise MissingExtraError("steingate resume", "train") from error
-        path = resume(args.run, args.quiet, stop)
+        steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
+        path = resume(args.run, args.quiet, stop, steps)
     print(path)
     return 0

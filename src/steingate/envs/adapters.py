@@ -7,7 +7,7 @@ gives; it sees observations and actions as the environment itself does.
 
 The environments are stepped one after the other in this process. Seeds are handed on as they are (modulo
 2**32, which is all that older generators take), and the reset at the end of an episode gives no seed, so the
-environment's own stream goes on. A run that starts each epoch from ``reset(seed=epoch_seeds(...))`` therefore
+environment's own stream goes on. A run that starts each epoch from a reset with new seeds therefore
 repeats itself exactly whenever the environment depends on nothing but its seed and its actions.
 """
 
@@ -233,11 +233,6 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     def _returned(self) -> NDArray[np.float64]:
         """Return the observations, copied unless the caller asked for the buffer."""
         return self._observations.copy() if self._copy else self._observations
-
-
-def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
-    """Return one reset seed below 2**32 for each environment, by (seed, epoch, its index)."""
-    return [int(np.random.SeedSequence([seed, epoch, i]).generate_state(1)[0]) for i in range(num_envs)]
 
 
 def _number(cost: Any, name: str) -> float:

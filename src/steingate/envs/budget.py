@@ -9,7 +9,8 @@ from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
 from steingate.errors import InputError
-from steingate.gates.account import Account, Array, Extra
+from steingate.gates.account import Account, Extra
+from steingate.gates.base import Array
 
 
 class Augmented:
@@ -22,7 +23,7 @@ class Augmented:
     Parameters
     ----------
     envs : a vector environment with same-step autoreset and ``info["cost"]``
-    account : what the number is
+    account : what is seen, and what that does to the reward
     """
 
     extra_features = 1
@@ -30,11 +31,28 @@ class Augmented:
     def __init__(self, envs: Any, account: Account) -> None:
         space = envs.single_observation_space
         self.envs, self.account, self.share = envs, account, 1.0
+        self._seen = account.seen
         self.num_envs = envs.num_envs
         low, high = np.append(space.low, -np.inf), np.append(space.high, np.inf)
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.number = np.full(self.num_envs, account.first(self.share, False))
+        self.number = np.full(self.num_envs, self._seen.first(self.share, False))
+
+    @property
+    def single_action_space(self) -> Box:
+        """The space of one action."""
+        space: Box = self.envs.single_action_space
+        return space
+
+    @property
+    def at_work(self) -> int | None:
+        """The number of the environment called last, where they are called one by one."""
+        number: int | None = self.envs.at_work
+        return number
+
+    def close(self) -> None:
+        """Let go of what the environments hold."""
+        self.envs.close()
 
     def __getattr__(self, name: str) -> Any:
         if name == "envs":  # not there yet while a copy is being made
@@ -51,7 +69,7 @@ class Augmented:
         """Start new episodes and return what they show."""
         obs, info = self.envs.reset(**options)
         mask = (options.get("options") or {}).get("reset_mask")
-        self.number[slice(None) if mask is None else np.asarray(mask)] = self.account.first(self.share, False)
+        self.number[slice(None) if mask is None else np.asarray(mask)] = self._seen.first(self.share, False)
         return self._shown(obs), info
 
     def step(
@@ -59,15 +77,16 @@ class Augmented:
     ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once."""
         obs, reward, terminated, truncated, info = self.envs.step(actions)
-        self.number = self.account.following(self.number, info["cost"], self.share)
+        self.number = self._seen.following(self.number, info["cost"], self.share)
         info["original_reward"] = reward
-        shaped = self.account.reward(self.number, reward)
+        rule = self.account.reward
+        shaped = reward if rule is None else rule(self.number, reward, info["cost"])
         ended = terminated | truncated
         if ended.any():
             last = self.number
-            self.number = np.where(ended, self.account.first(self.share, True), last)
+            self.number = np.where(ended, self._seen.first(self.share, True), last)
             if "final_obs" in info:
-                shown = last if self.account.true_at_end else self.number
+                shown = last if self._seen.true_at_end else self.number
                 info["final_obs"] = np.column_stack([info["final_obs"], shown])
         return self._shown(obs), shaped, terminated, truncated, info
 
@@ -86,7 +105,7 @@ class Augmented:
 
     def extra(self) -> Extra:
         """Return how the number is kept, for a policy that acts without this wrapper."""
-        return self.account.extra(self.share)
+        return self._seen.extra(self.share)
 
     def _shown(self, obs: Array) -> Array:
         return np.column_stack([obs, self.number])

@@ -78,6 +78,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         "render_fps": 50,
     }
 
+    at_work: int | None = None  # all are stepped at once, so none has been called last
+
     def __init__(
         self,
         env_id: str,

@@ -1,16 +1,16 @@
-"""What an episode has spent: one number beside the observation, as a budget that is left or a cost so far.
+"""What an episode has spent: one number beside the observation, and what it does to the reward.
 
-``Remaining`` is the safety state of Sauté and Simmer, which also takes the reward away once the budget is
-spent; ``Running`` is the cost so far.
+``Remaining`` is the safety state of Sauté and Simmer, ``Running`` the cost so far: both say what is *seen*.
+A :data:`RewardRule` says what happens to the reward once the number is known; without one it stays.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from steingate.gates.base import Array
 
 
 class Extra(NamedTuple):
@@ -25,8 +25,8 @@ class Extra(NamedTuple):
         return (number + cost * self.gain) / self.discount
 
 
-class Account(Protocol):
-    """How the number begins, follows the cost, and changes the reward."""
+class Seen(Protocol):
+    """How the number begins and follows the cost."""
 
     def first(self, share: float, after_end: bool) -> float:
         """Return the number at the start of an episode, for a share of the budget."""
@@ -34,10 +34,6 @@ class Account(Protocol):
 
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
-        ...
-
-    def reward(self, number: Array, reward: Array) -> Array:
-        """Return the reward to learn from, by the number after the step."""
         ...
 
     def extra(self, share: float) -> Extra:
@@ -50,6 +46,27 @@ class Account(Protocol):
         ...
 
 
+RewardRule = Callable[[Array, Array, Array], Array]
+"""From the number after a step, the reward and the cost of the step: the reward to learn from."""
+
+
+class Account(NamedTuple):
+    """What the policy sees of its spending, and what that does to the reward."""
+
+    seen: Seen
+    reward: RewardRule | None = None
+
+
+def unsafe_reward(value: float) -> RewardRule:
+    """Return the rule that pays the reward while some budget is left, and ``value`` afterwards."""
+
+    def reward(number: Array, reward: Array, cost: Array) -> Array:
+        del cost
+        return np.where(number > 0.0, reward, value)
+
+    return reward
+
+
 @dataclass(frozen=True)
 class Remaining:
     """The share of a cost budget that is left: z <- (z - cost / budget) / discount, from 1 at the start.
@@ -60,7 +77,6 @@ class Remaining:
 
     budget: float
     discount: float = 0.999
-    unsafe_reward: float = -1.0
     true_at_end: bool = True  # published: a final observation shows the number of the next episode
     scale_by_share: bool = False  # published: the cost is divided by the controlled budget
     restart_full: bool = False  # published: after an episode within an epoch z starts at 1
@@ -74,10 +90,6 @@ class Remaining:
         scale = self.budget * share if self.scale_by_share else self.budget
         return (number - cost / scale) / self.discount
 
-    def reward(self, number: Array, reward: Array) -> Array:
-        """Return the reward while some budget is left, the unsafe reward afterwards."""
-        return np.where(number > 0.0, reward, self.unsafe_reward)
-
     def extra(self, share: float) -> Extra:
         """Return start, gain and discount; the published code evaluates with the whole budget."""
         share = 1.0 if self.restart_full else share
@@ -87,7 +99,7 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Running:
-    """The cost of the episode so far, divided by ``limit``; the reward stays as it is."""
+    """The cost of the episode so far, divided by ``limit``."""
 
     limit: float
     true_at_end: bool = True
@@ -101,11 +113,6 @@ class Running:
         """Return the number after a step."""
         del share
         return number + cost / self.limit
-
-    def reward(self, number: Array, reward: Array) -> Array:
-        """Return the reward."""
-        del number
-        return reward
 
     def extra(self, share: float) -> Extra:
         """Return start, gain and discount."""

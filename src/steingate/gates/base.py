@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from enum import IntEnum
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Array = npt.NDArray[np.float64]
 Log = dict[str, float]
-State = Any  # nested dicts, tuples, numbers and NumPy arrays only, so that a checkpoint can hold it
+State = Any  # what a part keeps between epochs: a tree of tuples, dicts, numbers and NumPy arrays
+S = TypeVar("S")
 
 
 class Mode(IntEnum):
@@ -33,16 +35,51 @@ class Decision(NamedTuple):
 class Episodes(NamedTuple):
     """The episodes that finished in one epoch, in order of completion; rewards and costs undiscounted."""
 
-    cost: npt.NDArray[np.float64]
-    ret: npt.NDArray[np.float64]
+    cost: Array
+    ret: Array
     length: npt.NDArray[np.int64]
-    log_ratio: npt.NDArray[np.float64] | None = None
+    log_ratio: Array | None = None
     """For algorithms that remember episodes: one number for each remembered one, oldest first, those of this
     epoch last; the log of how much likelier the current policy makes it than the policy that it is from."""
 
 
-class Gate(NamedTuple):
-    """A pair of pure functions: the first state, and the decision with the next state and numbers to log."""
+class Ruling(NamedTuple, Generic[S]):
+    """What a gate returns: a decision, its next state, numbers to log, and sentences for the user."""
 
-    init: Callable[[], State]
-    decide: Callable[[State, Episodes], tuple[Decision, State, Log]]
+    decision: Decision
+    state: S
+    log: Log = {}  # noqa: RUF012 (never changed in place)
+    notes: tuple[str, ...] = ()
+
+
+class Gate(NamedTuple, Generic[S]):
+    """A pair of pure functions: the first state, and what is decided about an epoch's episodes.
+
+    The state is a NamedTuple (or any tree) of numbers and NumPy arrays, so that a checkpoint can hold it.
+    """
+
+    init: Callable[[], S]
+    decide: Callable[[S, Episodes], Ruling[S]]
+
+
+class Recent(NamedTuple):
+    """The state of gates that look back: the costs of the last episodes, oldest first."""
+
+    costs: Array
+
+
+def no_costs() -> Recent:
+    """Return the state before the first episode."""
+    return Recent(np.zeros(0))
+
+
+def following(recent: Array, new: npt.NDArray[Any], window: int) -> Array:
+    """Return the last ``window`` numbers of those known and these."""
+    return np.concatenate([recent, new])[-window:]
+
+
+def gate_log(mode: int, episodes: Episodes, **numbers: float) -> Log:
+    """Return the log of a gate: its mode, how many episodes it saw, and its own numbers as ``gate/NAME``."""
+    samples = float(len(episodes.cost))
+    shared = {"gate/samples": samples, "gate/fallback": float(samples == 0.0)}
+    return {"gate/mode": float(mode), **{f"gate/{name}": value for name, value in numbers.items()}, **shared}

@@ -2,12 +2,31 @@
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from steingate.errors import InputError, require_between, require_positive
-from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
+from steingate.errors import require_between, require_positive
+from steingate.gates.base import Array, Decision, Episodes, Gate, Mode, Ruling, following, gate_log
+
+
+class AdamPrice(NamedTuple):
+    """A price and Adam's moments of its slope."""
+
+    price: float
+    steps: int = 0
+    first: float = 0.0
+    second: float = 0.0
+
+
+class PIDPrice(NamedTuple):
+    """A price and what the controller remembers: integral, smoothed violation and cost, past costs."""
+
+    price: float
+    total: float
+    gap: float
+    cost: float
+    past: Array
 
 
 @dataclass(frozen=True)
@@ -22,20 +41,19 @@ class Ascent:
         require_positive(self, "rate", "ceiling")
         require_between(self, 0.0, self.ceiling, "start")
 
-    def first(self) -> dict[str, Any]:
+    def begin(self) -> AdamPrice:
         """Return the state before the first epoch."""
-        return {"price": self.start, "steps": 0, "first": 0.0, "second": 0.0}
+        return AdamPrice(self.start)
 
-    def move(self, state: dict[str, Any], mean_cost: float, limit: float) -> dict[str, Any]:
+    def move(self, state: AdamPrice, mean_cost: float, limit: float) -> AdamPrice:
         """Return the state after one Adam step up the violation; moments go on while the price rests at 0."""
         slope = limit - mean_cost  # of the loss -price * (mean_cost - limit)
-        steps = state["steps"] + 1
-        first = 0.9 * state["first"] + 0.1 * slope
-        second = 0.999 * state["second"] + 0.001 * slope * slope
+        steps = state.steps + 1
+        first = 0.9 * state.first + 0.1 * slope
+        second = 0.999 * state.second + 0.001 * slope * slope
         size = sqrt(second / (1.0 - 0.999**steps)) + 1e-8
-        price = state["price"] - self.rate * first / (1.0 - 0.9**steps) / size
-        price = min(max(price, 0.0), self.ceiling)
-        return {"price": price, "steps": steps, "first": first, "second": second}
+        price = state.price - self.rate * first / (1.0 - 0.9**steps) / size
+        return AdamPrice(min(max(price, 0.0), self.ceiling), steps, first, second)
 
 
 @dataclass(frozen=True)
@@ -59,51 +77,44 @@ class PID:
         require_positive(self, "delay", "ceiling")
         require_between(self, 0.0, self.ceiling, "start")
 
-    def first(self) -> dict[str, Any]:
+    def begin(self) -> PIDPrice:
         """Return the state before the first epoch."""
-        return {"price": self.start, "sum": self.start, "gap": 0.0, "cost": 0.0, "past": np.zeros(1)}
+        return PIDPrice(self.start, self.start, 0.0, 0.0, np.zeros(1))
 
-    def move(self, state: dict[str, Any], mean_cost: float, limit: float) -> dict[str, Any]:
+    def move(self, state: PIDPrice, mean_cost: float, limit: float) -> PIDPrice:
         """Return the state after one epoch."""
         keep, new = self.smoothing, 1.0 - self.smoothing
-        total = max(0.0, state["sum"] + self.integral * (mean_cost - limit))
-        gap = keep * state["gap"] + new * (mean_cost - limit)
-        cost = keep * state["cost"] + new * mean_cost
-        rise = max(0.0, cost - float(state["past"][0]))
+        total = max(0.0, state.total + self.integral * (mean_cost - limit))
+        gap = keep * state.gap + new * (mean_cost - limit)
+        cost = keep * state.cost + new * mean_cost
+        rise = max(0.0, cost - float(state.past[0]))
         price = min(max(0.0, self.proportional * gap + total + self.derivative * rise), self.ceiling)
-        past = np.append(state["past"], cost)[-self.delay :]
-        return {"price": price, "sum": total, "gap": gap, "cost": cost, "past": past}
+        return PIDPrice(price, total, gap, cost, following(state.past, np.array([cost]), self.delay))
 
 
-Law = Ascent | PID
-LAWS: dict[str, Law] = {"adam": Ascent(), "pid": PID()}
+class Priced(NamedTuple):
+    """State of the gate: the costs of the last episodes, and the law's own."""
+
+    costs: Array
+    law: AdamPrice | PIDPrice
 
 
-def multiplier_gate(limit: float, law: Law | str = "adam", window: int = 100) -> Gate:
+def multiplier_gate(limit: float, law: Ascent | PID, window: int = 100) -> Gate[Priced]:
     """Return the gate that always improves at a price on cost, moved once per epoch by ``law``.
 
-    The violation is the mean cost of the last ``window`` episodes less ``limit``. An epoch without a finished
+    The violation is the mean cost of the last ``window`` episodes - ``limit``. An epoch without a finished
     episode keeps the average of the epochs before; before the first finished episode the price rests. Both
     set ``gate/fallback`` to 1 in the log.
     """
-    if isinstance(law, str) and law not in LAWS:
-        raise InputError(f"The multiplier {law!r} is not known: use one of {', '.join(LAWS)}.")
-    rule: Law = LAWS[law] if isinstance(law, str) else law
 
-    def init() -> dict[str, Any]:
-        return {"costs": np.zeros(0), "law": rule.first()}
+    def init() -> Priced:
+        return Priced(np.zeros(0), law.begin())
 
-    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
-        costs = np.concatenate([state["costs"], episodes.cost])[-window:]
+    def decide(state: Priced, episodes: Episodes) -> Ruling[Priced]:
+        costs = following(state.costs, episodes.cost, window)
         mean = float(costs.mean()) if len(costs) else limit
-        moved = rule.move(state["law"], mean, limit) if len(costs) else state["law"]
-        log = {
-            "gate/mode": float(Mode.IMPROVE),
-            "gate/mean_cost": mean,
-            "gate/price": moved["price"],
-            "gate/samples": float(len(episodes.cost)),
-            "gate/fallback": float(len(episodes.cost) == 0),
-        }
-        return Decision(Mode.IMPROVE, inf, moved["price"]), {"costs": costs, "law": moved}, log
+        moved = law.move(state.law, mean, limit) if len(costs) else state.law  # type: ignore[arg-type]
+        log = gate_log(Mode.IMPROVE, episodes, mean_cost=mean, price=moved.price)
+        return Ruling(Decision(Mode.IMPROVE, inf, moved.price), Priced(costs, moved), log)
 
     return Gate(init, decide)

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from steingate.errors import require_between, require_positive
-from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
+from steingate.gates.base import Array, Decision, Episodes, Gate, Mode, Ruling, following, gate_log
 
 
 def discounted_share(discount: float, length: int) -> float:
@@ -37,9 +37,19 @@ class Controller:
         require_positive(self, "memory", "largest")
 
 
+class Budgeted(NamedTuple):
+    """State of the gate: costs of the last episodes, the budget, and what the controller remembers."""
+
+    costs: Array
+    budget: float
+    errors: Array
+    asked: float
+    given: float
+
+
 def budget_gate(
     limit: float, discount: float, length: int, controller: Controller | None = None, window: int = 100
-) -> Gate:
+) -> Gate[Budgeted]:
     """Return the gate that always improves and moves the budget towards what the policy spends.
 
     The budget starts at its upper bound, ``limit`` discounted over ``length`` steps, and follows the mean
@@ -51,37 +61,29 @@ def budget_gate(
     share = discounted_share(discount, length)
     upper = limit * share
 
-    def init() -> dict[str, Any]:
-        errors = np.zeros(0)
-        return {"costs": np.zeros(0), "budget": upper, "errors": errors, "asked": 0.0, "given": 0.0}
+    def init() -> Budgeted:
+        return Budgeted(np.zeros(0), upper, np.zeros(0), 0.0, 0.0)
 
-    def control(state: dict[str, Any], mean: float) -> dict[str, Any]:
-        budget, errors = state["budget"], state["errors"]
-        before = float(errors[-1]) if len(errors) else 0.0
-        error = gains.smoothing * before + (1.0 - gains.smoothing) * (budget - mean * share)
-        errors = np.append(errors, error)[-gains.memory :]
+    def control(state: Budgeted, mean: float) -> Budgeted:
+        before = float(state.errors[-1]) if len(state.errors) else 0.0
+        error = gains.smoothing * before + (1.0 - gains.smoothing) * (state.budget - mean * share)
+        errors = following(state.errors, np.array([error]), gains.memory)
         asked = (
             gains.proportional * error
             + gains.integral * float(errors.sum())
-            + gains.derivative * (state["given"] - state["asked"])
+            + gains.derivative * (state.given - state.asked)
         )
         change = min(max(asked, -gains.largest), gains.largest)
-        moved = min(max(budget + change, 1e-6), upper)
-        return {"budget": moved, "errors": errors, "asked": asked, "given": moved - budget}
+        moved = min(max(state.budget + change, 1e-6), upper)
+        return state._replace(budget=moved, errors=errors, asked=asked, given=moved - state.budget)
 
-    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
-        costs = np.concatenate([state["costs"], episodes.cost])[-window:]
+    def decide(state: Budgeted, episodes: Episodes) -> Ruling[Budgeted]:
+        costs = following(state.costs, episodes.cost, window)
         mean = float(costs.mean()) if len(costs) else limit
-        after = {**state, "costs": costs}
+        after = state._replace(costs=costs)
         if len(costs):
-            after |= control(state, mean)
-        log = {
-            "gate/mode": float(Mode.IMPROVE),
-            "gate/mean_cost": mean,
-            "gate/cost_budget": after["budget"] / share,
-            "gate/samples": float(len(episodes.cost)),
-            "gate/fallback": float(len(episodes.cost) == 0),
-        }
-        return Decision(Mode.IMPROVE, inf, budget=after["budget"] / upper), after, log
+            after = control(after, mean)
+        log = gate_log(Mode.IMPROVE, episodes, mean_cost=mean, cost_budget=after.budget / share)
+        return Ruling(Decision(Mode.IMPROVE, inf, budget=after.budget / upper), after, log)
 
     return Gate(init, decide)

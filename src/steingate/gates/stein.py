@@ -1,33 +1,49 @@
 """The certificate as a gate: improve while the cost distribution is certified, recover while it is not."""
 
 from math import isfinite, nan
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
-from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
+from steingate.gates.base import Array, Decision, Episodes, Gate, Log, Mode, Ruling, following
 
-_CAUSES = ("atoms", "interior", "reference", "samples")
+LONG_SHUT = 25  # epochs in a row after which a shut gate is worth a sentence
 
 
-def stein_gate(certificate: Certificate, window: int = 100) -> Gate:
+class Causes(NamedTuple):
+    """How many of the epochs in which the gate has been shut each cause explains."""
+
+    atoms: int = 0
+    interior: int = 0
+    reference: int = 0
+    samples: int = 0
+
+
+class Watched(NamedTuple):
+    """State of the gate: costs of the last episodes, and for how long and by what it has been shut."""
+
+    costs: Array
+    shut_epochs: int = 0
+    causes: Causes = Causes()
+
+
+def stein_gate(certificate: Certificate, window: int = 100) -> Gate[Watched]:
     """Return the gate that improves while ``certificate`` opens on this epoch's episodes, else recovers.
 
-    The slack is the limit less the mean cost of the same episodes. An epoch in which no episode finished
+    The slack is the limit - the mean cost of the same episodes. An epoch in which no episode finished
     cannot be certified: as in the released code, the mean cost of the last ``window`` episodes is compared
     with the limit instead (recover when there are none), and ``gate/fallback`` is 1 in the log.
 
-    The state counts for how many epochs in a row the gate has been shut, and how many of those each cause
-    explains; ``recovery_diagnosis`` puts that in words.
+    Every so many epochs that the gate stays shut, a note says what keeps it so.
     """
 
-    def init() -> dict[str, Any]:
-        return {"window": np.zeros(0), "shut": _no_causes(), "shut_epochs": 0}
+    def init() -> Watched:
+        return Watched(np.zeros(0))
 
-    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
-        recent = np.concatenate([state["window"], episodes.cost])[-window:]
+    def decide(state: Watched, episodes: Episodes) -> Ruling[Watched]:
+        recent = following(state.costs, episodes.cost, window)
         if len(episodes.cost) == 0:
             slack = certificate.limit - float(recent.mean()) if len(recent) else nan
             opened, log = slack >= 0.0, _log(certificate, None)
@@ -36,27 +52,28 @@ def stein_gate(certificate: Certificate, window: int = 100) -> Gate:
             result = certificate.evaluate(episodes.cost)
             slack = certificate.limit - float(np.mean(episodes.cost))
             opened, log = result.safe, _log(certificate, result)
-            cause = result.shut_by or ""
-        shut_epochs = 0 if opened else state["shut_epochs"] + 1
-        shut = _no_causes() if opened else {**state["shut"], cause: state["shut"][cause] + 1}
-        log |= {
-            "gate/mode": float(Mode.IMPROVE if opened else Mode.RECOVER),
-            "gate/shut_epochs": float(shut_epochs),
-        }
-        log |= {f"gate/shut_by_{name}": float(count) for name, count in shut.items()}
+            cause = result.shut_by or "samples"
+        if opened:
+            after = Watched(recent)
+        else:
+            causes = state.causes._replace(**{cause: getattr(state.causes, cause) + 1})
+            after = Watched(recent, state.shut_epochs + 1, causes)
+        mode = Mode.IMPROVE if opened else Mode.RECOVER
+        log |= {"gate/mode": float(mode), "gate/shut_epochs": float(after.shut_epochs)}
+        log |= {f"gate/shut_by_{name}": float(count) for name, count in after.causes._asdict().items()}
+        notes = (why_shut(after),) if after.shut_epochs and after.shut_epochs % LONG_SHUT == 0 else ()
         # Without a single episode there is no slack to spend.
-        decision = Decision(Mode.IMPROVE if opened else Mode.RECOVER, slack if isfinite(slack) else 0.0)
-        return decision, {"window": recent, "shut": shut, "shut_epochs": shut_epochs}, log
+        return Ruling(Decision(mode, slack if isfinite(slack) else 0.0), after, log, notes)
 
     return Gate(init, decide)
 
 
-def recovery_diagnosis(log: Log) -> str:
-    """Return one sentence on how long the gate has been shut and what keeps it shut, from the gate's log."""
-    epochs = int(log["gate/shut_epochs"])
+def why_shut(state: Watched) -> str:
+    """Return one sentence on how long the gate has been shut and what keeps it shut."""
+    epochs = state.shut_epochs
     if epochs == 0:
         return "The gate is open."
-    counts = {name: int(log[f"gate/shut_by_{name}"]) for name in _CAUSES}
+    counts = state.causes._asdict()
     cause = max(counts, key=lambda name: counts[name])
     span = "1 epoch" if epochs == 1 else f"{epochs} epochs in a row"
     often = "" if counts[cause] == epochs else f" (in {counts[cause]} of them)"
@@ -73,10 +90,6 @@ _ADVICE = {
     "samples": "the episodes are too few to certify, "
     "so collect more of them per epoch or accept a larger budget",
 }
-
-
-def _no_causes() -> dict[str, int]:
-    return dict.fromkeys(_CAUSES, 0)
 
 
 def _log(certificate: Certificate, result: Result | None) -> Log:

@@ -3,16 +3,26 @@
 import warnings
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from steingate.core.risk import Risk
 from steingate.errors import InputError, require_between, require_positive
-from steingate.gates.base import Decision, Episodes, Gate, Log, Mode
+from steingate.gates.base import (
+    Array,
+    Decision,
+    Episodes,
+    Gate,
+    Mode,
+    Recent,
+    Ruling,
+    following,
+    gate_log,
+    no_costs,
+)
 
-Array = npt.NDArray[np.float64]
+S = TypeVar("S")
 
 
 def cvar(costs: Array, tail: float) -> tuple[float, float]:
@@ -24,8 +34,8 @@ def cvar(costs: Array, tail: float) -> tuple[float, float]:
     return level + float(np.mean(np.maximum(costs - level, 0.0))) / tail, level
 
 
-def cvar_gate(limit: float, tail: float = 0.1, window: int = 100) -> Gate:
-    """Return the gate that always balances: slack = ``limit`` less the CVaR of ``window`` episodes.
+def cvar_gate(limit: float, tail: float = 0.1, window: int = 100) -> Gate[Recent]:
+    """Return the gate that always balances: slack = ``limit`` - the CVaR of ``window`` episodes.
 
     ``Decision.level`` is where the tail begins, so that a step can lower what exceeds it. An epoch without a
     finished episode keeps the episodes of the epochs before; before the first finished episode nothing is
@@ -34,68 +44,68 @@ def cvar_gate(limit: float, tail: float = 0.1, window: int = 100) -> Gate:
     if not 0.0 < tail <= 1.0:
         raise InputError(f"The tail is {tail!r}: give the share of worst episodes, above 0 and at most 1.")
 
-    def init() -> dict[str, Any]:
-        return {"costs": np.zeros(0)}
-
-    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
-        costs = np.concatenate([state["costs"], episodes.cost])[-window:]
+    def decide(state: Recent, episodes: Episodes) -> Ruling[Recent]:
+        costs = following(state.costs, episodes.cost, window)
         known = len(costs) > 0
         value, level = cvar(costs, tail) if known else (limit, 0.0)
         mode = Mode.BALANCE if known else Mode.RECOVER
-        log = {
-            "gate/mode": float(mode),
-            "gate/cvar": value,
-            "gate/level": level,
-            "gate/samples": float(len(episodes.cost)),
-            "gate/fallback": float(len(episodes.cost) == 0),
-        }
-        return Decision(mode, limit - value, level=level), {"costs": costs}, log
+        log = gate_log(mode, episodes, cvar=value, level=level)
+        return Ruling(Decision(mode, limit - value, level=level), Recent(costs), log)
 
-    return Gate(init, decide)
+    return Gate(no_costs, decide)
 
 
-def risk_slack(gate: Gate, risk: Risk, scale: float, budget: float) -> Gate:
-    """Return ``gate`` with the slack ``budget`` less the mean risk of this epoch's episodes.
+def risk_slack(gate: Gate[S], risk: Risk, scale: float, budget: float) -> Gate[S]:
+    """Return ``gate`` with the slack ``budget`` - the mean risk of this epoch's episodes.
 
     For steps whose cost is the risk of the episode cost divided by ``scale``; 0 without an episode.
     """
 
-    def decide(state: Any, episodes: Episodes) -> tuple[Decision, Any, Log]:
-        decision, state, log = gate.decide(state, episodes)
+    def decide(state: S, episodes: Episodes) -> Ruling[S]:
+        found = gate.decide(state, episodes)
         slack = 0.0
         if len(episodes.cost):
             slack = budget - float(np.mean(risk(np.clip(episodes.cost / scale, 0.0, 1.0))))
-        return decision._replace(slack=slack), state, log
+        return found._replace(decision=found.decision._replace(slack=slack))
 
     return Gate(gate.init, decide)
 
 
 @dataclass(frozen=True)
 class ExtremeValue:
-    """How the extreme value of the cost is found; the four flags are where the published code differs."""
+    """How the extreme value of the cost is found.
+
+    The last four say where the published code differs; None takes the variant's own.
+    """
 
     capacity: int = 50  # episodes remembered
     percentile: float = 95.0  # above it the tail is fitted
     quantile: float = 0.5  # of the fitted excess
-    clamp: Literal["ratio", "log_ratio"] = "ratio"  # what [0.8, 1.2] bounds
-    count_twice: bool = False  # add the percentile once more
-    free_location: bool = False  # fit the location too, instead of starting the excess at 0
-    quiet_is_safe: bool = False  # an epoch of episodes without cost, or of none, has the value 0
+    clamp: Literal["ratio", "log_ratio"] | None = None  # what [0.8, 1.2] bounds
+    count_twice: bool | None = None  # add the percentile once more
+    free_location: bool | None = None  # fit the location too, instead of starting the excess at 0
+    quiet_is_safe: bool | None = None  # an epoch of episodes without cost, or of none, has the value 0
 
     def __post_init__(self) -> None:
         require_positive(self, "capacity")
         require_between(self, 0.0, 100.0, "percentile")
         require_between(self, 0.0, 1.0, "quantile")
-        if self.clamp not in ("ratio", "log_ratio"):
+        if self.clamp not in ("ratio", "log_ratio", None):
             raise InputError(f"clamp {self.clamp!r} is not known: use ratio or log_ratio.")
 
-    def published(self) -> "ExtremeValue":
-        """Return the behaviour of the released code."""
-        return replace(self, clamp="log_ratio", count_twice=True, free_location=True, quiet_is_safe=True)
+    def resolved(self, published: bool = False) -> "ExtremeValue":
+        """Return the same with what is open decided as the variant does."""
+        own: dict[str, Any] = {
+            "clamp": "log_ratio" if published else "ratio",
+            "count_twice": published,
+            "free_location": published,
+            "quiet_is_safe": published,
+        }
+        return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
 
 
 def pareto_quantile(
-    sample: Array, percentile: float, quantile: float, free_location: bool
+    sample: Array, percentile: float, quantile: float, free_location: bool | None
 ) -> tuple[float, bool]:
     """Return percentile + quantile of a Pareto distribution fitted to what exceeds it, and if a fit was made.
 
@@ -121,7 +131,7 @@ def pareto_quantile(
     return threshold + float(np.quantile(excess, quantile)), False
 
 
-def episode_weights(log_ratio: Array, clamp: str) -> Array:
+def episode_weights(log_ratio: Array, clamp: str | None) -> Array:
     """Return how much remembered episodes count: likelihood ratios, or as published their logs, clamped."""
     if clamp == "ratio":
         return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
@@ -137,22 +147,19 @@ def extreme_value(costs: Array, log_ratio: Array, cfg: ExtremeValue) -> tuple[fl
     copies = (weight / weight.sum() * 1e4).astype(np.int64)
     sample = np.repeat(costs, copies)
     value, fitted = pareto_quantile(sample, cfg.percentile, cfg.quantile, cfg.free_location)
-    return value + float(np.percentile(sample, cfg.percentile)) * cfg.count_twice, fitted
+    return value + float(np.percentile(sample, cfg.percentile)) * bool(cfg.count_twice), fitted
 
 
-def extreme_value_gate(limit: float, cfg: ExtremeValue | None = None) -> Gate:
-    """Return the gate that always balances: slack = ``limit`` less the extreme value of remembered episodes.
+def extreme_value_gate(limit: float, cfg: ExtremeValue | None = None) -> Gate[Recent]:
+    """Return the gate that always balances: slack = ``limit`` - the extreme value of remembered episodes.
 
     Without any episode, now or before, the gate recovers. ``gate/fit_failed`` is 1 in the log of an epoch in
     which the Pareto fit failed and the excesses themselves were used.
     """
-    settings = cfg or ExtremeValue()
+    settings = (cfg or ExtremeValue()).resolved()
 
-    def init() -> dict[str, Any]:
-        return {"costs": np.zeros(0)}
-
-    def decide(state: dict[str, Any], episodes: Episodes) -> tuple[Decision, dict[str, Any], Log]:
-        costs = np.concatenate([state["costs"], episodes.cost])[-settings.capacity :]
+    def decide(state: Recent, episodes: Episodes) -> Ruling[Recent]:
+        costs = following(state.costs, episodes.cost, settings.capacity)
         quiet = settings.quiet_is_safe and not np.any(episodes.cost)
         value, fitted, mode = 0.0, True, Mode.BALANCE
         if len(costs) and not quiet:
@@ -161,13 +168,7 @@ def extreme_value_gate(limit: float, cfg: ExtremeValue | None = None) -> Gate:
             value, fitted = extreme_value(costs, log_ratio, settings)
         elif not quiet:
             value, mode = limit, Mode.RECOVER
-        log = {
-            "gate/mode": float(mode),
-            "gate/extreme_cost": value,
-            "gate/fit_failed": float(not fitted),
-            "gate/samples": float(len(episodes.cost)),
-            "gate/fallback": float(len(episodes.cost) == 0),
-        }
-        return Decision(mode, limit - value), {"costs": costs}, log
+        log = gate_log(mode, episodes, extreme_cost=value, fit_failed=float(not fitted))
+        return Ruling(Decision(mode, limit - value), Recent(costs), log)
 
-    return Gate(init, decide)
+    return Gate(no_costs, decide)

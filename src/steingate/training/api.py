@@ -28,12 +28,12 @@ def train(*, config: str | Path | None = None, quiet: bool = False, **settings: 
     quiet
         Show no progress.
     **settings
-        Any field of :class:`~steingate.training.config.RunConfig`, such as ``env`` or ``total_steps``.
+        Any field of :class:`~steingate.training.config.RunConfig`, such as ``env`` or ``total_steps``, and
+        any setting of the algorithm, such as ``max_kl``. ``algo`` is a name, ``module:Class``, or a recipe.
     """
-    from steingate.training.config import RunConfig
-    from steingate.training.options import build
+    from steingate.training.config import make_config
 
-    cfg = build(RunConfig, settings, config)
+    cfg = make_config(settings, config)
     with stop_on_signals() as stop:
         try:
             from steingate.training import loop

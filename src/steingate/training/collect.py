@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import Box
 
 from steingate.algos.base import Params
 from steingate.algos.normaliser import Stats
 from steingate.gates.base import Episodes
 from steingate.training import collect_kernels as kernels
-from steingate.training.blame import Blame, RolloutStoppedError
+from steingate.training.env_errors import NamedErrors, RolloutStoppedError
+from steingate.training.environment import TrainerEnv
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -38,7 +40,7 @@ class Rollout(NamedTuple):
 
 
 def collect(
-    envs: Any,
+    envs: TrainerEnv,
     policy: Params,
     stats: Stats,
     noise: npt.NDArray[np.float32],
@@ -101,11 +103,11 @@ def collect(
     advance, step = kernels.advance, envs.step
     nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
 
-    with Blame(envs, name, steps_before, kept) as blame:
+    with NamedErrors(envs, name, steps_before, kept) as errors:
         if start is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
             _check(
-                advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory), blame, num_envs
+                advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory), errors, num_envs
             )
         else:
             obs[0] = start.obs
@@ -113,12 +115,12 @@ def collect(
         for t in range(1, steps + 1):
             if stop():
                 raise RolloutStoppedError
-            blame.t = t
+            errors.t = t
             raw, reward, terminated, truncated, info = step(command)
             earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
             bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
             if bad:
-                _check(bad, blame, num_envs)
+                _check(bad, errors, num_envs)
 
     finished, cut = int(counters[0]), int(counters[1])
     done = episodes[:finished]
@@ -147,7 +149,7 @@ def flat_policy(
     return np.concatenate(parts), np.array(sizes, np.int64), np.exp(np.asarray(policy["log_std"], np.float32))
 
 
-def action_map(space: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def action_map(space: Box) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return shift and scale with a_env = shift + scale * a, which takes [-1, 1] to the bounds of ``space``.
 
     A dimension without finite bounds is passed on as it is.
@@ -164,7 +166,7 @@ def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.fl
     return (-0.5 * np.sum(np.square(noise, dtype=np.float64), axis=-1) - constant).astype(np.float32)
 
 
-def _check(bad: int, blame: Blame, num_envs: int) -> None:
+def _check(bad: int, errors: NamedErrors, num_envs: int) -> None:
     if bad:
         quantity, row = divmod(bad - 1, num_envs)
-        raise blame.not_finite(row, kernels.QUANTITIES[quantity])
+        raise errors.not_finite(row, kernels.QUANTITIES[quantity])

@@ -1,103 +1,73 @@
-"""RunConfig: everything that decides what a run computes, as one frozen dataclass of plain fields."""
+"""RunConfig: everything that decides what a run computes, as one frozen dataclass that holds the recipe."""
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import gymnasium
 
-from steingate.algos.catalog import defaults, needs_length
+from steingate.algos.methods import METHODS
+from steingate.algos.methods.stein import SteinGate
+from steingate.algos.recipe import Recipe, Setup, find_recipe, make_recipe
 from steingate.envs.catalog import TASKS
-from steingate.errors import InputError
+from steingate.errors import InputError, nearest
 from steingate.runs import run_path
+from steingate.settings import (
+    convert,
+    field_types,
+    named,
+    part,
+    read_toml,
+    setting,
+    setting_names,
+    to_plain,
+    with_settings,
+)
 
 WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")
-
-
-def _option(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
+_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "cost_limit", "window", "checkpoint_every")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run: task, recipe, sizes and constants. Equal configurations give equal runs, bit for bit.
+    """One run: task, recipe and sizes. Equal configurations give equal runs, bit for bit.
 
     Only ``overlap``, ``threads``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results untouched.
+    :func:`make_config` makes one from names and values, with the settings of the recipe among them.
     """
 
-    env: str = _option("SafetyPointGoal1-v0", "native task, Gymnasium id or module:Class")
-    algo: str = _option("steingate", "algorithm; see steingate algos")
-    total_steps: int = _option(10_000_000, "environment steps of the whole run, over all environments")
-    steps_per_epoch: int = _option(20_000, "environment steps per policy update, over all environments")
-    num_envs: int = _option(8, "environments stepped together")
-    seed: int = _option(0, "seed of everything random")
-    cost_limit: float = _option(25.0, "limit on the cost of an episode")
-    variant: Literal["corrected", "published"] = _option(
-        "corrected", "published reproduces the behaviour behind published numbers"
-    )
-    preset: Literal["paper", "released", "certified", "confident"] = _option(
-        "released", "certificate of the gate"
-    )
-    certificate: dict[str, Any] = field(
-        default_factory=dict, metadata={"help": "overrides of the certificate, such as budget=0.2"}
-    )
-    algo_options: dict[str, Any] = field(
-        default_factory=dict,
-        metadata={"help": "further options of the algorithm, such as tolerance=2.0 or clipped.passes=80"},
-    )
-    max_kl: float = _option(0.01, "trust region: KL per action dimension")
-    cg_iters: int = _option(15, "conjugate-gradient iterations")
-    damping: float = _option(0.1, "damping of the Fisher product")
-    search_steps: int | None = _option(None, "line-search trials; none takes the algorithm's own")
-    shrink: float = _option(0.8, "line-search factor")
-    discount: float = _option(0.99, "discount of rewards")
-    cost_discount: float = _option(0.99, "discount of costs")
-    lam: float = _option(0.95, "lambda of the reward advantages")
-    cost_lam: float = _option(0.95, "lambda of the cost advantages")
-    critic_lr: float | None = _option(None, "learning rate of both critics; none takes the algorithm's own")
-    critic_passes: int | None = _option(
-        None, "passes over the epoch's data per critic fit; none takes the algorithm's own"
-    )
-    critic_batch: int | None = _option(None, "minibatch of the critic fit; none takes the algorithm's own")
-    critic_decay: float = _option(0.001, "weight of the squared parameters in the critic loss")
-    critic_grad_norm: float = _option(40.0, "largest gradient norm of the critic fit")
-    hidden: tuple[int, ...] = _option((64, 64), "hidden layers of policy and critics")
-    normalise_obs: bool | None = _option(
-        None, "normalise observations by their running statistics; none takes the algorithm's own"
-    )
-    window: int = _option(100, "episodes in the running means of the log and of gates that look back")
-    carry_episodes: bool = _option(False, "let episodes run on over the end of an epoch instead of resetting")
-    env_options: dict[str, Any] = field(
-        default_factory=dict, metadata={"help": "options of the environment, such as max_episode_steps=500"}
-    )
-    overlap: bool = _option(True, "fit the critics beside the policy update and the next collection")
-    threads: int | None = _option(None, "simulation threads; none uses every core")
-    checkpoint_every: int = _option(10, "epochs between checkpoints")
-    wandb: str | None = _option(None, "Weights & Biases project that gets a copy of the log")
-    out: str = _option("runs", "folder for run folders")
+    env: str = setting("SafetyPointGoal1-v0", "native task, Gymnasium id or module:Class")
+    algo: Recipe = part(SteinGate, "algorithm: a name (see steingate algos) or module:Class")
+    total_steps: int = setting(10_000_000, "environment steps of the whole run, over all environments")
+    steps_per_epoch: int = setting(20_000, "environment steps per policy update, over all environments")
+    num_envs: int = setting(8, "environments stepped together")
+    seed: int = setting(0, "seed of everything random")
+    cost_limit: float = setting(25.0, "limit on the cost of an episode")
+    window: int = setting(100, "episodes in the running means of the log and of gates that look back")
+    carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
+    env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
+    overlap: bool = setting(True, "fit the critics beside the policy update and the next collection")
+    threads: int | None = setting(None, "simulation threads; none uses every core")
+    checkpoint_every: int = setting(10, "epochs between checkpoints")
+    wandb: str | None = setting(None, "Weights & Biases project that gets a copy of the log")
+    out: str = setting("runs", "folder for run folders")
 
     def __post_init__(self) -> None:
+        if not isinstance(self.algo, Recipe):
+            raise InputError(f"algo is {self.algo!r}: give a recipe, or make the run with make_config.")
         for name in _POSITIVE:
             value = getattr(self, name)
-            _require(name, value, value is None or value > 0, "greater than zero")
-        for name in ("discount", "cost_discount", "lam", "cost_lam"):
-            _require(name, getattr(self, name), 0.0 <= getattr(self, name) <= 1.0, "between 0 and 1")
-        _require("shrink", self.shrink, 0.0 < self.shrink < 1.0, "between 0 and 1")
+            _require(name, value, value > 0, "greater than zero")
+        _require("cost_limit", self.cost_limit, self.cost_limit < float("inf"), "finite")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
-        _require(
-            "critic_decay", self.critic_decay, 0.0 <= self.critic_decay < float("inf"), "finite, not negative"
-        )
         _require(
             "threads", self.threads, self.threads is None or self.threads > 0, "greater than zero, or none"
         )
-        _require(
-            "hidden", self.hidden, bool(self.hidden) and min(self.hidden) > 0, "a list of sizes above zero"
-        )
-        for name in ("certificate", "algo_options", "env_options"):
-            for key, value in getattr(self, name).items():
-                _require_text(f"{name}[{key!r}]", value)
+        for key, value in self.env_options.items():
+            _require_text(f"env_options[{key!r}]", value)
         if self.steps_per_epoch % self.num_envs:
             raise InputError(
                 f"steps_per_epoch is {self.steps_per_epoch}, which {self.num_envs} environments cannot share "
@@ -120,62 +90,130 @@ class RunConfig:
         return self.steps_per_epoch // self.num_envs
 
     @property
-    def settled(self) -> "Settled":
-        """The settings that belong to the algorithm where they are not given."""
-        of_run, of_recipe = defaults(self.algo, self.env, self.variant)
-        if needs_length(self.algo):
-            of_recipe = {"length": _episode_length(self), **of_recipe}
-        given = {name: getattr(self, name) for name in of_run if getattr(self, name) is not None}
-        return Settled(**{**of_run, **given}, algo_options={**of_recipe, **self.algo_options})
+    def episode_length(self) -> int:
+        """Steps of an episode of the task; 1000 where nobody says."""
+        task = TASKS.get(self.env.removeprefix("steingate/"))
+        known = gymnasium.registry.get(self.env.split(":")[-1])
+        stated = (self.env_options.get("max_episode_steps"), task and task.max_episode_steps)
+        return int(next((steps for steps in (*stated, known and known.max_episode_steps) if steps), 1000))
 
-    def resolved(self) -> "RunConfig":
-        """Return the same run with every setting that belongs to the algorithm filled in."""
-        return replace(self, **self.settled._asdict())
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe with what follows from its variant and the task filled in."""
+        return self.algo.resolved(self.episode_length)
+
+    @property
+    def setup(self) -> Setup:
+        """What the recipe is told about the run."""
+        return Setup(self.cost_limit, self.window, self.episode_length, self.epochs, self.seed)
 
     @property
     def identity(self) -> str:
-        """The same text for all runs that must give the same results, another one for any other run."""
-        deciding = {
-            name: value for name, value in self.resolved().to_dict().items() if name not in WITHOUT_EFFECT
-        }
+        """The same text for all runs that must give the same results, another one for any other run.
+
+        A longer run begins with the shorter one, so the number of steps belongs to it only if the recipe
+        depends on that.
+        """
+        idle = WITHOUT_EFFECT if self.algo.needs_epochs else (*WITHOUT_EFFECT, "total_steps")
+        deciding = {name: value for name, value in self.to_dict().items() if name not in idle}
         return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
     @property
     def path(self) -> Path:
         """The run folder."""
-        return run_path(self.out, self.algo, self.env, self.seed)
+        return run_path(self.out, self.algo.name, self.env, self.seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON types."""
-        return {**asdict(self), "hidden": list(self.hidden)}
+        """Return everything as JSON types: the fields, ``algo`` as its name, ``recipe`` as its settings."""
+        own = {item.name: to_plain(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
+        name = self.algo.name
+        built_in = METHODS.get(name) is type(self.algo)
+        return {**own, "algo": name if built_in else named(type(self.algo)), "recipe": to_plain(self.recipe)}
 
 
-class Settled(NamedTuple):
-    """Settings of a run that the algorithm decides unless they are given."""
+def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> RunConfig:
+    """Return a run from names and values, over a TOML file, over the defaults.
 
-    critic_lr: float
-    critic_passes: int | None  # none repeats the passes of the policy step
-    critic_batch: int
-    normalise_obs: bool
-    search_steps: int
-    algo_options: dict[str, Any]
+    Parameters
+    ----------
+    given
+        Fields of :class:`RunConfig` and settings of the recipe (``max_kl``, ``clipped.passes``), as text or
+        as values. ``algo`` is a name, ``module:Class``, a recipe, or the class of one.
+    file
+        A TOML file of ``name = value`` lines; tables are parts, such as ``[clipped]``.
+
+    Raises
+    ------
+    InputError
+        If there is no such setting, or a value cannot be used; the message names the nearest.
+
+    Examples
+    --------
+    >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.max_kl
+    0.02
+    """
+    values = {} if file is None else {key.replace("-", "_"): value for key, value in read_toml(file).items()}
+    values |= {key.replace("-", "_"): value for key, value in given.items()}
+    algo = values.pop("algo", "steingate")
+    own = field_types(RunConfig)
+    of_run = {name: convert(own[name], value, name) for name, value in values.items() if name in own}
+    settings = {name: value for name, value in values.items() if name not in own}
+    if isinstance(algo, type) and issubclass(algo, Recipe):
+        algo = algo()
+    if isinstance(algo, Recipe):
+        base, name = algo, algo.name
+    elif isinstance(algo, str):
+        base, name = find_recipe(algo)(), algo
+    else:
+        raise InputError(f"algo is {algo!r}: give a name, module:Class, or a recipe.")
+    _check_names(settings, base, name, list(own))
+    if isinstance(algo, Recipe):
+        recipe = with_settings(algo, settings, name)
+    else:
+        recipe = make_recipe(algo, str(of_run.get("env", RunConfig.env)), settings)
+    return RunConfig(algo=recipe, **of_run)
 
 
-def _episode_length(cfg: RunConfig) -> int:
-    """Return the steps of an episode of the task; 1000 where nobody says, and always as published."""
-    if cfg.variant == "published":
-        return 1000
-    task = TASKS.get(cfg.env.removeprefix("steingate/"))
-    known = gymnasium.registry.get(cfg.env.split(":")[-1])
-    stated = (cfg.env_options.get("max_episode_steps"), task and task.max_episode_steps)
-    return int(next((steps for steps in (*stated, known and known.max_episode_steps) if steps), 1000))
+def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: list[str]) -> None:
+    known = setting_names(recipe)
+    parts = {setting.partition(".")[0] for setting in known}
+    for key in settings:
+        if key.partition(".")[0] in parts:
+            continue
+        same = [setting for setting in known if setting.rpartition(".")[2] == key]
+        hint = f" (did you mean {same[0]}?)" if same else nearest(key, [*known, *own])
+        raise InputError(f"{name} has no setting {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
-_POSITIVE = (
-    "total_steps", "steps_per_epoch", "num_envs", "cost_limit", "max_kl", "cg_iters", "damping",
-    "search_steps", "critic_lr", "critic_passes", "critic_batch", "critic_grad_norm", "window",
-    "checkpoint_every",
+def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
+    """Return the run that a ``config.json`` describes, of this version or an earlier one."""
+    if "recipe" not in stored:
+        stored = _converted(stored)
+    recipe = stored["recipe"]
+    if not isinstance(recipe, Mapping):
+        raise InputError(f"{source} is damaged: the recipe is {recipe!r}.")
+    own = {name: value for name, value in stored.items() if name != "recipe"}
+    kind = find_recipe(str(own.pop("algo", "")))
+    return make_config({**own, "algo": with_settings(kind(), recipe, source)})
+
+
+# Settings of earlier versions that are now those of some recipes, by their old names.
+_FORMER = (
+    "variant", "preset", "certificate", "max_kl", "cg_iters", "damping", "search_steps", "shrink", "discount",
+    "cost_discount", "lam", "cost_lam", "critic_lr", "critic_passes", "critic_batch", "critic_decay",
+    "critic_grad_norm", "hidden", "normalise_obs",
 )  # fmt: skip
+
+
+def _converted(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of an earlier version, in which all runs had all settings, in today's form."""
+    own = {name: value for name, value in stored.items() if name not in (*_FORMER, "algo_options")}
+    known = {item.name for item in fields(find_recipe(str(stored.get("algo", ""))))}
+    recipe = {name: stored[name] for name in _FORMER if name in stored and name in known}
+    options = dict(stored.get("algo_options") or {})
+    if "budget_discount" in known and "discount" in options:
+        options["budget_discount"] = options.pop("discount")
+    return {**own, "recipe": {**recipe, **options}}
 
 
 def _require(name: str, value: Any, holds: bool, expected: str) -> None:

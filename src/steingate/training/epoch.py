@@ -1,25 +1,23 @@
 """One epoch. Start reading here."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from steingate.algos.base import Algorithm, first_bad
-from steingate.envs.adapters import epoch_seeds
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
-from steingate.gates.stein import recovery_diagnosis
-from steingate.training.clock import Clock
+from steingate.training.assemble import saved_env
+from steingate.training.batch import to_batch
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import PUSH, RAW
 from steingate.training.config import RunConfig
-from steingate.training.critics import Critics, fit_critics
-from steingate.training.learn import to_batch
-from steingate.training.progress import progress_row, slide
-from steingate.training.randomness import action_noise
+from steingate.training.environment import ShowsBudget, TrainerEnv
+from steingate.training.fitting import Critics, fit_critics
+from steingate.training.logs.rows import progress_row, slide
+from steingate.training.randomness import action_noise, epoch_seeds
 from steingate.training.state import TrainState
-
-LONG_SHUT = 25  # epochs in a row after which a shut gate is worth a sentence
 
 
 class Report(NamedTuple):
@@ -31,11 +29,25 @@ class Report(NamedTuple):
     notes: tuple[str, ...]  # sentences for the user
 
 
+class Clock:
+    """Seconds between laps, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Book the time since the last lap under ``name``."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now
+
+
 def run_epoch(
     algo: Algorithm,
     cfg: RunConfig,
     state: TrainState,
-    envs: Any,
+    envs: TrainerEnv,
     pool: Executor,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[TrainState, Report]:
@@ -45,14 +57,14 @@ def run_epoch(
     take until the next epoch asks for values; a pool that works at once gives the same numbers.
     """
     clock = Clock()
-    if algo.account is not None:
+    if isinstance(envs, ShowsBudget):
         envs.set_budget(state.budget)
     rollout, stats = collect(
         envs,
         state.policy,
         state.stats,
         action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, *envs.single_action_space.shape)),
-        mode=PUSH if cfg.settled.normalise_obs else RAW,
+        mode=PUSH if cfg.algo.normalise_obs else RAW,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
         stop=stop,
@@ -62,26 +74,24 @@ def run_epoch(
     )
     clock.lap("collect")
     episodes, memory = recalled(algo, state, rollout, cfg)
-    decision, gate, gate_log = algo.gate.decide(state.gate, episodes)
+    decision, gate, gate_log, notes = algo.gate.decide(state.gate, episodes)
     clock.lap("gate")
     critics = state.critics.result()
     clock.lap("wait")
     spent = None if state.carry is None else state.carry.totals[:, 1]
-    batch, targets, value_log = to_batch(rollout, critics.params, cfg, algo, decision, spent)
+    batch, targets, value_log = to_batch(rollout, critics.params, cfg.algo.returns, algo, decision, spent)
     _check(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
     def fit(passes: int | None) -> "Future[Critics]":
         rest = (batch.weight, passes, algo.uses_cost)
         return pool.submit(fit_critics, critics, batch.obs, targets, cfg, state.epoch, *rest)
 
-    repeated = algo.step.passes if cfg.settled.critic_passes is None else None
+    repeated = algo.step.passes if cfg.algo.critic_passes is None else None
     early = None if repeated else fit(None)
     clock.lap("advantages")
     policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
     _check(cfg, state.epoch, {"the policy": policy})
     fitting = early or fit(repeated(step) if repeated else None)
-    if algo.audit is not None:
-        step_log = {**step_log, **algo.audit(rollout.episodes, batch, policy)}
     clock.lap("policy")
 
     window = slide(state.window, rollout.episodes, cfg.window)
@@ -101,27 +111,20 @@ def run_epoch(
         budget=decision.budget,
         memory=memory,
         carry=rollout.carry if cfg.carry_episodes else None,
-        world=envs.snapshot() if cfg.carry_episodes else None,
+        world=saved_env(envs).snapshot() if cfg.carry_episodes else None,
     )
-    return following, Report(
-        row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, _advice(state.epoch, gate_log)
-    )
-
-
-def _advice(epoch: int, gate_log: dict[str, float]) -> tuple[str, ...]:
-    """Return what keeps a certificate's gate shut, every so many epochs that it stays so."""
-    shut = int(gate_log.get("gate/shut_epochs", 0))
-    if shut == 0 or shut % LONG_SHUT:
-        return ()
-    return (f"Epoch {epoch + 1}: {recovery_diagnosis(gate_log)}",)
+    told = tuple(f"Epoch {state.epoch + 1}: {note}" for note in notes)
+    return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, told)
 
 
 def recalled(algo: Algorithm, state: TrainState, rollout: Rollout, cfg: RunConfig) -> tuple[Episodes, State]:
     """Return this epoch's episodes, with those that the algorithm remembers, and its next memory."""
     if algo.memory is None:
         return rollout.episodes, state.memory
-    seen = (rollout.obs[:-1], rollout.act, rollout.logp, rollout.finished_at, cfg.carry_episodes)
-    log_ratio, memory = algo.memory.recall(state.memory, state.policy, *seen)
+    seen = (rollout.obs[:-1], rollout.act, rollout.logp)
+    log_ratio, memory = algo.memory.recall(
+        state.memory, state.policy, seen, rollout.finished_at, cfg.carry_episodes
+    )
     return rollout.episodes._replace(log_ratio=log_ratio), memory
 
 

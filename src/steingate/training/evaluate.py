@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Params
+from steingate.algos.methods.stein import Certified
 from steingate.algos.normaliser import Stats
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
@@ -16,12 +17,13 @@ from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.policy import policy_from
 from steingate.runs import Checkpoint, check_identity, latest_checkpoint, read_config
+from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import RunConfig
+from steingate.training.environment import TrainerEnv
 from steingate.training.loop import stored_config
 from steingate.training.randomness import Purpose, stream
-from steingate.training.recipe import build_algorithm, make_envs
 
 CHUNK = 100  # vector steps per rollout
 MAX_STEPS = 1_000_000
@@ -108,10 +110,10 @@ def evaluate(
         outcome = play(envs, player, seeds, sample, stop)
     finally:
         envs.close()
-    certificate = Certificate.preset(player.cfg.preset, limit=player.cfg.cost_limit, **player.cfg.certificate)
-    return Evaluation(
-        player.epoch, tuple(seeds), outcome, player.cfg.cost_limit, certificate.evaluate(outcome.cost)
-    )
+    limit, recipe = player.cfg.cost_limit, player.cfg.algo
+    own = recipe.certificate_for(limit) if isinstance(recipe, Certified) else None
+    certificate = own or Certificate.preset("released", limit=limit)
+    return Evaluation(player.epoch, tuple(seeds), outcome, limit, certificate.evaluate(outcome.cost))
 
 
 def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
@@ -130,8 +132,8 @@ def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
     policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
     # The published codes evaluate with the whole budget, whatever share training had arrived at.
-    budget = 1.0 if cfg.variant == "published" else float(checkpoint.tree.get("budget", 1.0))
-    mode = FROZEN if cfg.settled.normalise_obs else RAW
+    budget = 1.0 if cfg.algo.is_published else float(checkpoint.tree.get("budget", 1.0))
+    mode = FROZEN if cfg.algo.normalise_obs else RAW
     return Player(cfg, checkpoint.epoch, policy, stats, mode, budget)
 
 
@@ -142,7 +144,7 @@ def episode_seeds(seed: int, episodes: int) -> list[int]:
 
 
 def play(
-    envs: Any,
+    envs: TrainerEnv,
     player: Player,
     seeds: Sequence[int],
     sample: bool,
@@ -161,7 +163,7 @@ def play(
 
 
 def _wave(
-    envs: Any, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
+    envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
 ) -> npt.NDArray[np.float64]:
     """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
     shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)

@@ -1,11 +1,12 @@
 """A run from its first epoch, or its last checkpoint, to its end: epochs, tables, checkpoints, stopping."""
 
 import time
-from concurrent.futures import Executor, Future
-from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
@@ -17,20 +18,22 @@ from steingate.runs import (
     folder_lock,
     latest_checkpoint,
     read_config,
+    write_config,
 )
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.beside import beside
-from steingate.training.blame import RolloutStoppedError
-from steingate.training.config import RunConfig
-from steingate.training.display import Display
+from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
+from steingate.training.config import RunConfig, read_stored
+from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import run_epoch
-from steingate.training.events import Events
-from steingate.training.files import Files, changed_versions, record_config
-from steingate.training.options import from_mapping
-from steingate.training.recipe import build_algorithm, check_carry, make_envs
+from steingate.training.logs.display import Display
+from steingate.training.logs.run_writer import RunWriter, changed_versions, record_config
+from steingate.training.logs.tensorboard import Events
+from steingate.training.logs.wandb_log import WandbLog
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
-from steingate.training.wandb_log import WandbLog
+
+T = TypeVar("T")
 
 
 def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
@@ -47,9 +50,33 @@ def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) 
     return _run(cfg, RunFolder(cfg.path), quiet, stop, fresh=True)
 
 
-def resume(path: str | Path, quiet: bool = False, stop: StopRequest | None = None) -> Path:
-    """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder."""
-    return _run(stored_config(path), RunFolder(Path(path)), quiet, stop, fresh=False)
+def resume(
+    path: str | Path, quiet: bool = False, stop: StopRequest | None = None, total_steps: int | None = None
+) -> Path:
+    """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder.
+
+    ``total_steps`` makes the run longer, finished or not; it then equals one that was longer from the start.
+    """
+    cfg = stored_config(path)
+    if "recipe" not in read_config(path)["config"]:
+        raise RunError(
+            f"{path} was started by an earlier version, which had other settings: report, evaluate and "
+            "render read it, but it cannot be resumed; train it anew."
+        )
+    if total_steps is not None:
+        cfg = _longer(cfg, total_steps, path)
+    return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)
+
+
+def _longer(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
+    if total_steps < cfg.total_steps:
+        raise InputError(f"total_steps is {total_steps}: {path} is planned for {cfg.total_steps} already.")
+    if cfg.algo.needs_epochs and total_steps != cfg.total_steps:
+        raise InputError(
+            f"{path} cannot be made longer: the learning rate of {cfg.algo.name} falls to 0 over the steps "
+            "it was started with; train anew, with --no-clipped.decay to be free to go on later."
+        )
+    return replace(cfg, total_steps=total_steps)
 
 
 def stored_config(path: str | Path) -> RunConfig:
@@ -58,9 +85,26 @@ def stored_config(path: str | Path) -> RunConfig:
     if not isinstance(settings, dict):
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
     try:
-        return RunConfig(**from_mapping(RunConfig, settings, f"{path}/config.json"))
+        return read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
+
+
+class Inline(Executor):
+    """An executor that runs each call at once, in the calling thread."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
+        """Run the call now and return its outcome as a finished future; an error is raised here already."""
+        future: Future[T] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@contextmanager
+def second_thread(overlap: bool) -> Iterator[Executor]:
+    """One worker thread that does calls in order, or, with the same results, none at all."""
+    with ThreadPoolExecutor(1, "second") if overlap else Inline() as executor:
+        yield executor
 
 
 @dataclass(frozen=True)
@@ -69,8 +113,8 @@ class _Job:
 
     cfg: RunConfig
     algo: Algorithm
-    envs: Any
-    files: Files
+    envs: TrainerEnv
+    files: RunWriter
     logs: tuple[Events | WandbLog, ...]  # copies of the tables for other viewers
     display: Display
     pool: Executor
@@ -87,8 +131,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
         stop.check()
         check_carry(cfg, envs)
-        sizes = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-        state = first_state(cfg, algo, *sizes, getattr(envs, "extra_features", 0))
+        state = first_state(
+            cfg, algo, envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
+        )
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
@@ -100,17 +145,20 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
             for change in changed_versions(run):
                 display.note(change)
             state = _last_state(run, state, display)
-        files = Files(run, envs.single_action_space, cfg.settled.normalise_obs, algo.account)
+            record = read_config(run.path)
+            if record["config"].get("total_steps") != cfg.total_steps:
+                write_config(run, {**record, "config": cfg.to_dict()})
+        files = RunWriter(run, envs, cfg.algo.normalise_obs, algo.account)
         files.keep(state)
         if state.world is not None:
             envs.reset(seed=0)
-            envs.restore(state.world)
+            saved_env(envs).restore(state.world)
         logs: list[Events | WandbLog] = [Events(run.path)]
         if cfg.wandb:
-            logs.append(WandbLog(cfg.wandb, run.path, cfg.resolved().to_dict()))
+            logs.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
         for log in logs:
             stack.callback(log.close)
-        pool = stack.enter_context(beside(cfg.overlap))
+        pool = stack.enter_context(second_thread(cfg.overlap))
         state = _epochs(_Job(cfg, algo, envs, files, tuple(logs), display, pool, stop), state)
         if stop() and state.epoch < cfg.epochs:
             display.note(f"Stopped before epoch {state.epoch + 1}; go on with: steingate resume {run.path}")

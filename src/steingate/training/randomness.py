@@ -1,7 +1,7 @@
 """Where random numbers come from: one independent stream for each (seed, epoch, purpose).
 
 Nothing is carried from epoch to epoch, so a resumed run draws what an unbroken one would have drawn. For the
-same reason the environments get new reset seeds every epoch, from ``envs.adapters.epoch_seeds``.
+same reason the environments get new reset seeds every epoch.
 """
 
 from enum import IntEnum
@@ -28,6 +28,11 @@ def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
     )
 
 
-def action_noise(seed: int, epoch: int, shape: tuple[int, int, int]) -> npt.NDArray[np.float32]:
+def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
+    """Return one reset seed below 2**32 for each environment, by (seed, epoch, its index)."""
+    return [int(np.random.SeedSequence([seed, epoch, i]).generate_state(1)[0]) for i in range(num_envs)]
+
+
+def action_noise(seed: int, epoch: int, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     """Return the standard normal numbers of one epoch's actions, shape (T, E, a)."""
     return stream(seed, epoch, Purpose.ACTIONS).standard_normal(shape, dtype=np.float32)

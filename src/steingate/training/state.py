@@ -10,11 +10,10 @@ from steingate.algos.base import Algorithm, Params
 from steingate.algos.normaliser import Stats, init_stats
 from steingate.errors import RunError
 from steingate.gates.base import State
-from steingate.training.beside import finished
 from steingate.training.collect import Carry
 from steingate.training.config import RunConfig
-from steingate.training.critics import Critics, init_critics
-from steingate.training.progress import Window, empty_window
+from steingate.training.fitting import Critics, init_critics
+from steingate.training.logs.rows import Window, empty_window
 from steingate.training.randomness import Purpose, stream
 
 
@@ -35,23 +34,28 @@ class TrainState(NamedTuple):
     world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in
 
 
-def first_state(
-    cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int, extra_features: int = 0
-) -> TrainState:
+def finished(value: Critics) -> "Future[Critics]":
+    """Return a future that already holds ``value``."""
+    future: Future[Critics] = Future()
+    future.set_result(value)
+    return future
+
+
+def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> TrainState:
     """Return the state before the first epoch.
 
-    The last ``extra_features`` of the ``obs_dim`` numbers of an observation are never normalised.
+    What an account adds to an observation, at its end, is never normalised.
     """
     from steingate.algos.networks import init_policy
 
-    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.hidden)
+    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.algo.hidden)
     return TrainState(
         epoch=0,
         policy=policy,
         step=algo.step.init(policy),
         gate=algo.gate.init(),
         critics=finished(init_critics(cfg, obs_dim)),
-        stats=init_stats(obs_dim - extra_features),
+        stats=init_stats(obs_dim - (algo.account is not None)),
         window=empty_window(),
         finished=0,
         budget=1.0,
@@ -115,7 +119,9 @@ def _like(model: Any, value: Any, fixed: bool = True) -> Any:
         return type(model)(*items) if hasattr(model, "_fields") else type(model)(items)
     if isinstance(model, np.ndarray | np.generic) or hasattr(model, "dtype"):
         array = np.asarray(value)
-        if array.dtype != model.dtype or (fixed and array.shape != np.shape(model)):
+        if array.dtype != model.dtype:
+            raise ValueError(f"an array of it has the type {array.dtype} instead of {model.dtype}")
+        if fixed and array.shape != np.shape(model):
             raise ValueError(f"an array of it has the shape {array.shape} instead of {np.shape(model)}")
         return array
     if isinstance(value, np.ndarray | dict | list):

@@ -9,10 +9,10 @@ import numpy.typing as npt
 from steingate.algos.advantages import centre, close_paths, gae, standardise
 from steingate.algos.base import Algorithm, Batch, Params
 from steingate.algos.networks import value
-from steingate.gates.base import Decision, Log
+from steingate.algos.recipe import Returns
+from steingate.gates.base import Array, Decision, Log
 from steingate.training.collect import Rollout
 from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
-from steingate.training.config import RunConfig
 
 BLOCK = 64  # rows; more than the matrix product takes at once
 Targets = npt.NDArray[np.float32]  # (2, N): reward, cost
@@ -75,7 +75,7 @@ def tail_costs(
 def to_batch(
     rollout: Rollout,
     critics: tuple[Params, Params],
-    cfg: RunConfig,
+    returns: Returns,
     algo: Algorithm | None = None,
     decision: Decision | None = None,
     spent: npt.NDArray[np.float64] | None = None,
@@ -91,8 +91,8 @@ def to_batch(
         T steps of E environments.
     critics
         Parameters of the reward and the cost critic, as they were when the rollout was collected.
-    cfg
-        Gives discounts and lambdas.
+    returns
+        Discounts and lambdas.
     algo, decision
         May replace the costs by those of a tail, and let some transitions count more often.
     spent
@@ -115,14 +115,15 @@ def to_batch(
     terminated = np.repeat((rollout.ends == TERMINATED)[:, None], 2, axis=1)
     truncated = np.repeat((rollout.ends == TRUNCATED)[:, None], 2, axis=1)
     ends, bootstrap = close_paths(terminated, truncated, final, seen[-1])
-    advantage, target = gae(
-        rewards,
-        seen[:-1],
-        ends,
-        bootstrap,
-        discount=np.array([[cfg.discount], [cfg.cost_discount]]),
-        lam=np.array([[cfg.lam], [cfg.cost_lam]]),
-    )
+    discount = np.array([[returns.discount], [returns.cost_discount]])
+
+    def advantages(cost_lam: float) -> tuple[Array, Array]:
+        lam = np.array([[returns.lam], [cost_lam]])
+        return gae(rewards, seen[:-1], ends, bootstrap, discount=discount, lam=lam)
+
+    error, target = advantages(returns.cost_lam)
+    same = returns.cost_adv_lam == returns.cost_lam
+    advantage = error if same else advantages(returns.cost_adv_lam)[0]
     reward_adv, cost_adv = advantage[:, 0].ravel(), advantage[:, 1].ravel()
     targets = target.swapaxes(0, 1).reshape(2, -1)
     standard = standardise(reward_adv)
@@ -139,7 +140,8 @@ def to_batch(
         weight=weight,
         scale=float(reward_adv.std()),
     )
-    log = {**_fit("reward", reward_adv, targets[0]), **_fit("cost", cost_adv, targets[1]), **replay_log}
+    cost_error = error[:, 1].ravel()
+    log = {**_fit("reward", reward_adv, targets[0]), **_fit("cost", cost_error, targets[1]), **replay_log}
     return batch, targets.astype(np.float32), log
 
 

@@ -10,7 +10,8 @@ from steingate.errors import MissingExtraError
 class WandbLog:
     """Sends each row's numbers to a project; ``WANDB_MODE=offline`` keeps them on this machine.
 
-    A resumed run goes on in the same W&B run, which is named after the folder.
+    A resumed run goes on in the same W&B run: its id is the folder's name with the identity of the
+    configuration, so that runs which differ in any setting never share one.
 
     Parameters
     ----------
@@ -20,9 +21,11 @@ class WandbLog:
         The run folder.
     config
         What to show as the run's configuration.
+    identity
+        Of the configuration.
     """
 
-    def __init__(self, project: str, run: Path, config: dict[str, Any]) -> None:
+    def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
         try:
             import wandb
         except ImportError:
@@ -31,7 +34,7 @@ class WandbLog:
         self._run = wandb.init(
             project=project,
             name=name,
-            id=name,
+            id=f"{name}-{identity[:8]}",
             resume="allow",
             dir=run,
             config=config,

@@ -106,7 +106,9 @@ class Display:
         done = (row["Train/Epoch"] + 1) / self.cfg.epochs
         pace = f"{row['Time/FPS']:,.0f} steps/s   {self._left(row)} left"
         grid.add_row("progress", _bar(done, 1.0, "cyan") + Text(f"  {done:.0%}   {pace}"))
-        title = f"{self.cfg.algo} · {self.cfg.env} · seed {self.cfg.seed} · epoch {row['Train/Epoch'] + 1}"
+        title = (
+            f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed} · epoch {row['Train/Epoch'] + 1}"
+        )
         width = min(self.console.width, 88)
         return Panel(grid, title=title, title_align="left", border_style="dim", width=width)
 

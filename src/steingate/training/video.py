@@ -4,11 +4,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from steingate.errors import InputError, MissingExtraError
+from steingate.training.environment import TrainerEnv
 from steingate.training.evaluate import Player, play
 
 _CODES = {
@@ -24,13 +25,26 @@ FORMATS = tuple(_CODES)
 GIF_FPS = 15.0  # about what a GIF shows; each frame of one is a picture of its own
 
 
+@runtime_checkable
+class FilmedEnv(TrainerEnv, Protocol):
+    """A vector environment made for rendering."""
+
+    metadata: dict[str, Any]
+
+    def render(self) -> Any:
+        """Return one picture for each environment."""
+        ...
+
+
 class Filmed:
     """A vector environment of one that hands a frame of every step to ``show``."""
 
-    def __init__(self, envs: Any, show: Callable[[np.ndarray], None], every: int) -> None:
+    def __init__(self, envs: FilmedEnv, show: Callable[[np.ndarray], None], every: int) -> None:
         self.envs = envs
         self.num_envs = envs.num_envs
+        self.single_observation_space = envs.single_observation_space
         self.single_action_space = envs.single_action_space
+        self.at_work = envs.at_work
         self._show = show
         self._every = every
         self._count = 0
@@ -53,12 +67,16 @@ class Filmed:
                 self._frame()
         return answer
 
+    def close(self) -> None:
+        """Let go of the environment."""
+        self.envs.close()
+
     def _frame(self) -> None:
         self._show(np.asarray(self.envs.render()[0]))
 
 
 def film(
-    envs: Any,
+    envs: FilmedEnv,
     player: Player,
     seeds: list[int],
     out: str | Path,

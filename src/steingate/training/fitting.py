@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Params, first_bad
-from steingate.algos.critics import Adam, CriticFit, fit_critic, init_adam, minibatch_order
+from steingate.algos.critics import Adam, fit_critic, init_adam, minibatch_order
 from steingate.algos.networks import init_critic
 from steingate.errors import RunError
 from steingate.training.config import RunConfig
@@ -29,8 +29,8 @@ class Critics(NamedTuple):
 
 def init_critics(cfg: RunConfig, obs_dim: int) -> Critics:
     """Return the critics before the first epoch."""
-    reward = init_critic(stream(cfg.seed, 0, Purpose.REWARD_CRITIC), obs_dim, cfg.hidden)
-    cost = init_critic(stream(cfg.seed, 0, Purpose.COST_CRITIC), obs_dim, cfg.hidden)
+    reward = init_critic(stream(cfg.seed, 0, Purpose.REWARD_CRITIC), obs_dim, cfg.algo.hidden)
+    cost = init_critic(stream(cfg.seed, 0, Purpose.COST_CRITIC), obs_dim, cfg.algo.hidden)
     return Critics(reward, init_adam(reward), cost, init_adam(cost))
 
 
@@ -50,9 +50,8 @@ def fit_critics(
     changes from epoch to epoch; each is then a call of its own, so that no new shape is compiled. Without
     ``uses_cost`` the cost critic stays as it is.
     """
-    own = cfg.settled
-    fit = CriticFit(own.critic_batch, own.critic_lr, cfg.critic_decay, cfg.critic_grad_norm)
-    count = (own.critic_passes or 0) if passes is None else passes
+    fit = cfg.algo.critic_fit
+    count = (cfg.algo.critic_passes or 0) if passes is None else passes
     order = minibatch_order(stream(cfg.seed, epoch, Purpose.FIT), len(obs), count)
     parts = [order] if passes is None else np.split(order, passes) if passes else []
     reward, reward_adam, cost, cost_adam = critics

@@ -2,22 +2,22 @@
 
 import traceback
 from types import TracebackType
-from typing import Any
 
 from steingate.errors import RunError, SteingateError
+from steingate.training.environment import TrainerEnv
 
 
 class RolloutStoppedError(Exception):
     """The rollout was abandoned because the user asked the run to stop."""
 
 
-class Blame:
+class NamedErrors:
     """A context in which environments work; what they raise leaves it as a RunError from the original.
 
     Parameters
     ----------
     envs
-        The vector environment; ``at_work``, if it has that, is the number of the one called last.
+        The vector environment.
     name
         How messages call it.
     steps_before
@@ -26,11 +26,11 @@ class Blame:
         What the message says about the state of the run.
     """
 
-    def __init__(self, envs: Any, name: str, steps_before: int, kept: str) -> None:
+    def __init__(self, envs: TrainerEnv, name: str, steps_before: int, kept: str) -> None:
         self.t = 0  # vector steps begun
         self._envs, self._name, self._steps_before, self._kept = envs, name, steps_before, kept
 
-    def __enter__(self) -> "Blame":
+    def __enter__(self) -> "NamedErrors":
         return self
 
     def __exit__(
@@ -55,7 +55,7 @@ class Blame:
         )
 
     def _where(self, row: int | None = None) -> str:
-        number = getattr(self._envs, "at_work", None) if row is None else row
+        number = self._envs.at_work if row is None else row
         return self._name if number is None else f"{self._name} (number {number} of {self._envs.num_envs})"
 
     def _step(self) -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from typing import Any
 
 from steingate.errors import RunError
@@ -15,6 +16,7 @@ from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.collect import action_map
 from steingate.training.config import RunConfig
+from steingate.training.environment import TrainerEnv
 from steingate.training.state import TrainState, to_tree
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
@@ -32,9 +34,11 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
         )
     for _, path in checkpoint_files(run.checkpoints):
         path.unlink(missing_ok=True)
+    place = cfg.algo.about.order
     record = {
-        "config": cfg.resolved().to_dict(),
+        "config": cfg.to_dict(),
         "identity": cfg.identity,
+        "look": {"order": place if isfinite(place) else None, "colour": cfg.algo.about.colour},
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
@@ -61,16 +65,16 @@ def changed_versions(run: RunFolder) -> list[str]:
     ]
 
 
-class Files:
+class RunWriter:
     """The tables of one run and the way to its checkpoints.
 
     Parameters
     ----------
     run
         The folder.
-    action_space
-        What the policy's [-1, 1] is mapped to; stored with each checkpoint, so that a policy can be used
-        without its environment.
+    envs
+        Their action space is what the policy's [-1, 1] is mapped to; stored with each checkpoint, so that a
+        policy can be used without its environment.
     normalise
         Whether observations are normalised; stored too.
     account
@@ -78,12 +82,12 @@ class Files:
     """
 
     def __init__(
-        self, run: RunFolder, action_space: Any, normalise: bool, account: Account | None = None
+        self, run: RunFolder, envs: TrainerEnv, normalise: bool, account: Account | None = None
     ) -> None:
         self.run = run
         self.progress = Table(run.progress)
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
-        shift, scale = action_map(action_space)
+        shift, scale = action_map(envs.single_action_space)
         self._account = account
         self._extras: dict[str, Any] = {
             "action": {"shift": shift, "scale": scale},
@@ -108,7 +112,7 @@ class Files:
         tree = to_tree(state)
         self.episodes.sync()
         self.progress.sync()
-        extra = None if self._account is None else list(self._account.extra(state.budget))
+        extra = None if self._account is None else list(self._account.seen.extra(state.budget))
         write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **self._extras, "extra": extra})
 
     def seconds_before(self) -> float:

@@ -1,0 +1,48 @@
+"""EVO: CPO under a limit on a fitted extreme of the cost, with transitions that count more often."""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from steingate.algos.base import Algorithm
+from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
+from steingate.algos.sizes import Replay
+from steingate.gates.tail import ExtremeValue, extreme_value_gate
+from steingate.settings import part
+
+
+@dataclass(frozen=True)
+class EVO(SecondOrder, Constrained):
+    """Extreme-value policy optimisation."""
+
+    about = About(
+        "evo",
+        "CPO under a limit on a fitted extreme of the cost; high-advantage transitions count five times",
+        "Extreme Value Policy Optimization (ICML 2025)",
+        "adds the 95th percentile twice, clamps log ratios as if they were ratios, calls an epoch without "
+        "cost safe, fits rewards on the last 100 transitions of one environment, and lets the copies bias "
+        "the cost gradient; on CPO's published step",
+        "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions, whose copies "
+        "enter the reward gradient alone; on CPO's corrected step",
+        order=40,
+        colour="#e0a030",
+    )
+    extreme: ExtremeValue = part(ExtremeValue)
+    replay: Replay = part(Replay)
+
+    def resolved(self, length: int) -> Self:
+        """Return the recipe with the flags of its variant, where they are not given."""
+        del length
+        published = self.is_published
+        return replace(self, extreme=self.extreme.resolved(published), replay=self.replay.resolved(published))
+
+    def build(self, setup: Setup) -> Algorithm:
+        """Return the extreme-value gate in front of the trust-region step, over replayed transitions."""
+        from steingate.algos.replay import episode_memory, replay_extremes
+
+        own = self.resolved(setup.length)
+        return Algorithm(
+            self.in_step_units(extreme_value_gate(setup.limit, own.extreme), setup),
+            self.step(setup),
+            replay=lambda adv: replay_extremes(adv, own.replay),
+            memory=episode_memory(own.extreme.capacity),
+        )

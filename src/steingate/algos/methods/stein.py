@@ -1,0 +1,97 @@
+"""SteinGate: either step behind a certificate on the whole cost distribution."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from steingate.algos.base import Algorithm, Step
+from steingate.algos.recipe import NO_DIFFERENCE, About, Constrained, FirstOrder, SecondOrder, Setup
+from steingate.algos.sizes import Clipped, Passes
+from steingate.core.certificate import Certificate
+from steingate.gates.account import Account, Running
+from steingate.gates.base import Array, Decision
+from steingate.gates.stein import stein_gate
+from steingate.gates.tail import risk_slack
+from steingate.settings import part, setting
+
+
+@dataclass(frozen=True)
+class Certified(Constrained):
+    """The certificate, and what a recovery lowers.
+
+    ``recovery="mean"`` lowers the mean cost, as released; ``"tail"`` the certificate's risk of the episode
+    cost itself, for which the policy sees its running cost.
+    """
+
+    preset: Literal["paper", "released", "certified", "confident"] = setting(
+        "released", "certificate of the gate"
+    )
+    certificate: Mapping[str, Any] = part(dict, "settings of the certificate, such as budget=0.2")
+    recovery: Literal["mean", "tail"] = setting("mean", "what a recovery lowers")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.certificate_for(1.0)
+
+    def certificate_for(self, limit: float) -> Certificate:
+        """Return the certificate of the gate."""
+        return Certificate.preset(self.preset, limit=limit, **self.certificate)
+
+    def behind_gate(self, setup: Setup, step: Step[Any]) -> Algorithm:
+        """Return the certificate's gate in front of ``step``."""
+        certificate = self.certificate_for(setup.limit)
+        gate = stein_gate(certificate, setup.window)
+        notes = tuple(certificate.explain().splitlines())
+        if self.recovery == "mean":
+            return Algorithm(self.in_step_units(gate, setup), step, notes=notes)
+
+        def risk(running: Array, decision: Decision) -> Array:
+            del decision
+            return np.asarray(certificate.risk(np.clip(running / certificate.scale, 0.0, 1.0)))
+
+        gate = risk_slack(gate, certificate.risk, certificate.scale, certificate.budget)
+        account = Account(Running(setup.limit))
+        return Algorithm(self.in_step_units(gate, setup), step, account, risk, notes=notes)
+
+
+@dataclass(frozen=True)
+class SteinGate(SecondOrder, Certified):
+    """The paper's method, on the trust-region step."""
+
+    about = About(
+        "steingate",
+        "raise reward while a certificate on this epoch's episode costs holds, lower cost while it does not",
+        "SteinGate (UAI 2026)",
+        "the line search compares a change per step with a slack per episode, so its cost condition is idle "
+        "while the mean cost is below the limit",
+        "divides the slack by the mean episode length, and a recovery may not raise the predicted cost; "
+        "--preset chooses the certificate",
+        order=200,
+        colour="#1f8a7d",
+    )
+
+    def build(self, setup: Setup) -> Algorithm:
+        """Return the certificate's gate in front of the trust-region step."""
+        return self.behind_gate(setup, self.step(setup))
+
+
+@dataclass(frozen=True)
+class SteinGatePPO(FirstOrder, Certified):
+    """The same gate on PPO's step, with fewer passes: with 40 the recovery fits noise (docs/learning.md)."""
+
+    about = About(
+        "steingate-ppo",
+        "the same gate in front of PPO's step, which follows reward or cost as the gate says",
+        "SteinGate (UAI 2026), Algorithm 1 with PPO",
+        "there is no published code",
+        NO_DIFFERENCE,
+        order=190,
+        colour="#6fc4b8",
+    )
+    clipped: Passes = part(lambda: Clipped(passes=10))
+
+    def build(self, setup: Setup) -> Algorithm:
+        """Return the certificate's gate in front of PPO's step."""
+        return self.behind_gate(setup, self.step(setup))
