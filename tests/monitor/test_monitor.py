@@ -1,6 +1,8 @@
 """The monitor as users see it: the same bits however costs arrive, refusals that change nothing, words."""
 
 import json
+import subprocess
+import sys
 from math import inf, nan
 
 import numpy as np
@@ -311,3 +313,14 @@ def test_percentages_are_readable():
 def test_summary_is_json():
     summary = filled(mixed(np.random.default_rng(13), 100, 0.1)).summary()
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_monitors_load_no_simulator_and_no_learner():
+    code = (
+        "import sys; from steingate import Monitor, Monitors, StepWatcher, certify_policy;"
+        "Monitor().update(3.0);"
+        "heavy = ('jax', 'mujoco', 'gymnasium', 'numba', 'matplotlib', 'torch', 'stable_baselines3');"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

@@ -268,28 +268,9 @@ class Monitor:
 
     def summary(self) -> dict[str, Any]:
         """Return every number as JSON types."""
-        drift = self.drift
-        thresholds, bounds = self.tail()
-        return {
-            **self.numbers(),
-            "limit": self.limit,
-            "budget": self.budget,
-            "delta": self.delta,
-            "soft_bound": self.soft_bound,
-            "mean_bound": capped_mean(thresholds, bounds, self.cap),
-            "cvar_bound": capped_mean(thresholds, bounds, self.cap, 0.1),
-            "cap": self.cap,
-            "worst": self.worst,
-            "certified_at": self.certified_at,
-            "unsafe_at": self.unsafe_at,
-            "p_value_unsafe": self.p_value_unsafe,
-            "drift_alarms": list(drift.alarms),
-            "drift_baseline": drift.baseline,
-            "drift_run_length": drift.run_length,
-            "drift_evidence": drift.evidence,
-            "tail": [thresholds.tolist(), bounds.tolist()],
-            "sentence": self.sentence,
-        }
+        from steingate.monitor.sentence import summary
+
+        return summary(self)
 
     @classmethod
     def watch(cls, baseline: "npt.ArrayLike | Monitor", **settings: Any) -> "Monitor":

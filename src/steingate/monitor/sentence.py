@@ -1,6 +1,9 @@
-"""What a monitor knows, in words: one sentence that ends with what to do."""
+"""What a monitor knows: one sentence that ends with what to do, and all its numbers."""
+
+from typing import Any
 
 from steingate.monitor.monitor import Monitor
+from steingate.monitor.tail import capped_mean
 
 
 def sentence(monitor: Monitor) -> str:
@@ -49,3 +52,29 @@ def percent(share: float) -> str:
         if 0.0 < float(text) < 100.0 or value in (0.0, 100.0):
             return f"{text} %"
     return f"{value:g} %"
+
+
+def summary(monitor: Monitor) -> dict[str, Any]:
+    """Return every number that a monitor knows as JSON types."""
+    drift = monitor.drift
+    thresholds, bounds = monitor.tail()
+    return {
+        **monitor.numbers(),
+        "limit": monitor.limit,
+        "budget": monitor.budget,
+        "delta": monitor.delta,
+        "soft_bound": monitor.soft_bound,
+        "mean_bound": capped_mean(thresholds, bounds, monitor.cap),
+        "cvar_bound": capped_mean(thresholds, bounds, monitor.cap, 0.1),
+        "cap": monitor.cap,
+        "worst": monitor.worst,
+        "certified_at": monitor.certified_at,
+        "unsafe_at": monitor.unsafe_at,
+        "p_value_unsafe": monitor.p_value_unsafe,
+        "drift_alarms": list(drift.alarms),
+        "drift_baseline": drift.baseline,
+        "drift_run_length": drift.run_length,
+        "drift_evidence": drift.evidence,
+        "tail": [thresholds.tolist(), bounds.tolist()],
+        "sentence": sentence(monitor),
+    }
