@@ -207,6 +207,54 @@ def test_a_pipe_is_read_as_it_comes_and_ctrl_c_keeps_the_state(tmp_path):
     assert Monitor.load(state).episodes == 40
 
 
+def test_ctrl_c_in_the_middle_of_a_line_leaves_it_counted_whole(tmp_path, monkeypatch):
+    state, real = tmp_path / "s", Monitor.update
+
+    def interrupted(self, cost):
+        if self.episodes == 7:
+            os.kill(os.getpid(), signal.SIGINT)
+        real(self, cost)
+
+    monkeypatch.setattr(Monitor, "update", interrupted)
+    file = write(tmp_path / "c", range(20))
+    assert main(["monitor", file, "--limit", "25", "--state", str(state)]) == 130
+    assert Monitor.load(state).episodes == 8
+    monkeypatch.setattr(Monitor, "update", real)
+    assert main(["monitor", file, "--state", str(state)]) == 0
+    exact = Monitor()
+    exact.update_many(np.arange(20.0))
+    assert Monitor.load(state).to_dict() == exact.to_dict()
+
+
+def test_a_terminal_sees_a_live_table_that_vanishes(tmp_path):
+    import pty
+
+    controller, terminal = pty.openpty()
+    argv = [sys.executable, "-m", "steingate", "monitor", "-", "--limit", "25"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=terminal, stderr=subprocess.PIPE, env=env)
+    os.close(terminal)
+    child.stdin.write(b"3\n" * 20)
+    child.stdin.flush()
+    seen = b""
+    deadline = time.monotonic() + 60
+    while b"UNDECIDED" not in seen and time.monotonic() < deadline:
+        seen += os.read(controller, 1 << 16)
+    child.stdin.close()
+    try:
+        while block := os.read(controller, 1 << 16):
+            seen += block
+    except OSError:  # the other end is closed
+        pass
+    os.close(controller)
+    assert child.wait(30) == 0
+    assert child.stderr.read() == b""
+    child.stderr.close()
+    live, _, rest = seen.rpartition(b"\x1b[2K")  # the table is wiped out before the summary
+    assert b"UNDECIDED" in live
+    assert b"mean cost" in rest
+
+
 def test_a_growing_file_is_followed_through_kill_9(tmp_path):
     """Lines are appended while the watcher is killed and started again: each counts exactly once."""
     file, state, values = tmp_path / "c", tmp_path / "s", costs(2, 400, 0.1)

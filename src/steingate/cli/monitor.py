@@ -2,11 +2,15 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import Any
 
 from steingate.cli.cost_lines import Line, Reader, follow, pipe
@@ -136,17 +140,21 @@ class _Watch:
         """Count the costs of some lines; true when what was waited for has come."""
         for line in batch:
             costs = self.reader.costs(line)
-            if costs is not None:
-                before = {name: _events(part) for name, part in self.parts.items()}
-                if isinstance(self.monitor, Monitors):
-                    self.monitor.update(costs)
-                else:
-                    self.monitor.update(costs[COST])
-                self._tell(before, display)
-            self.offset, self.lines = line.end, line.number
+            before = {name: _events(part) for name, part in self.parts.items()}
+            with _undisturbed():
+                if costs is not None:
+                    self._count(costs)
+                self.offset, self.lines = line.end, line.number
+            self._tell(before, display)
             if self._enough():
                 return True
         return self._enough()
+
+    def _count(self, costs: dict[str, float]) -> None:
+        if isinstance(self.monitor, Monitors):
+            self.monitor.update(costs)
+        else:
+            self.monitor.update(costs[COST])
 
     def _enough(self) -> bool:
         monitor, until = self.monitor, self.args.until
@@ -162,6 +170,26 @@ class _Watch:
                     display.event(f"episode {part.episodes}: {label}{event}")
                     if event != "certified" and self.args.alarm_command:
                         _alarm(self.args.alarm_command, event, name, part)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put Ctrl-C off until a line has been counted, so that it is counted whole or not at all."""
+    if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield
+        return
+    pressed: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+
+    usual = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def _events(monitor: Monitor) -> set[str]:
