@@ -1,5 +1,7 @@
 """The monitor as users see it: the same bits however costs arrive, refusals that change nothing, words."""
 
+import doctest
+import importlib
 import json
 import subprocess
 import sys
@@ -168,6 +170,10 @@ def test_nothing_is_known_at_first_and_no_costs_are_fine():
         ({"baseline": 1.5}, "baseline is 1.5"),
         ({"run_length": 0.5}, "run_length is 0.5"),
         ({"cap": inf}, "cap is inf"),
+        ({"limit": 1e308}, "limit is 1e+308"),
+        ({"limit": 5e-324}, "limit is 5e-324"),
+        ({"budget": 1e-320}, "budget is 1e-320"),
+        ({"budget": 1.0 - 1e-16}, "budget is 0.99"),
         ({"risk": lambda x: 1.0 - x}, "falls"),
     ],
 )
@@ -324,3 +330,20 @@ def test_monitors_load_no_simulator_and_no_learner():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("budget", [1e-15, 1e-6, 1.0 - 1e-12])
+@pytest.mark.parametrize("limit", [1e-200, 1e200])
+def test_extreme_settings_give_numbers(budget, limit):
+    monitor = Monitor(limit, budget, delta=1e-12)
+    monitor.update_many(np.array([0.0, 0.5, 1.0, 3.0, 9.0]) * limit)
+    assert all(0.0 <= value <= 1.0 for value in (monitor.bound, monitor.soft_bound, monitor.p_value))
+    assert 0.0 < monitor.mean_bound <= monitor.cap
+    json.dumps(monitor.summary(), allow_nan=False)
+    assert Monitor.from_dict(monitor.to_dict()).to_dict() == monitor.to_dict()
+
+
+@pytest.mark.parametrize("name", ["upper", "monitor", "several", "episodes", "certify"])
+def test_examples_in_the_documentation(name):
+    result = doctest.testmod(importlib.import_module(f"steingate.monitor.{name}"))
+    assert result.failed == 0

@@ -55,7 +55,7 @@ class Monitor:
     >>> for cost in [3.0] * 36:
     ...     monitor.update(cost)
     >>> monitor.certified, round(monitor.bound, 3)
-    (True, 0.098)
+    (True, 0.099)
     """
 
     def __init__(

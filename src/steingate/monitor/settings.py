@@ -1,11 +1,11 @@
 """Numbers that users give, checked."""
 
-from math import inf
-
 import numpy as np
 
 from steingate.core.checks import is_real
 from steingate.errors import InputError
+
+_NEAREST = 1e-15
 
 
 def number(cost: object) -> float:
@@ -18,14 +18,14 @@ def number(cost: object) -> float:
 
 
 def positive(name: str, value: object) -> float:
-    """Return a setting that must be positive and finite."""
-    if not (is_real(value) and 0.0 < value < inf):  # type: ignore[operator]
+    """Return a setting that must be positive and finite, and far from where numbers end."""
+    if not (is_real(value) and 1e-300 < value < 1e300):  # type: ignore[operator]
         raise InputError(f"{name} is {value!r}: give a positive number.")
     return float(value)  # type: ignore[arg-type]
 
 
 def share(name: str, value: object) -> float:
-    """Return a setting that must lie strictly between 0 and 1."""
-    if not (is_real(value) and 0.0 < value < 1.0):  # type: ignore[operator]
+    """Return a setting that must lie strictly between 0 and 1, and not too near to tell."""
+    if not (is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):  # type: ignore[operator]
         raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
     return float(value)  # type: ignore[arg-type]
