@@ -176,7 +176,8 @@ def test_with_real_models(tmp_path, name):
     model = getattr(stable_baselines3, name)("MlpPolicy", make(), seed=0, device="cpu", **options)
     callback = CertifyCallback(make(), limit=30, every=500, max_episodes=100, save_path=tmp_path)
     model.learn(1_000, callback=callback)
-    assert callback.tests == 2
+    # On-policy algorithms finish their rollout, and what came after the last test is tested at the end.
+    assert callback.tests == (3 if name == "PPO" else 2)
     assert callback.verdict.certified
     loaded = getattr(stable_baselines3, name).load(tmp_path / "best_certified.zip", device="cpu")
     assert loaded.predict(np.zeros(4, np.float32))[0] in (0, 1)

@@ -77,7 +77,7 @@ class Monitor:
         if self.run_length < 1.0:
             raise InputError(f"run_length is {run_length!r}: an alarm per episode is the most there can be.")
         self.cap = positive("cap", 4.0 * self.limit if cap is None else cap)
-        self.risk = check_risk(Sigmoid() if risk is None else risk)
+        self.risk = Sigmoid() if risk is None else check_risk(risk)
         self.grid = Grid.of(self.limit, self.cap)
         self._edges = self.grid.edges.tolist()
         self._below, self._above = below(self.budget), above(self.budget)
