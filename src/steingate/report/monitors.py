@@ -1,6 +1,7 @@
 """Monitors beside runs: what the state files below some folders say, as plain JSON types."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,28 @@ def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
     roots
         Folders, or state files themselves.
     """
-    entries: list[dict[str, Any]] = []
-    for path in monitor_files(roots):
-        name = path.name.removesuffix(SUFFIX)
-        try:
-            for cost, monitor in _load(path).items():
-                label = f"{name}: {cost}" if cost else name
-                entries.append({"name": label, "path": str(path), **_entry(monitor)})
-        except SteingateError as error:
-            entries.append({"name": name, "path": str(path), "problem": str(error)})
-    return entries
+    return [entry for path in monitor_files(roots) for entry in _file_entries(path)]
+
+
+def _file_entries(path: Path) -> tuple[dict[str, Any], ...]:
+    try:
+        status = path.stat()
+    except OSError:  # it has just gone
+        return ()
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int, size: int) -> tuple[dict[str, Any], ...]:
+    """Return the entries of a file; a live page asks often, and most files have not changed since."""
+    name = path.name.removesuffix(SUFFIX)
+    try:
+        return tuple(
+            {"name": f"{name}: {cost}" if cost else name, "path": str(path), **_entry(monitor)}
+            for cost, monitor in _load(path).items()
+        )
+    except SteingateError as error:
+        return ({"name": name, "path": str(path), "problem": str(error)},)
 
 
 def _load(path: Path) -> dict[str, Monitor]:
