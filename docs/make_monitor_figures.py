@@ -151,7 +151,7 @@ def draw(path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from steingate.report.look import FAINT, LIMIT, STYLE
+    from steingate.report.style import FAINT, LIMIT, STYLE
 
     colours = dict(zip(RISKS, ("#9db4c8", "#2f6f9f", "#22303c"), strict=True))
     with rc_context(STYLE):

@@ -21,12 +21,12 @@ from steingate.algos.networks import log_prob
 from steingate.envs.adapters import epoch_seeds
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
+from steingate.training.assemble import build_algorithm, make_envs
+from steingate.training.batch import tail_costs, to_batch
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import GOES_ON, PUSH, RAW
-from steingate.training.learn import tail_costs, to_batch
 from steingate.training.loop import stored_config
 from steingate.training.randomness import action_noise
-from steingate.training.recipe import build_algorithm, make_envs
 from steingate.training.state import first_state, from_tree
 
 REPETITIONS, SEED = 12, 1000
@@ -69,7 +69,7 @@ def held_out(path: Path) -> dict[str, str]:
     found, fractions = [], []
     for repetition in range(REPETITIONS):
         chosen, other = (roll(state.policy, 3 * repetition + part) for part in (0, 1))
-        decision, _, _ = algo.gate.decide(state.gate, chosen.episodes)
+        decision, _, _, *_ = algo.gate.decide(state.gate, chosen.episodes)
         decision = decision._replace(mode=Mode.RECOVER, slack=-1.0)
         batches = [to_batch(rollout, critics, cfg, algo, decision)[0] for rollout in (chosen, other)]
         moved, _, log = algo.step.move(state.step, state.policy, batches[0], decision)

@@ -1,7 +1,7 @@
 import importlib.util
 from pathlib import Path
 
-from steingate.algos.catalog import FACTS
+from steingate.algos.methods import METHODS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -12,7 +12,7 @@ def test_the_page_is_what_the_table_says():
     spec.loader.exec_module(module)
     text = (DOCS / "algorithms.md").read_text(encoding="utf-8")
     assert text == module.page(), "run python docs/make_algorithms_page.py"
-    for name, facts in FACTS.items():
+    for name, kind in METHODS.items():
         assert f"## {name}\n" in text
-        assert facts.published in text
-        assert facts.corrected in text
+        assert kind.about.published in text
+        assert kind.about.corrected in text

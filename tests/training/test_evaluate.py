@@ -13,8 +13,8 @@ from steingate.runs import RunFolder
 from steingate.training import evaluate as module
 from steingate.training.collect_kernels import FROZEN
 from steingate.training.evaluate import cvar, episode_seeds, evaluate, load_player, play
-from steingate.training.film import film
 from steingate.training.loop import train
+from steingate.training.video import film
 
 
 @pytest.fixture(scope="module")

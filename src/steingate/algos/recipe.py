@@ -80,7 +80,7 @@ class Recipe:
         if self.critic_passes is not None:
             require_positive(self, "critic_passes")
         require_positive(self, "critic_lr", "critic_batch", "critic_grad_norm")
-        require_between(self, 0.0, inf, "critic_decay")
+        require_between(self, 0.0, 1e6, "critic_decay")
 
     @property
     def name(self) -> str:

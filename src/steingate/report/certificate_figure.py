@@ -10,7 +10,7 @@ from steingate.core.certificate import Certificate
 from steingate.core.costs import Costs, check_costs, normalised
 from steingate.core.result import Result
 from steingate.errors import MissingExtraError
-from steingate.report.look import INK, SOFT, STYLE, save_figure
+from steingate.report.style import INK, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,7 +173,7 @@ def _others(result: Result) -> list[tuple[str, float, bool]]:
             return [direct]
         return [("Stein\n+ radii", result.stein_upper, result.decided_by == "stein_confidence"), direct]
     if result.null_quantile is not None:
-        return [("less\nnoise", result.decision_value, True)]
+        return [("minus\nnoise", result.decision_value, True)]
     return [("mean\nrisk", result.empirical_risk, result.guarded)]
 
 

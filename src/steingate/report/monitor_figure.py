@@ -9,7 +9,7 @@ from steingate.errors import MissingExtraError
 from steingate.monitor.monitor import Monitor
 from steingate.monitor.several import Monitors
 from steingate.monitor.upper import count_upper
-from steingate.report.look import FAINT, INK, LIMIT, SOFT, STYLE, save_figure
+from steingate.report.style import FAINT, INK, LIMIT, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

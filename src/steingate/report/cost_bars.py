@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from steingate.core.certificate import Certificate
 from steingate.errors import SteingateError
-from steingate.report.loading import Run
+from steingate.report.loading import Run, setting
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class Reference:
 
 def run_reference(run: Run) -> Reference:
     """Return the reference of a run's certificate; without one, bare axes of twice the limit."""
-    preset, overrides = run.config.get("preset", "released"), run.config.get("certificate", {})
+    preset, overrides = setting(run, "preset", "released"), setting(run, "certificate", {})
     try:
         certificate = Certificate.preset(str(preset), run.limit, **_options(overrides))
     except (SteingateError, TypeError, ValueError):

@@ -4,13 +4,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from steingate.bench.progress import Progress
-from steingate.training.config import RunConfig
+from steingate.bench.live import LiveTable
+from steingate.training.config import make_config
 
 
 @pytest.fixture
 def runs(tmp_path):
-    first = RunConfig(env="A", algo="cpo", total_steps=1000, steps_per_epoch=200, out=str(tmp_path))
+    first = make_config(
+        {"env": "A", "algo": "cpo", "total_steps": 1000, "steps_per_epoch": 200, "out": str(tmp_path)}
+    )
     return [first, replace(first, seed=1), replace(first, env="B", out=str(tmp_path / "limit-5"))]
 
 
@@ -29,7 +31,7 @@ def text(drawn):
 
 def plain(tmp_path, runs, done=0, slots=2):
     console = Console(file=io.StringIO(), width=200)
-    return Progress("mine", tmp_path, runs, done, slots, console), console.file
+    return LiveTable("mine", tmp_path, runs, done, slots, console), console.file
 
 
 def test_time_left_is_the_work_over_the_slots_but_no_less_than_one_run(tmp_path, runs):
@@ -62,6 +64,18 @@ def test_the_screen_has_a_line_for_each_run(tmp_path, runs):
     assert lines[3].startswith("limit-5: cpo B seed 0")
 
 
+@pytest.mark.parametrize(
+    ("mode", "case", "word"),
+    [(1, 0, "recover"), (1, 2, "balance"), (1, 4, "improve"), (0, 0, "improve"), (9, 0, "starting")],
+)
+def test_the_mode_is_what_the_step_did(tmp_path, runs, mode, case, word):
+    monitor, _ = plain(tmp_path, runs)
+    runs[0].path.mkdir(parents=True)
+    (runs[0].path / "progress.csv").write_text(f"Train/Epoch,Gate/Mode,Step/Case\n1,{mode},{case}\n")
+    monitor.update(runs[:1])
+    assert word in text(monitor.screen(runs[:1])).splitlines()[1]
+
+
 def test_plain_lines_off_a_terminal(tmp_path, runs):
     progress, file = plain(tmp_path, runs, done=1)
     with progress:
@@ -84,7 +98,7 @@ def test_plain_lines_off_a_terminal(tmp_path, runs):
 
 def test_a_terminal_shows_one_screen_and_every_failure(tmp_path, runs):
     console = Console(file=io.StringIO(), width=160, force_terminal=True, highlight=False)
-    with Progress("mine", tmp_path, runs, 0, 2, console) as progress:
+    with LiveTable("mine", tmp_path, runs, 0, 2, console) as progress:
         progress.event(runs[0], "started")
         write(runs[0], 2, fps=50.0)
         progress.update(runs[:1])

@@ -1,11 +1,11 @@
 import numpy as np
 
 from steingate.algos.networks import init_critic, value
+from steingate.algos.recipe import Returns
 from steingate.gates.base import Episodes
+from steingate.training.batch import few_values, many_values, to_batch, values
 from steingate.training.collect import Carry, Rollout
 from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
-from steingate.training.config import RunConfig
-from steingate.training.learn import few_values, many_values, to_batch, values
 
 
 def rollout(steps=9, envs=3, dim=4, seed=0):
@@ -57,7 +57,7 @@ def slow_advantages(r, critic, stream, discount, lam):
 
 def test_every_way_a_path_can_end():
     r, both = rollout(), critics()
-    cfg = RunConfig(discount=0.9, lam=0.8, cost_discount=0.95, cost_lam=0.7)
+    cfg = Returns(discount=0.9, lam=0.8, cost_discount=0.95, cost_lam=0.7, cost_adv_lam=0.7)
     batch, targets, log = to_batch(r, both, cfg)
     reward = slow_advantages(r, both[0], 0, 0.9, 0.8).ravel()
     cost = slow_advantages(r, both[1], 1, 0.95, 0.7).ravel()
@@ -78,7 +78,7 @@ def test_a_perfect_critic_explains_everything():
     r = rollout()
     r = r._replace(rewards=np.zeros_like(r.rewards), ends=np.full_like(r.ends, TERMINATED))
     zero = {"w": (np.zeros((4, 1), np.float32),), "b": (np.zeros(1, np.float32),)}
-    batch, targets, log = to_batch(r, (zero, zero), RunConfig())
+    batch, targets, log = to_batch(r, (zero, zero), Returns())
     assert not batch.adv.any()
     assert not targets.any()
     assert log["critic/reward_error"] == 0.0
@@ -99,9 +99,9 @@ def test_padding_to_blocks_or_to_a_power_of_two_gives_the_same_bits():
 
 
 def test_a_rollout_is_padded_by_less_than_a_block(monkeypatch):
-    from steingate.training import learn
+    from steingate.training import batch
 
-    real, sizes = learn.values, []
-    monkeypatch.setattr(learn, "values", lambda both, obs: sizes.append(len(obs)) or real(both, obs))
-    to_batch(rollout(steps=99), critics(), RunConfig())
+    real, sizes = batch.values, []
+    monkeypatch.setattr(batch, "values", lambda both, obs: sizes.append(len(obs)) or real(both, obs))
+    to_batch(rollout(steps=99), critics(), Returns())
     assert sizes[0] == 320  # 300 rows; the next power of two is 512

@@ -13,14 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from steingate.bench.folders import last_row
+from steingate.gates.base import Mode
+from steingate.gates.modes import NAMES, effective_modes
 from steingate.training.config import RunConfig
 
 _BAR = 24
 _SUMMARY_EVERY = 60.0  # seconds between plain lines about everything
-_MODES = {0: ("improve", "green"), 1: ("balance", "yellow"), 2: ("recover", "red")}
+_STYLES = {Mode.IMPROVE: "green", Mode.BALANCE: "yellow", Mode.RECOVER: "red"}
 
 
-class Progress:
+class LiveTable:
     """Shows a grid's runs from their folders; a context manager that leaves the terminal as it was.
 
     Parameters
@@ -57,7 +59,7 @@ class Progress:
         self._live: Live | None = None
         self._told = time.monotonic()
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "LiveTable":
         if self.console.is_terminal:
             self._live = Live(console=self.console, transient=True, auto_refresh=False)
             self._live.__enter__()
@@ -121,14 +123,13 @@ class Progress:
             filled = round(_BAR * min(share, 1.0))
             bar = Text("━" * filled, style="cyan") + Text("━" * (_BAR - filled), style="grey30")
             cost, limit = row.get("Metrics/EpCost"), cfg.cost_limit
-            mode, style = _MODES.get(int(row.get("Gate/Mode", -1.0)), ("starting", "dim"))
             table.add_row(
                 self._name(cfg),
                 bar,
                 f"{share:.0%}",
                 _figure(row.get("Metrics/EpRet")),
                 Text(f"{_figure(cost)}/{limit:g}", style="red" if cost is not None and cost > limit else ""),
-                Text(mode, style=style),
+                _mode(row),
                 f"{row.get('Time/FPS', 0.0):,.0f}",
                 _clock(self._seconds(cfg)),
             )
@@ -156,6 +157,14 @@ class Progress:
             return None
         left = cfg.epochs * cfg.steps_per_epoch - self._rows.get(cfg.path, {}).get("TotalEnvSteps", 0.0)
         return left * sum(1.0 / max(speed, 1e-9) for speed in recent) / len(recent)
+
+
+def _mode(row: dict[str, float]) -> Text:
+    """Return what the last step did."""
+    if row.get("Gate/Mode") not in list(Mode):
+        return Text("starting", style="dim")
+    mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
+    return Text(NAMES[mode], style=_STYLES[mode])
 
 
 def _figure(value: float | None) -> str:

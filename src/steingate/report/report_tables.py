@@ -1,23 +1,40 @@
-"""Which numbers of a summary a table shows, and how they are written."""
+"""The tables of a report: which numbers they show, how those are written, and the tables as files."""
 
 from collections.abc import Sequence
 from dataclasses import fields
 from math import isfinite
+from pathlib import Path
 
-from steingate.report.published import SEEDS, STEPS
+from steingate.errors import InputError
+from steingate.report.evidence import Comparison, Evidence
+from steingate.report.formats import Table, to_csv, to_latex, to_markdown, write_text
+from steingate.report.published import SEEDS, STEPS, in_table
 from steingate.report.seeds import Estimate
-from steingate.report.summary import Comparison, Summary
-from steingate.report.tables import Table
+from steingate.report.summary import Summary
 
 NONE = "–"
 
 
-def report_tables(summaries: Sequence[Summary], comparisons: Sequence[Comparison]) -> list[Table]:
+def write_tables(evidence: Evidence, path: str | Path) -> None:
+    """Write a report's tables: all of them as .md or .tex, or every number as one .csv."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in (".md", ".csv", ".tex"):
+        raise InputError(f"A table cannot be written to {str(path)!r}; end the name with .md, .csv or .tex.")
+    if suffix == ".csv":
+        write_text(target, to_csv(full_table(evidence.summaries)))
+        return
+    write = to_markdown if suffix == ".md" else to_latex
+    write_text(target, "\n".join(write(table) for table in report_tables(evidence)))
+
+
+def report_tables(evidence: Evidence) -> list[Table]:
     """Return the tables of a report, the paper's first; none without runs."""
+    summaries = evidence.summaries
     if not summaries:
         return []
     tables = [feasibility_table(summaries), tail_table(summaries), gate_table(summaries)]
-    return [*tables, comparison_table(comparisons)] if comparisons else tables
+    return [*tables, comparison_table(evidence.comparisons)] if evidence.comparisons else tables
 
 
 def feasibility_table(summaries: Sequence[Summary]) -> Table:
@@ -97,7 +114,7 @@ def gate_table(summaries: Sequence[Summary]) -> Table:
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return the probabilities of improvement."""
     rows = [
-        [item.better, item.than, str(item.tasks), estimate(item.feasibility), estimate(item.ret)]
+        [item.better.label, item.than.label, str(item.tasks), estimate(item.feasibility), estimate(item.ret)]
         for item in comparisons
     ]
     headings = ["algorithm", "against", "tasks", "feasible epochs [95 %]", "return [95 %]"]
@@ -184,6 +201,11 @@ def _notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
         notes.append(
             f"The paper's numbers are from {SEEDS} seeds of {STEPS // 1_000_000}M steps; "
             "rows with fewer of either are not yet comparable."
+        )
+    if any(item.paper is None and in_table(item.env, item.algo) for item in summaries):
+        notes.append(
+            "The paper's numbers are left out beside runs whose settings are not the paper's "
+            "(--variant published, all else the method's own)."
         )
     return tuple(notes)
 
