@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from steingate.errors import InputError
 from steingate.report.evidence import gather
 from steingate.report.loading import Run, inside, load_run, run_folders, run_id
+from steingate.report.monitors import monitors_data
 from steingate.report.page import fitting_data, packed, page
 
 ADDRESS = "127.0.0.1"
@@ -137,6 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.document, "text/html; charset=utf-8")
         elif path == "/data.json":
             self._send_numbers()
+        elif path == "/monitors.json":
+            monitors = {"monitors": monitors_data(self.source.roots)}
+            self._send(packed(monitors).encode(), "application/json")
         else:
             self._send_file(unquote(path).split("/"))
 

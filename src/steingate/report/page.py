@@ -15,7 +15,7 @@ from steingate.report.page_data import Detail, page_data
 from steingate.report.report_tables import report_tables
 
 MAX_BYTES = 9_500_000
-_SCRIPTS = ("chart.js", "sections.js", "page.js")
+_SCRIPTS = ("chart.js", "sections.js", "page.js", "monitors.js")
 
 
 def write_page(evidence: Evidence, path: str | Path, title: str = "SteinGate runs") -> None:
