@@ -289,7 +289,7 @@ class SteinGate(Shared):
         gate = stein_gate(certificate, self.window)
         notes = tuple(certificate.explain().splitlines())
         if self.recovery == "mean":
-            audit = step_audit(certificate, learns_risk=False)
+            audit = step_audit(certificate)
             return Algorithm(self.in_step_units(gate), self.step(), audit=audit, notes=notes)
 
         def risk(running: np.ndarray, decision: Decision) -> np.ndarray:
@@ -302,6 +302,6 @@ class SteinGate(Shared):
             self.step(),
             Running(self.limit),
             risk,
-            audit=step_audit(certificate, learns_risk=True),
+            audit=step_audit(certificate),
             notes=notes,
         )
