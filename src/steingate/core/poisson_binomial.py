@@ -30,12 +30,17 @@ def successes_at_most(probabilities: Array) -> Array:
     probabilities
         Sorted, in [0, 1].
     """
-    n = probabilities.size
-    if n <= _SHORT:
-        return np.array(_by_adding(probabilities.tolist()))
-    at_most = _by_transform(probabilities)
+    first, last = np.searchsorted(probabilities, 0.0, "right"), np.searchsorted(probabilities, 1.0, "left")
+    uncertain = probabilities[first:last]
+    if uncertain.size <= _SHORT:
+        at_most = np.array(_by_adding(uncertain.tolist()))
+    else:
+        at_most = _by_transform(uncertain)
     at_most[-1] = 1.0
-    return at_most
+    if uncertain.size == probabilities.size:
+        return at_most
+    never, always = int(first), int(probabilities.size - last)
+    return np.concatenate([np.zeros(always), at_most, np.ones(never)])
 
 
 def _by_adding(probabilities: list[float]) -> list[float]:
@@ -47,9 +52,7 @@ def _by_adding(probabilities: list[float]) -> list[float]:
             *[here * q + before * p for before, here in zip(mass, mass[1:], strict=False)],
             mass[-1] * p,
         ]
-    at_most = list(accumulate(mass))
-    at_most[-1] = 1.0
-    return at_most
+    return list(accumulate(mass))
 
 
 def _by_transform(probabilities: Array) -> Array:
