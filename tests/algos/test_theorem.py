@@ -47,13 +47,13 @@ def test_the_numbers_of_the_theorem_belong_together(preset, bound):
     assert log["theorem/holds"] == float(covered and preset == "certified")
 
 
-def test_a_still_policy_passes_only_where_the_kernel_does_not_look_at_the_samples():
-    """Without a step the penalty is 0, so what fails for ``released`` is the statement about the radii."""
-    batch, new = shifted(0.0, 100)
+def test_a_harmless_step_passes_only_where_the_kernel_does_not_look_at_the_samples():
+    """Without an advantage the penalty is 0, so what fails for ``released`` is the statement on the radii."""
+    batch, new = shifted(0.1, 100)
     costs = np.linspace(1.0, 60.0, 50)
     episodes = Episodes(costs, costs, np.full(50, 40, np.int64))
     holds = {
-        preset: step_audit(Certificate.preset(preset, limit=25.0))(episodes, batch, new)["theorem/holds"]
+        preset: step_audit(Certificate.preset(preset, limit=25.0), 0.0)(episodes, batch, new)["theorem/holds"]
         for preset in ("paper", "released", "certified")
     }
     assert holds == {"paper": 0.0, "released": 0.0, "certified": 1.0}

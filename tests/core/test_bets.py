@@ -1,5 +1,7 @@
 """The function of a count behind the bound: what the proof asks of it, checked number by number."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -61,7 +63,7 @@ def test_the_function_never_rises_with_the_count(n, delta):
 def test_inside_a_cell_the_function_never_falls_with_the_mean(n, delta):
     """The search for the bound relies on it: between two cell edges T grows."""
     edges = bets(n, delta).edges
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         grid = np.linspace(low, high, 25)[:-1]
         steps = np.array([step(n, delta, m) for m in grid])
         assert (np.diff(steps, axis=0) >= -1e-9).all()

@@ -254,7 +254,12 @@ def test_extreme_samples_raise_no_warning(x):
 
 @pytest.mark.parametrize(
     ("x", "delta", "named"),
-    [([], 0.05, "empty"), ([0.1, np.nan], 0.05, "nan"), ([0.1, -0.5], 0.05, "-0.5"), ([0.1], 0.0, "delta is 0.0")],
+    [
+        ([], 0.05, "empty"),
+        ([0.1, np.nan], 0.05, "nan"),
+        ([0.1, -0.5], 0.05, "-0.5"),
+        ([0.1], 0.0, "delta is 0.0"),
+    ],
 )
 def test_bad_input_is_named(x, delta, named):
     with pytest.raises(InputError, match=named):

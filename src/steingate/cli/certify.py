@@ -110,7 +110,11 @@ def _stein_rows(certificate: Certificate, result: Result) -> list[tuple[str, Any
 def _confidence_rows(result: Result) -> list[tuple[str, Any, str]]:
     over = f"at most {result.violation_bound:.2%}"
     return [
-        ("bound on the risk", _number(result.bound), f"holds with probability {1.0 - (result.delta or 0.0):g}"),
+        (
+            "bound on the risk",
+            _number(result.bound),
+            f"holds with probability {1.0 - (result.delta or 0.0):g}",
+        ),
         (f"cost more than {result.limit:g}", over, f"{result.violation_factor:.3g} x the bound"),
     ]
 

@@ -86,7 +86,9 @@ def check_options(certificate: "Certificate") -> None:
         )
     reference = certificate.reference
     if reference is not None and not _is_density(reference):
-        raise InputError(f"reference is {reference!r}; write Beta(a, b) or LogitNormal(mu, sigma), or give a Density.")
+        raise InputError(
+            f"reference is {reference!r}; write Beta(a, b) or LogitNormal(mu, sigma), or give a Density."
+        )
     check_risk(certificate.risk)
 
 

@@ -224,7 +224,7 @@ def _open_reason(result: Result) -> str:
 
 
 def _over_the_limit(result: Result) -> str:
-    if result.violation_factor == 1.0:
+    if result.violation_factor <= 1.0 + 1e-9:
         return f"; at most {result.bound:.2%} of episodes cost more than {result.limit:g}"
     if result.violation_bound >= 1.0:
         return f"; it says nothing about how many episodes cost more than {result.limit:g}"

@@ -110,7 +110,7 @@ def to_text(value: Any) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """Return numbers, truth values, text and None as they are, everything else as its text: what JSON holds."""
+    """Return what JSON holds: numbers, truth values, text and None as they are, the rest as text."""
     if isinstance(value, np.generic):
         value = value.item()
     return value if value is None or isinstance(value, bool | int | float | str) else to_text(value)

@@ -45,7 +45,8 @@ def count_episodes(episodes: Episodes, steps: int, longest: int | None) -> Count
     Examples
     --------
     >>> import numpy as np
-    >>> seen = Episodes(np.array([3.0, 9.0, 1.0]), np.zeros(3), np.array([40, 100, 10]), None, np.array([0, 0, 140]))
+    >>> cost, length, start = np.array([3.0, 9.0, 1.0]), np.array([40, 100, 10]), np.array([0, 0, 140])
+    >>> seen = Episodes(cost, cost, length, start=start)
     >>> count_episodes(seen, steps=150, longest=100).episodes.cost
     array([3., 9.])
     """
@@ -57,7 +58,9 @@ def count_episodes(episodes: Episodes, steps: int, longest: int | None) -> Count
     if start is None or longest is None or longest > steps:
         return Counted(episodes, False)
     if len(start) != len(episodes.cost):
-        raise InputError(f"There are {len(start)} starts for {len(episodes.cost)} episodes; give one for each.")
+        raise InputError(
+            f"There are {len(start)} starts for {len(episodes.cost)} episodes; give one for each."
+        )
     early = (start >= 0) & (start <= steps - longest)
     if early.all() or not early.any():
         return Counted(episodes, bool(early.all()))
