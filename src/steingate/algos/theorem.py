@@ -34,8 +34,8 @@ def step_audit(
 ) -> Callable[[Episodes, Batch, Params], Log]:
     """Return a function that logs margin, penalty and required factor of the theorem for the step made.
 
-    H is the longest episode of the epoch. epsilon_h, ``advantage_bound``, must hold for every state. The risk of
-    an episode lies in [0, 1], so 1 always does; the advantages of a batch do not show it, since they are
+    H is the longest episode of the epoch. epsilon_h, ``advantage_bound``, must hold for every state. The risk
+    of an episode lies in [0, 1], so 1 always does; the advantages of a batch do not show it: they are
     centred, discounted and of visited states only. Without a finished episode only the total variation is
     known.
     """

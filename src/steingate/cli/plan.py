@@ -62,7 +62,7 @@ def _show(args: Namespace) -> None:
             (f"{n} episodes", f"{budget:.4g}", "within the budget" if budget <= args.budget else "over it")
             for n, budget in budgets
         ],
-        "Exact for the preset confident, which counts episodes over the limit; a soft risk function needs more. "
+        "Exact for the preset confident, which counts episodes over the limit; a soft risk needs more. "
         "Fix the number before the first look; steingate monitor may be watched.",
     )
 

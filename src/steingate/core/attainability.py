@@ -119,7 +119,8 @@ def _sample_check() -> Check:
 def _risk_check(certificate: "Certificate") -> Check:
     factor, budget, limit = certificate.violation_factor, certificate.budget, certificate.limit
     if factor <= 1.0 + 1e-9:
-        text = f"A risk of at most {budget:g} means at most {_percent(budget)} of episodes over the limit {limit:g}."
+        share = _percent(budget)
+        text = f"A risk of at most {budget:g} means at most {share} of episodes over the limit {limit:g}."
         return Check("risk", True, text)
     most = factor * budget
     if most >= 1.0:
@@ -128,8 +129,8 @@ def _risk_check(certificate: "Certificate") -> Check:
         )
     else:
         text = (
-            f"The risk is soft: a risk of at most {budget:g} allows up to {factor:.3g} times as many episodes, "
-            f"{_percent(most)}, over the limit {limit:g}"
+            f"The risk is soft: a risk of at most {budget:g} allows up to {factor:.3g} times as many "
+            f"episodes, {_percent(most)}, over the limit {limit:g}"
         )
     return Check(
         "risk", False, f"{text}; risk=Exceedance({1.0 / certificate.scale_multiplier:g}) counts them."

@@ -133,7 +133,7 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Certificate":
-        """Return the certificate of a plain dict: ``limit``, ``preset`` and any options, as texts and numbers.
+        """Return the certificate of a plain dict: ``limit``, ``preset`` and options, as texts and numbers.
 
         ``to_dict`` gives such a dict back.
 

@@ -1,7 +1,7 @@
 """An upper confidence bound for the mean of independent [0, 1] variables, from a fixed number of them.
 
 Let x be the sample, K a count of independent successes with probabilities x_i, and phi a nonincreasing
-function of a count. If the x_i are independent draws of a law with mean mu >= m, then K alone, over sample and
+function of a count. If the x_i are independent draws of a law with mean mu >= m, then K, over sample and
 successes together, is Binomial(n, mu), so the mean over samples of
 
     T(m) = sum_k P(K = k | x) phi_m(k)
@@ -15,8 +15,8 @@ at most delta. phi may depend on m, n and delta, not on the data. Here
 
 The step is that of Clopper and Pearson at the level (1 - m)^n + s (delta - (1 - m)^n): 1 up to the last count
 whose binomial distribution function is within the level, and at the next count the part that the level still
-pays for. The bets have fractions 0 <= c_l <= 1 and stakes w_l that sum to 1. The means of step and bets add up
-to delta at most, and both grow with m while the c_l stay the same. The bets' part of T is a product, since
+pays for. The bets have fractions 0 <= c_l <= 1 and stakes w_l that sum to 1. The means of step and bets add
+up to delta at most, and both grow with m while the c_l stay the same. The bets' part of T is a product, since
 sum_k P(K = k | x) (1 - c)^k (1 + c m / (1 - m))^(n - k) = prod_i (1 + c (m - x_i) / (1 - m)).
 """
 
@@ -99,7 +99,8 @@ def _carriers(values: Array) -> tuple[Array, Array]:
         return values, np.ones(values.size)
     starts = np.flatnonzero(np.diff(values, prepend=-1.0))
     if starts.size <= _KNOTS:
-        return values[starts], np.diff(starts, append=values.size).astype(np.float64)
+        counts = np.diff(starts, append=values.size)
+        return values[starts], np.asarray(counts, dtype=np.float64)
     knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
     knots[0], knots[-1] = 0.0, 1.0
     left = np.clip(np.searchsorted(knots, values, side="right") - 1, 0, _KNOTS - 1)

@@ -1,6 +1,6 @@
 """The number of successes of independent trials with different probabilities: its distribution function."""
 
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil, log2, sqrt
 
 import numpy as np
@@ -49,7 +49,7 @@ def _by_adding(probabilities: list[float]) -> list[float]:
         q = 1.0 - p
         mass = [
             mass[0] * q,
-            *[here * q + before * p for before, here in zip(mass, mass[1:], strict=False)],
+            *[here * q + before * p for before, here in pairwise(mass)],
             mass[-1] * p,
         ]
     return list(accumulate(mass))

@@ -34,8 +34,8 @@ class Result:
     decided_by
         Which rule gave ``decision_value``.
     decision_value
-        The number compared with the budget; differs from ``bound`` only under the rule ``excess``, which takes
-        sampling noise off, though never more than down to the mean risk.
+        The number compared with the budget; differs from ``bound`` only under the rule ``excess``, which
+        takes sampling noise off, though never more than down to the mean risk.
     preset, limit, scale
         Where the configuration started, the cost limit, and the cost that maps to 1.
     samples, interior_samples
@@ -104,10 +104,10 @@ class Result:
 
     @cached_property
     def more_episodes(self) -> int | None:
-        """How many further episodes without any risk would open the gate (rule ``confident``), 0 if it is open.
+        """How many more episodes without any risk would open the gate (rule ``confident``), 0 if it is open.
 
-        ``None`` when the mean risk is itself over the budget, or the number more than 1e15. It says how large a
-        sample had to be; episodes added after looking at the result void its guarantee.
+        ``None`` when the mean risk is itself over the budget, or the number more than 1e15. It says how large
+        a sample had to be; episodes added after looking at the result void its guarantee.
         """
         return None if self.count_more is None else self.count_more()
 
@@ -217,8 +217,8 @@ def _open_reason(result: Result) -> str:
         return f"{noise}This is a test of the episodes seen, not a guarantee."
     if result.delta is not None:
         return (
-            f"For {_episodes(result.samples)}, independent and planned beforehand, this fails with probability "
-            f"at most {result.delta:g}{_over_the_limit(result)}."
+            f"For {_episodes(result.samples)}, independent and planned beforehand, this fails with "
+            f"probability at most {result.delta:g}{_over_the_limit(result)}."
         )
     return ""
 
