@@ -130,7 +130,7 @@ def floor_shares(repeats: int = 500) -> tuple[float, float]:
 
 
 def early_errors(envs: int, steps: int, early: float, repeats: int = 1000) -> tuple[float, float]:
-    """Return how often the bound is below a risk of 0.1: all finished episodes counted, and by their start."""
+    """Return how often the bound is below a risk of 0.1: all finished episodes counted, and by start."""
     rng, longest = np.random.default_rng([envs, int(100 * early)]), 1000
     wrong = [0, 0]
     for _ in range(repeats):
@@ -242,8 +242,9 @@ def numbers() -> dict[str, str]:
     counts = [(str(k), str(episodes_needed(0.1, 0.05, k)), str(soft_episodes(k))) for k in range(4)]
     return {
         "floor": (
-            f"At a true risk of 0.2 and 16 episodes (costs 50 × Beta(2, b)), {100.0 * opened:.0f} % of samples "
-            f"open the gate, against {100.0 * unfloored:.0f} % if the noise were taken off without regard to the mean risk."
+            f"At a true risk of 0.2 and 16 episodes (costs 50 × Beta(2, b)), {100.0 * opened:.0f} % of "
+            f"samples open the gate, against {100.0 * unfloored:.0f} % if the noise were taken off without "
+            f"regard to the mean risk."
         ),
         "counts": table(("violations", "`confident`", "with a soft risk function"), counts),
         "soft": table(("sample", "sigmoid", "exceedance (default)"), soft_rows()),

@@ -140,16 +140,16 @@ def test_certified_never_opens_when_the_mean_risk_is_over_the_budget(certified, 
 
 
 def test_at_true_risk_one_fifth_certified_opens_no_more_often_than_the_mean(certified):
-    """Before, it took the noise off without a floor: 63 % of samples of 16 opened, 16 % by their mean."""
+    """Taking the noise off without a floor opens four times as many samples of 16 as their mean does."""
     rng, law = np.random.default_rng(0), half_budget_reference(0.4, certified.risk, 0.0, 0.0)
     results = [certified.evaluate(50.0 * law.sample(rng, 16)) for _ in range(400)]
     without_floor = [
         certified.reference_risk + certified.factor * result.interior_mass * result.excess_discrepancy
         for result in results
     ]
-    assert np.mean(np.array(without_floor) <= certified.budget) > 0.5
+    assert np.mean(np.array(without_floor) <= certified.budget) > 0.35
     by_mean = np.mean([result.empirical_risk <= result.budget for result in results])
-    assert np.mean([result.safe for result in results]) <= by_mean < 0.25
+    assert np.mean([result.safe for result in results]) <= by_mean < 0.15
 
 
 def test_larger_samples_leave_less_to_noise(certified):
