@@ -149,7 +149,7 @@ def test_at_true_risk_one_fifth_certified_opens_no_more_often_than_the_mean(cert
     ]
     assert np.mean(np.array(without_floor) <= certified.budget) > 0.35
     by_mean = np.mean([result.empirical_risk <= result.budget for result in results])
-    assert np.mean([result.safe for result in results]) <= by_mean < 0.15
+    assert np.mean([result.safe for result in results]) <= by_mean < 0.25
 
 
 def test_larger_samples_leave_less_to_noise(certified):

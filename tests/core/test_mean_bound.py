@@ -224,7 +224,7 @@ def test_within_says_whether_the_bound_of_the_padded_sample_is_within_the_budget
 def test_carriers_and_groups_of_a_large_sample_only_add(law, monkeypatch):
     x = LAWS[law][0](np.random.default_rng(3), 1500)
     bound = mean_upper(x, 0.05)
-    monkeypatch.setattr(mean_bound, "_KNOTS", 2000)
+    monkeypatch.setattr(mean_bound, "_DIRECT", 2000)
     monkeypatch.setattr("steingate.core.poisson_binomial._GROUPS", 2000)
     exact = mean_upper(x, 0.05)
     assert exact - 1e-9 <= bound <= exact + 1e-4

@@ -137,6 +137,12 @@ def step_start(n: int, delta: float, k: int) -> float:
     return float(min(brentq(over, first, last, xtol=width, rtol=1e-14) + 2.0 * width, last))
 
 
+@lru_cache(maxsize=65536)
+def edge_part(n: int, delta: float, m: float, k: int) -> float:
+    """Return ``step_part`` of a mean that comes up often: the edge of a cell."""
+    return step_part(n, delta, m, k)
+
+
 def step_part(n: int, delta: float, m: float, k: int) -> float:
     """Return the part of count k + 1 that the level still pays for when the step ends at k, in [0, 1].
 

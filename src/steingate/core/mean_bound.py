@@ -25,17 +25,17 @@ from math import exp, fsum, inf, log, log1p
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
-from steingate.core.bets import bets, log_stakes, smallest_mean, step_end, step_part, step_start
+from steingate.core.bets import bets, edge_part, log_stakes, smallest_mean, step_end, step_part, step_start
 from steingate.core.bounds import check_delta, unit_sample
 from steingate.core.poisson_binomial import successes_at_most
 
 Array = npt.NDArray[np.float64]
 
-_KNOTS = 128  # points that carry a sample of more different values than that
+_DIRECT = 128  # different values up to which a sample carries itself
+_KNOTS = 64  # points that carry larger ones
 _LARGEST = 1.0 - 1e-12  # candidates above this are not told from 1
-_LOOK = 6  # cells examined at once
+_LOOK = 4  # cells examined at once
 _NOTHING = -1e300  # logarithm of a stake that is lost
 
 
@@ -79,14 +79,13 @@ def padded_within(x: npt.ArrayLike, delta: float, budget: float) -> Callable[[in
 
 
 class _Sample:
-    """What the test needs of sorted values: carriers of the bets' products, and the law of K."""
+    """What the test needs of sorted values: carriers of the bets' products, and those that are not 0."""
 
     def __init__(self, values: Array) -> None:
         self.size = values.size
         self.total = float(values.sum())
         self.points, self.weights = _carriers(values)
-        positive = values[np.searchsorted(values, 0.0, side="right") :]
-        self.at_most = successes_at_most(positive)
+        self.positive = values[np.searchsorted(values, 0.0, side="right") :]
 
 
 def _carriers(values: Array) -> tuple[Array, Array]:
@@ -95,10 +94,10 @@ def _carriers(values: Array) -> tuple[Array, Array]:
     A sample of many different values is spread onto knots so that each value keeps its mean; the logarithm
     of a bet is concave in the value, so by Jensen's inequality the product can only fall.
     """
-    if values.size <= _KNOTS:
+    if values.size <= _DIRECT:
         return values, np.ones(values.size)
     starts = np.flatnonzero(np.diff(values, prepend=-1.0))
-    if starts.size <= _KNOTS:
+    if starts.size <= _DIRECT:
         counts = np.diff(starts, append=values.size)
         return values[starts], np.asarray(counts, dtype=np.float64)
     knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
@@ -118,12 +117,16 @@ class _Test:
         self.n, self.delta = sample.size + zeros, delta
         self.bets = bets(self.n, delta)
         self.points, self.weights, self.zeros = sample.points, sample.weights, float(zeros)
-        self.at_most = sample.at_most
         self.mean = sample.total / self.n
+        self.stop = self._candidates()
+        edges = self.bets.edges
+        highest = float(edges[self.stop]) if self.stop < edges.size else _LARGEST
+        self.counts = sample.positive.size  # no more successes than that are possible
+        self.at_most = successes_at_most(sample.positive, step_end(self.n, delta, highest) + 1)
 
     def upper(self) -> float:
         """Return the supremum of the means that stand."""
-        stop = self._candidates()
+        stop = self.stop
         while stop > 0:
             cells = slice(max(stop - _LOOK, 0), stop)
             standing = np.flatnonzero(~self._rejected(self.bets.edges[cells], cells))
@@ -138,11 +141,13 @@ class _Test:
         cell = int(np.searchsorted(edges, budget, side="right")) - 1
         if cell < 0:
             return False
-        # T grows inside a cell, so what rejects the budget rejects the rest of its cell; mostly that decides.
-        if not self._rejected(np.array([budget]), slice(cell, cell + 1))[0]:
-            return False
-        rest = slice(cell + 1, max(self._candidates(), cell + 1))
-        return bool(self._rejected(edges[rest], rest).all())
+        if cell < self.stop:
+            # T grows inside a cell: what rejects the budget rejects the rest of its cell. Mostly that decides.
+            if not self._rejected(np.array([budget]), slice(cell, cell + 1))[0]:
+                return False
+            rest = slice(cell + 1, self.stop)
+            return bool(self._rejected(edges[rest], rest).all())
+        return True
 
     def _candidates(self) -> int:
         """Return how many cells have left ends that 0/1 data of the same mean would leave standing.
@@ -156,7 +161,9 @@ class _Test:
 
     def _rejected(self, m: Array, cells: slice) -> npt.NDArray[np.bool_]:
         """Return whether T(m) >= 1 at one candidate in each of the cells."""
-        missing = [self._missing(value, step_end(self.n, self.delta, value)) for value in m.tolist()]
+        missing = [
+            self._missing(value, step_end(self.n, self.delta, value), edge_part) for value in m.tolist()
+        ]
         share = self.bets.share[cells]
         inner = (1.0 - m[:, None]) + m[:, None] * share
         parts = np.log(np.maximum(inner[..., None] - share[..., None] * self.points, 0.0)) @ self.weights
@@ -166,12 +173,14 @@ class _Test:
         stakes = [log_stakes(self.n, self.delta, value) for value in m.tolist()]
         return np.asarray(parts + stakes >= missing)
 
-    def _missing(self, m: float, k: int) -> float:
+    def _missing(
+        self, m: float, k: int, part: Callable[[int, float, float, int], float] = step_part
+    ) -> float:
         """Return the logarithm of what the step, which ends at k, leaves to the bets."""
-        if k >= self.at_most.size - 1:  # no more than that many successes are possible
+        if k >= self.counts:
             return -inf
         here, following = float(self.at_most[k]), float(self.at_most[k + 1])
-        left = 1.0 - here - step_part(self.n, self.delta, m, k) * (following - here)
+        left = 1.0 - here - part(self.n, self.delta, m, k) * (following - here)
         return log(left) if left > 0.0 else -inf
 
     def _last_standing(self, cell: int) -> float:
@@ -203,9 +212,38 @@ class _Test:
             first, last = (first, k) if rejects else (k, last)
         low = max(low, step_start(n, delta, first))
         high = min(high, step_start(n, delta, last))
-        if high <= low or not gap(high, first) > 0.0:
+        if high <= low:
+            return high
+        over = gap(high, first)
+        if not over > 0.0:
             return high if high < _LARGEST else 1.0
-        if gap(low, first) >= 0.0:
+        under = gap(low, first)
+        if under >= 0.0:
             return low
-        width = 1e-10 * low
-        return float(min(brentq(gap, low, high, (first,), xtol=width, rtol=1e-13) + width, high))
+        return _root(lambda m: gap(m, first), low, high, under, over, 1e-9 * low)
+
+
+def _root(
+    function: Callable[[float], float], low: float, high: float, under: float, over: float, width: float
+) -> float:
+    """Return a point at most ``width`` above the root of a growing function, never below it.
+
+    Chandrupatla's method: inverse quadratic interpolation where it is safe, else bisection. ``under`` < 0 and
+    ``over`` > 0 are the values at the ends.
+    """
+    a, b, fa, fb = low, high, under, over
+    share = fa / (fa - fb)
+    while True:
+        x = a + min(max(share, 0.25 * width / abs(b - a)), 1.0 - 0.25 * width / abs(b - a)) * (b - a)
+        f = function(x)
+        if (f > 0.0) == (fa > 0.0):
+            c, fc = a, fa
+        else:
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = x, f
+        if f == 0.0 or abs(b - a) <= width:
+            return x if f >= 0.0 else max(a, b)
+        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        share = 0.5
+        if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
+            share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)

@@ -13,7 +13,7 @@ _GROUPS = 256
 _ROUNDING = 1e-12  # taken off, and 1e-15 more for every trial: more than the transform's rounding
 
 
-def successes_at_most(probabilities: Array) -> Array:
+def successes_at_most(probabilities: Array, most: int | None = None) -> Array:
     """Return P(K <= k) for k = 0 .. n, K the successes of n independent trials, or slightly less.
 
     Up to 40 trials by adding one trial at a time. For more, the characteristic function is inverted on a
@@ -29,21 +29,27 @@ def successes_at_most(probabilities: Array) -> Array:
     ----------
     probabilities
         Sorted, in [0, 1].
+    most
+        Counts above it may be left out.
     """
     first, last = np.searchsorted(probabilities, 0.0, "right"), np.searchsorted(probabilities, 1.0, "left")
     uncertain = probabilities[first:last]
     if uncertain.size <= _SHORT:
-        at_most = np.array(_by_adding(uncertain.tolist()))
+        wanted = uncertain.size if most is None else min(max(most, 0), uncertain.size)
+        at_most = np.array(_by_adding(uncertain.tolist(), wanted + 1))
     else:
         at_most = _by_transform(uncertain)
-    at_most[-1] = 1.0
+    if at_most.size > uncertain.size:
+        at_most[-1] = 1.0
     if uncertain.size == probabilities.size:
         return at_most
     never, always = int(first), int(probabilities.size - last)
-    return np.concatenate([np.zeros(always), at_most, np.ones(never)])
+    above = np.ones(never) if at_most.size > uncertain.size else np.zeros(0)
+    return np.concatenate([np.zeros(always), at_most, above])
 
 
-def _by_adding(probabilities: list[float]) -> list[float]:
+def _by_adding(probabilities: list[float], counts: int) -> list[float]:
+    """Return P(K <= k) for the first ``counts`` values of k."""
     mass = [1.0]
     for p in probabilities:
         q = 1.0 - p
@@ -51,7 +57,7 @@ def _by_adding(probabilities: list[float]) -> list[float]:
             mass[0] * q,
             *[here * q + before * p for before, here in pairwise(mass)],
             mass[-1] * p,
-        ]
+        ][:counts]
     return list(accumulate(mass))
 
 
