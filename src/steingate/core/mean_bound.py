@@ -21,6 +21,7 @@ sum_k P(K = k | x) (1 - c)^k (1 + c m / (1 - m))^(n - k) = prod_i (1 + c (m - x_
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import exp, fsum, inf, log, log1p
 
 import numpy as np
@@ -100,14 +101,20 @@ def _carriers(values: Array) -> tuple[Array, Array]:
     if starts.size <= _DIRECT:
         counts = np.diff(starts, append=values.size)
         return values[starts], np.asarray(counts, dtype=np.float64)
-    knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
-    knots[0], knots[-1] = 0.0, 1.0
+    knots = _knots()
     left = np.clip(np.searchsorted(knots, values, side="right") - 1, 0, _KNOTS - 1)
     right_part = np.clip((values - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
-    weights = np.bincount(left, 1.0 - right_part, _KNOTS + 1)
+    weights = np.asarray(np.bincount(left, 1.0 - right_part, _KNOTS + 1), dtype=np.float64)
     weights += np.bincount(left + 1, right_part, _KNOTS + 1)
     used = weights > 0.0
     return knots[used], weights[used]
+
+
+@cache
+def _knots() -> Array:
+    knots = np.sin(np.linspace(0.0, np.pi / 2, _KNOTS + 1)) ** 2
+    knots[0], knots[-1] = 0.0, 1.0
+    return knots
 
 
 class _Test:
@@ -142,7 +149,7 @@ class _Test:
         if cell < 0:
             return False
         if cell < self.stop:
-            # T grows inside a cell: what rejects the budget rejects the rest of its cell. Mostly that decides.
+            # T grows inside a cell, so what rejects the budget rejects the rest of it; mostly that decides.
             if not self._rejected(np.array([budget]), slice(cell, cell + 1))[0]:
                 return False
             rest = slice(cell + 1, self.stop)

@@ -1,5 +1,6 @@
 """The number of successes of independent trials with different probabilities: its distribution function."""
 
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil, log2, sqrt
 
@@ -61,6 +62,13 @@ def _by_adding(probabilities: list[float], counts: int) -> list[float]:
     return list(accumulate(mass))
 
 
+@lru_cache(maxsize=8)
+def _turn(window: int) -> npt.NDArray[np.complex128]:
+    """Return exp(-i angle) - 1 for the angles of half a turn."""
+    angle = np.linspace(0.0, np.pi, window // 2 + 1)
+    return np.asarray(-2.0 * np.sin(0.5 * angle) ** 2 - 1j * np.sin(angle))
+
+
 def _by_transform(probabilities: Array) -> Array:
     n = probabilities.size
     mean = float(probabilities.sum())
@@ -71,8 +79,7 @@ def _by_transform(probabilities: Array) -> Array:
     level = np.add.reduceat(probabilities, np.cumsum(sizes) - sizes) / sizes
     spread = sqrt(float(sizes @ (level * (1.0 - level))))
     window = 2 ** ceil(log2(2.0 * (9.0 * spread + 40.0)))
-    angle = np.linspace(0.0, np.pi, window // 2 + 1)
-    turn = -2.0 * np.sin(0.5 * angle) ** 2 - 1j * np.sin(angle)  # exp(-i angle) - 1
+    turn = _turn(window)
     smaller = np.multiply.reduce(1.0 + np.multiply.outer(level[larger:], turn))
     transform = smaller**size
     if larger:
