@@ -167,11 +167,10 @@ def _terms(axes: "Axes", result: Result) -> None:
 
 def _others(result: Result) -> list[tuple[str, float, bool]]:
     """Return the bars beside the Stein bound: name, height, and whether it is the one that decided."""
-    if result.direct_upper is not None:
-        direct = ("direct\nbound", result.direct_upper, result.decided_by == "direct_confidence")
-        if result.stein_upper is None:
-            return [direct]
-        return [("Stein\n+ radii", result.stein_upper, result.decided_by == "stein_confidence"), direct]
+    if result.delta is not None:
+        return [("direct\nbound", result.bound, True)]
+    if result.decided_by == "mean_risk":
+        return [("mean\nrisk", result.empirical_risk, True)]
     if result.null_quantile is not None:
         return [("minus\nnoise", result.decision_value, True)]
     return [("mean\nrisk", result.empirical_risk, result.guarded)]
