@@ -8,7 +8,7 @@ return an :class:`~steingate.algos.base.Algorithm` from ``build``. ``--algo modu
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from steingate.algos.base import Algorithm, Step
 from steingate.algos.sizes import Clipped, CriticFit, Passes, TrustRegion, Variant
@@ -106,6 +106,11 @@ class Recipe:
         return CriticFit(self.critic_batch, self.critic_lr, self.critic_decay, self.critic_grad_norm)
 
     @property
+    def counts_started(self) -> bool:
+        """Whether the gate sees only episodes that began early enough to finish in the epoch."""
+        return False
+
+    @property
     def needs_epochs(self) -> bool:
         """Whether each epoch depends on how many there will be, so that the run cannot be made longer."""
         return False
@@ -127,7 +132,23 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Constrained(Recipe):
+class Watchful(Recipe):
+    """What methods have whose gate looks at episodes."""
+
+    count: Literal["started", "finished"] | None = setting(
+        None,
+        "which episodes of an epoch a gate sees: those that began early enough to finish in it, or all that "
+        "finished, as published; none takes the variant's own",
+    )
+
+    @property
+    def counts_started(self) -> bool:
+        """Whether the gate sees only episodes that began early enough to finish in the epoch."""
+        return self.count == "started" or (self.count is None and not self.is_published)
+
+
+@dataclass(frozen=True)
+class Constrained(Watchful):
     """What methods that learn from costs have besides."""
 
     cost_discount: float = setting(0.99, "discount of costs")

@@ -17,7 +17,6 @@ anything else               the text itself
 import re
 from collections.abc import Callable
 from dataclasses import astuple
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from steingate.core.checks import is_real
 from steingate.core.reference import Beta, LogitNormal
 from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
 from steingate.errors import InputError, nearest
+from steingate.settings import import_named
 
 _RISKS: dict[str, Callable[..., Any]] = {
     "exceedance": Exceedance,
@@ -68,7 +68,7 @@ def from_text(text: str) -> Any:
     if head in _RISKS:
         return _made(_RISKS[head], tail, f"risk is {text!r}; write numbers, as in exceedance:0.5")
     if _NAME.fullmatch(head) and _NAME.fullmatch(tail):
-        return _imported(head, tail, text)
+        return _imported(bare)
     raise InputError(
         f"There is no risk {head!r}{nearest(head, _RISKS)}; "
         f"choose {', '.join(_RISKS)}, or name a function as module:function."
@@ -100,7 +100,7 @@ def to_text(value: Any) -> str:
     if isinstance(module, str) and module != "__main__" and _NAME.fullmatch(name):
         text = f"{module}:{name}"
         try:
-            if _imported(module, name, text) is value:
+            if _imported(text) is value:
                 return text
         except InputError:
             pass
@@ -145,18 +145,8 @@ def _made(kind: Callable[..., Any], inside: str, hint: str, count: int | None = 
     return kind(*(float(part) for part in parts))
 
 
-def _imported(module: str, name: str, text: str) -> Any:
-    try:
-        value: Any = import_module(module)
-        for part in name.split("."):
-            value = getattr(value, part)
-    except ImportError:
-        raise InputError(
-            f"There is no module {module!r}{nearest(module, _RISKS)}, so {text!r} names nothing."
-        ) from None
-    except AttributeError:
-        hint = nearest(name, dir(import_module(module)))
-        raise InputError(f"The module {module!r} has no {name!r}{hint}.") from None
+def _imported(text: str) -> Any:
+    value = import_named(text, "The risk or density")
     if callable(value) or hasattr(value, "logit_score"):
         _loaded.setdefault(id(value), (value, text))
     return value

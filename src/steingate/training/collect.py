@@ -132,11 +132,18 @@ def collect(
         ends=ends,
         finals=finals[:cut].copy(),
         final_at=final_at[:cut].copy(),
-        episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=done[:, 4].astype(np.int64)),
+        episodes=_episodes(done),
         finished_at=done[:, :2].astype(np.int64),
         carry=Carry(obs[-1].copy(), totals),
     )
     return rollout, Stats(int(count[0]), mean, m2)
+
+
+def _episodes(done: npt.NDArray[np.float64]) -> Episodes:
+    """Return the finished episodes from rows of (step, environment, return, cost, length)."""
+    length = done[:, 4].astype(np.int64)
+    start = done[:, 0].astype(np.int64) + 1 - length  # negative for those carried over from before
+    return Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start)
 
 
 def flat_policy(

@@ -90,12 +90,18 @@ class RunConfig:
         return self.steps_per_epoch // self.num_envs
 
     @property
-    def episode_length(self) -> int:
-        """Steps of an episode of the task; 1000 where nobody says."""
+    def time_limit(self) -> int | None:
+        """The most steps of an episode of the task; None where nobody says."""
         task = TASKS.get(self.env.removeprefix("steingate/"))
         known = gymnasium.registry.get(self.env.split(":")[-1])
         stated = (self.env_options.get("max_episode_steps"), task and task.max_episode_steps)
-        return int(next((steps for steps in (*stated, known and known.max_episode_steps) if steps), 1000))
+        limits = (*stated, known and known.max_episode_steps)
+        return next((int(steps) for steps in limits if steps), None)
+
+    @property
+    def episode_length(self) -> int:
+        """Steps of an episode of the task; 1000 where nobody says."""
+        return self.time_limit or 1000
 
     @property
     def recipe(self) -> Recipe:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from steingate.algos.base import Algorithm, first_bad
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
+from steingate.gates.sampling import count_episodes
 from steingate.training.assemble import saved_env
 from steingate.training.batch import to_batch
 from steingate.training.collect import Rollout, collect
@@ -74,6 +75,11 @@ def run_epoch(
     )
     clock.lap("collect")
     episodes, memory = recalled(algo, state, rollout, cfg)
+    if cfg.algo.counts_started:
+        episodes, unbiased = count_episodes(episodes, cfg.horizon, cfg.time_limit)
+        counting = {"gate/unbiased": float(unbiased)}
+    else:
+        counting = {}
     decision, gate, gate_log, notes = algo.gate.decide(state.gate, episodes)
     clock.lap("gate")
     critics = state.critics.result()
@@ -95,7 +101,7 @@ def run_epoch(
     clock.lap("policy")
 
     window = slide(state.window, rollout.episodes, cfg.window)
-    log = {**gate_log, **step_log, **value_log}
+    log = {**gate_log, **counting, **step_log, **value_log}
     row = progress_row(
         state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, decision, log
     )

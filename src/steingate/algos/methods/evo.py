@@ -1,13 +1,13 @@
 """EVO: CPO under a limit on a fitted extreme of the cost, with transitions that count more often."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Literal, Self
 
 from steingate.algos.base import Algorithm
 from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
 from steingate.algos.sizes import Replay
 from steingate.gates.tail import ExtremeValue, extreme_value_gate
-from steingate.settings import part
+from steingate.settings import part, setting
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class EVO(SecondOrder, Constrained):
         order=40,
         colour="#e0a030",
     )
+    count: Literal["finished"] = setting("finished", "the memory of episodes holds all that finished")
     extreme: ExtremeValue = part(ExtremeValue)
     replay: Replay = part(Replay)
 

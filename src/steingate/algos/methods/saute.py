@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from steingate.algos.base import Algorithm, Step
-from steingate.algos.recipe import About, FirstOrder, Recipe, SecondOrder, Setup
+from steingate.algos.recipe import About, FirstOrder, Recipe, SecondOrder, Setup, Watchful
 from steingate.errors import require_between, require_positive
 from steingate.gates.account import Account, Remaining, unsafe_reward
 from steingate.gates.mean import open_gate
@@ -78,7 +78,7 @@ class Saute(Recipe):
 
 
 @dataclass(frozen=True)
-class Simmer(Saute):
+class Simmer(Saute, Watchful):
     """Sauté's budget, which a controller moves towards what the policy spends."""
 
     controller: Controller = part(Controller)

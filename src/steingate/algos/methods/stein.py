@@ -10,6 +10,7 @@ from steingate.algos.base import Algorithm, Step
 from steingate.algos.recipe import NO_DIFFERENCE, About, Constrained, FirstOrder, SecondOrder, Setup
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
+from steingate.core.text_forms import to_plain
 from steingate.gates.account import Account, Running
 from steingate.gates.base import Array, Decision
 from steingate.gates.stein import stein_gate
@@ -33,7 +34,10 @@ class Certified(Constrained):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.certificate_for(1.0)
+        known = self.certificate_for(1.0).to_dict()  # refuses what cannot be used, or has no text form
+        # One form for each value, so that equal certificates make equal runs and config.json can hold them.
+        plain = {name: known.get(name, to_plain(value)) for name, value in self.certificate.items()}
+        object.__setattr__(self, "certificate", plain)
 
     def certificate_for(self, limit: float) -> Certificate:
         """Return the certificate of the gate."""
