@@ -20,7 +20,7 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -249,7 +249,7 @@ def read_toml(file: str | Path) -> dict[str, Any]:
         raise InputError(f"The file {file} is not valid TOML: {error}.") from error
 
 
-def import_named(text: str, what: str) -> Any:
+def import_named(text: str, what: str, others: Iterable[str] = ()) -> Any:
     """Return the object that ``module:name`` names, importing the module.
 
     Parameters
@@ -258,6 +258,8 @@ def import_named(text: str, what: str) -> Any:
         Such as ``mypackage.safety:risk``.
     what
         How messages call what is looked for, such as "the risk".
+    others
+        Names that may have been meant instead of the module.
     """
     module_name, _, name = text.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -266,7 +268,8 @@ def import_named(text: str, what: str) -> Any:
         found: Any = import_module(module_name)
     except ImportError as error:
         raise InputError(
-            f"{what} {text!r} cannot be imported: {error}; the module must be on the import path."
+            f"{what} {text!r} cannot be imported: {error}{nearest(module_name, others)}; "
+            "the module must be on the import path."
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):

@@ -111,8 +111,8 @@ def test_plain_values_are_those_of_json():
         ("Beta(-1, 2)", "shape a is -1.0"),
         ("LogitNormal(0, 0)", "sigma is 0.0"),
         ("__import__('os')", "no density"),
-        ("no_such_module_here:thing", "no module 'no_such_module_here'"),
-        ("hinged:half", r"no module 'hinged' \(did you mean hinge\?\)"),
+        ("no_such_module_here:thing", "No module named 'no_such_module_here'"),
+        ("hinged:half", r"No module named 'hinged' \(did you mean hinge\?\)"),
         ("math:no_such", "has no 'no_such'"),
     ],
 )

@@ -146,7 +146,7 @@ def _made(kind: Callable[..., Any], inside: str, hint: str, count: int | None = 
 
 
 def _imported(text: str) -> Any:
-    value = import_named(text, "The risk or density")
+    value = import_named(text, "The risk or density", _RISKS)
     if callable(value) or hasattr(value, "logit_score"):
         _loaded.setdefault(id(value), (value, text))
     return value
