@@ -83,6 +83,22 @@ def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
         play(make_vec(Endless, 1, copy=False), load_player(run, print), [1], False)
 
 
+def test_an_evaluation_stops_once_its_monitor_is_sure(run):
+    from steingate.training.evaluate import Certify
+
+    sure = evaluate(run, 400, until=Certify(budget=0.999))
+    fixed = evaluate(run, sure.verdict.episodes)
+    assert sure.verdict.certified
+    assert sure.verdict.episodes < 400
+    np.testing.assert_array_equal(sure.episodes.cost, fixed.episodes.cost)
+    assert sure.seeds == fixed.seeds
+    assert sure.to_dict()["verdict"]["sentence"] == sure.verdict.sentence
+    assert fixed.to_dict()["verdict"] is None
+    undecided = evaluate(run, 3, until=Certify(budget=0.01))
+    assert not undecided.verdict.certified
+    assert undecided.verdict.episodes == len(undecided.episodes.cost) <= 3
+
+
 class Drawn(Walk):
     """A walk with pictures."""
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from steingate.core.costs import check_costs
 from steingate.core.risk import Risk, Sigmoid, check_risk
 from steingate.errors import InputError
+from steingate.monitor.arguments import number, positive, share
 from steingate.monitor.bets import above, below
 from steingate.monitor.drift import Detector, Drift
 from steingate.monitor.evidence import Evidence
-from steingate.monitor.settings import number, positive, share
 from steingate.monitor.tail import Grid, capped_mean
 from steingate.monitor.upper import count_upper, mean_upper
 

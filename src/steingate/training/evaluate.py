@@ -1,6 +1,6 @@
 """A fixed policy on fresh seeds: the collection code of training, frozen statistics, whole episodes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ from steingate.core.result import Result
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
+from steingate.monitor.certify import Verdict, until_certified
+from steingate.monitor.monitor import Monitor
 from steingate.normaliser import Stats
 from steingate.policy import policy_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
@@ -41,6 +43,13 @@ class Player(NamedTuple):
     budget: float = 1.0  # share of its budget that an episode starts with
 
 
+class Certify(NamedTuple):
+    """What is to be certified: at most ``budget`` of the episodes over the limit, wrong with ``delta``."""
+
+    budget: float = 0.1
+    delta: float = 0.05
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Episodes of one fixed policy; entry i was started with ``seeds[i]``."""
@@ -50,6 +59,7 @@ class Evaluation:
     episodes: Episodes
     limit: float
     certificate: Result
+    verdict: Verdict | None = None  # of the monitor, when it decided how many episodes there are
 
     @property
     def worst(self) -> int:
@@ -73,6 +83,7 @@ class Evaluation:
                 "return": float(ret[self.worst]),
             },
             "certificate": self.certificate.to_dict(),
+            "verdict": None if self.verdict is None else _told(self.verdict),
         }
 
 
@@ -83,6 +94,7 @@ def evaluate(
     sample: bool = False,
     warn: Callable[[str], None] = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
+    until: Certify | None = None,
 ) -> Evaluation:
     """Return what the newest policy of a run does in ``episodes`` whole episodes.
 
@@ -100,20 +112,64 @@ def evaluate(
         Hears of damaged and foreign checkpoints that were passed over.
     stop
         Asked before every step; it may raise to end the evaluation.
+    until
+        Play only until this is certified or shown false, and at most ``episodes``; the bound holds although
+        the number of episodes depends on them.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
     player = load_player(path, warn)
     seeds = episode_seeds(seed, episodes)
+    limit, recipe = player.cfg.cost_limit, player.cfg.algo
     envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
     try:
-        outcome = play(envs, player, seeds, sample, stop)
+        if until is None:
+            outcome, verdict = play(envs, player, seeds, sample, stop), None
+        else:
+            monitor = Monitor(limit, until.budget, until.delta)
+            outcome, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
     finally:
         envs.close()
-    limit, recipe = player.cfg.cost_limit, player.cfg.algo
     own = recipe.certificate_for(limit) if isinstance(recipe, Certified) else None
     certificate = own or Certificate.preset("released", limit=limit)
-    return Evaluation(player.epoch, tuple(seeds), outcome, limit, certificate.evaluate(outcome.cost))
+    found = certificate.evaluate(outcome.cost)
+    return Evaluation(player.epoch, tuple(seeds[: len(outcome.cost)]), outcome, limit, found, verdict)
+
+
+def _play_until(
+    envs: TrainerEnv,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool],
+    monitor: Monitor,
+) -> tuple[Episodes, Verdict]:
+    """Return the episodes that the monitor counted, and its verdict; up to a wave more may have been played."""
+    parts: list[Episodes] = []
+
+    def costs() -> Iterator[float]:
+        for first in range(0, len(seeds), envs.num_envs):
+            parts.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
+            yield from parts[-1].cost.tolist()
+
+    verdict = until_certified(costs(), monitor, len(seeds))
+    ret, cost, length = (
+        np.concatenate([getattr(part, name) for part in parts])[: verdict.episodes]
+        for name in ("ret", "cost", "length")
+    )
+    return Episodes(cost=cost, ret=ret, length=length), verdict
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "certified": verdict.certified,
+        "unsafe": verdict.unsafe,
+        "episodes": verdict.episodes,
+        "bound": verdict.bound,
+        "budget": verdict.monitor.budget,
+        "delta": verdict.monitor.delta,
+        "sentence": verdict.sentence,
+    }
 
 
 def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
