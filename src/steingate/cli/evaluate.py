@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.05,
         metavar="X",
-        help="chance that the verdict is wrong (default: 0.05)",
+        help="chance that it is wrong (default: 0.05)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument(

@@ -144,7 +144,7 @@ def _play_until(
     stop: Callable[[], bool],
     monitor: Monitor,
 ) -> tuple[Episodes, Verdict]:
-    """Return the episodes that the monitor counted, and its verdict; up to a wave more may have been played."""
+    """Return the episodes that the monitor counted, and its verdict; up to a wave more may be played."""
     parts: list[Episodes] = []
 
     def costs() -> Iterator[float]:
