@@ -103,7 +103,7 @@ def _stein_rows(certificate: Certificate, result: Result) -> list[tuple[str, Any
     ]
     if result.null_quantile is not None:
         note = f"noise quantile {_number(result.null_quantile)}, never below the mean risk"
-        rows.append(("less sampling noise", _number(result.decision_value), note))
+        rows.append(("minus sampling noise", _number(result.decision_value), note))
     return rows
 
 

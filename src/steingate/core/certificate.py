@@ -225,7 +225,7 @@ class Certificate:
 
     @cached_property
     def valid(self) -> bool:
-        """Whether the number that decides is a proven bound, or a proven bound less sampling noise."""
+        """Whether the number that decides is a proven bound, or a proven bound minus sampling noise."""
         return proven(self)
 
     @property

@@ -155,7 +155,7 @@ def _plain(value: Any) -> Any:
 _RULES: dict[str, str] = {
     "stein_bound": "the Stein bound",
     "guard": "the empirical guard (mean risk of the episodes seen, no statistical guarantee)",
-    "excess": "the Stein bound less the discrepancy that sampling noise explains",
+    "excess": "the Stein bound minus the discrepancy that sampling noise explains",
     "mean_risk": "the mean risk of the episodes, below which taking off noise must not go",
     "direct_confidence": "the confidence bound on the risk",
 }
