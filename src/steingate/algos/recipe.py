@@ -66,6 +66,9 @@ class Recipe:
     variant: Variant = setting("corrected", "published reproduces the behaviour behind published numbers")
     hidden: tuple[int, ...] = setting((64, 64), "hidden layers of policy and critics")
     normalise_obs: bool = setting(True, "normalise observations by their running statistics")
+    near: tuple[float, ...] = setting(
+        (), "also show observations between 0 and 1 (lidar) to these powers, such as 4,12,36"
+    )
     discount: float = setting(0.99, "discount of rewards")
     lam: float = setting(0.95, "lambda of the reward advantages")
     critic_lr: float = setting(1e-3, "learning rate of the critics")
@@ -80,6 +83,8 @@ class Recipe:
         require_between(self, 0.0, 1.0, "discount", "lam")
         if not self.hidden or min(self.hidden) < 1:
             raise InputError(f"hidden is {self.hidden}: give the sizes of the layers, such as 64,64.")
+        if not all(0.0 < power < inf for power in self.near):
+            raise InputError(f"near is {self.near}: give positive powers, such as 4,12,36.")
         if self.critic_passes is not None:
             require_positive(self, "critic_passes")
         require_positive(self, "critic_lr", "critic_batch", "critic_grad_norm")

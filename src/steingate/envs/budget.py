@@ -80,7 +80,7 @@ class Augmented:
         self.number = self._seen.following(self.number, info["cost"], self.share)
         info["original_reward"] = reward
         rule = self.account.reward
-        shaped = reward if rule is None else rule(self.number, reward, info["cost"])
+        shaped = reward if rule is None else rule(self.number, reward, info["cost"], self.share)
         ended = terminated | truncated
         if ended.any():
             last = self.number

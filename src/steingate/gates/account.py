@@ -1,6 +1,7 @@
 """What an episode has spent: one number beside the observation, and what it does to the reward.
 
-``Remaining`` is the safety state of Sauté and Simmer, ``Running`` the cost so far: both say what is *seen*.
+``Remaining`` is the safety state of Sauté and Simmer, ``Running`` the cost so far, ``Allowance`` what is left
+of an allowance: they say what is *seen*.
 A :data:`RewardRule` says what happens to the reward once the number is known; without one it stays.
 """
 
@@ -46,8 +47,8 @@ class Seen(Protocol):
         ...
 
 
-RewardRule = Callable[[Array, Array, Array], Array]
-"""From the number after a step, the reward and the cost of the step: the reward to learn from."""
+RewardRule = Callable[[Array, Array, Array, float], Array]
+"""From the number after a step, the reward and cost of the step, and the share: the reward to learn from."""
 
 
 class Account(NamedTuple):
@@ -60,9 +61,21 @@ class Account(NamedTuple):
 def unsafe_reward(value: float) -> RewardRule:
     """Return the rule that pays the reward while some budget is left, and ``value`` afterwards."""
 
-    def reward(number: Array, reward: Array, cost: Array) -> Array:
-        del cost
+    def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
+        del cost, share
         return np.where(number > 0.0, reward, value)
+
+    return reward
+
+
+def priced_beyond(price: float) -> RewardRule:
+    """Return the rule that pays the reward while allowance is left, and -price / m^2 per cost afterwards.
+
+    m is the share: the tighter the allowance, the dearer what exceeds it.
+    """
+
+    def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
+        return np.where(number > 0.0, reward, -price / share**2 * cost)
 
     return reward
 
@@ -118,3 +131,29 @@ class Running:
         """Return start, gain and discount."""
         del share
         return Extra(0.0, 1.0 / self.limit, 1.0)
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What is left of an allowance, in limits: z <- z - cost / limit, from the share m at the start.
+
+    Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
+    moves.
+    """
+
+    limit: float
+    true_at_end: bool = True
+
+    def first(self, share: float, after_end: bool) -> float:
+        """Return the share of the limit that an episode may spend."""
+        del after_end
+        return share
+
+    def following(self, number: Array, cost: Array, share: float) -> Array:
+        """Return the number after a step."""
+        del share
+        return number - cost / self.limit
+
+    def extra(self, share: float) -> Extra:
+        """Return start, gain and discount."""
+        return Extra(share, -1.0 / self.limit, 1.0)

@@ -34,9 +34,13 @@ def make_envs(
     from steingate.envs.make import make_vec
 
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
-    envs = make_vec(
+    envs: Any = make_vec(
         cfg.env, num_envs or cfg.num_envs, **{"copy": False, **threads, **cfg.env_options, **options}
     )
+    if cfg.algo.near:
+        from steingate.envs.near import Near
+
+        envs = Near(envs, cfg.algo.near)
     if algo.account is None:
         return cast(TrainerEnv, envs)
     from steingate.envs.budget import Augmented

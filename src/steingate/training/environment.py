@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from steingate.gates.base import Array
+from steingate.gates.nearness import Nearness
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
@@ -60,6 +61,16 @@ class Saved(Protocol):
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Go back to a snapshot and return the observations that were current then."""
+        ...
+
+
+@runtime_checkable
+class ShowsNearness(Protocol):
+    """Environments that show powers of some observations."""
+
+    @property
+    def nearness(self) -> Nearness:
+        """Which, and to which powers."""
         ...
 
 

@@ -4,10 +4,11 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from steingate.errors import RunError
 from steingate.gates.account import Account
@@ -16,7 +17,7 @@ from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.collect import action_map
 from steingate.training.config import RunConfig
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import ShowsNearness, TrainerEnv
 from steingate.training.state import TrainState, to_tree
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
@@ -92,6 +93,7 @@ class RunWriter:
         self._extras: dict[str, Any] = {
             "action": {"shift": shift, "scale": scale},
             "normalise": normalise,
+            "nearness": [list(part) for part in astuple(envs.nearness)] if _shows(envs) else None,
             "identity": read_config(run.path).get("identity"),
         }
 
@@ -121,6 +123,10 @@ class RunWriter:
             return 0.0
         total = read_progress(self.run.path).get("Time/Total") or [0.0]
         return float(total[-1] or 0.0)
+
+
+def _shows(envs: TrainerEnv) -> TypeGuard[ShowsNearness]:
+    return isinstance(envs, ShowsNearness)
 
 
 def _versions() -> dict[str, str | None]:

@@ -1,0 +1,90 @@
+"""The method we recommend: reward within an allowance of cost that the certificate sets."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from steingate.algos.base import Algorithm, Step
+from steingate.algos.recipe import NO_DIFFERENCE, About, FirstOrder, SecondOrder, Setup, Watchful
+from steingate.algos.sizes import Clipped, Passes
+from steingate.core.certificate import Certificate
+from steingate.errors import require_positive
+from steingate.gates.account import Account, priced_beyond
+from steingate.gates.account import Allowance as Left
+from steingate.gates.allowance import Pace, allowance_gate
+from steingate.settings import part, setting
+
+_PAPER = "none yet: docs/allowance.md"
+
+
+@dataclass(frozen=True)
+class Allowing(Watchful):
+    """Reward while some of the episode's allowance is left, cost alone once it is spent.
+
+    The allowance is a share m of the limit, and beyond it a unit of cost is worth ``price`` / m^2. The
+    certificate on the share of episodes over the limit moves m.
+    """
+
+    lam: float = setting(0.98, "lambda of the reward advantages")
+    near: tuple[float, ...] = setting(
+        (4.0, 12.0, 36.0), "also show observations between 0 and 1 (lidar) to these powers"
+    )
+    price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
+    budget: float = setting(0.025, "share of episodes over the limit that the certificate is to hold")
+    pace: Pace = part(Pace)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "price", "budget")
+
+    def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
+        """Return the allowance's gate in front of ``step``, and the allowance."""
+        certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
+        account = Account(Left(setup.limit), priced_beyond(self.price))
+        return Algorithm(allowance_gate(certificate, self.pace), step, account, uses_cost=False)
+
+
+@dataclass(frozen=True)
+class Allowance(Allowing, SecondOrder):
+    """The allowance on the trust-region step."""
+
+    about = About(
+        "allowance",
+        "raise reward while some of the episode's allowance of cost is left, lower cost once it is spent; a "
+        "certificate on the episodes over the limit sets the allowance",
+        _PAPER,
+        "there is no published code",
+        NO_DIFFERENCE,
+        gate="certificate, sets the allowance",
+        step="trust region",
+        sees="remaining allowance, sharper nearness",
+        order=210,
+        colour="#0b5d7a",
+    )
+    search_steps: int = setting(15, "line-search trials")
+
+    def build(self, setup: Setup) -> Algorithm:
+        """Return the allowance around the trust-region step."""
+        return self.within_allowance(setup, self.step(setup))
+
+
+@dataclass(frozen=True)
+class AllowancePPO(Allowing, FirstOrder):
+    """The allowance on PPO's step."""
+
+    about = About(
+        "allowance-ppo",
+        "the same allowance around PPO's step",
+        _PAPER,
+        "there is no published code",
+        NO_DIFFERENCE,
+        gate="certificate, sets the allowance",
+        step="clipped",
+        sees="remaining allowance, sharper nearness",
+        order=205,
+        colour="#6aa9c0",
+    )
+    clipped: Passes = part(lambda: Clipped(passes=10, batch_size=256, learning_rate=5e-4))
+
+    def build(self, setup: Setup) -> Algorithm:
+        """Return the allowance around PPO's step."""
+        return self.within_allowance(setup, self.step(setup))

@@ -1,0 +1,108 @@
+"""An allowance that the certificate sets: tighter while episodes exceed the limit too often, then looser.
+
+What is watched: the costs of the episodes since the last change, in blocks. A block with too many episodes
+over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy that is
+learning gets safer by itself, and one that is tightened before it has learnt never will. Blocks that are
+within the budget add up until the certificate opens on all of them, which gives some of the share back.
+
+Why it cannot run away: one move per block, by a fixed factor, between two ends; a share that is too tight
+makes the episodes safe, so that the certificate opens and undoes it.
+"""
+
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from steingate.core.certificate import Certificate
+from steingate.errors import InputError, require_between, require_positive
+from steingate.gates.base import Array, Decision, Episodes, Gate, Log, Mode, Ruling, gate_log
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How the share moves; it never leaves [``floor``, 1]."""
+
+    start: float = 0.6
+    floor: float = 0.1
+    tighten: float = 0.9  # factor after a block with too much risk
+    loosen: float = 1.05  # factor when the certificate opens
+    block: int = 128  # episodes between two looks
+    growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
+
+    def __post_init__(self) -> None:
+        require_positive(self, "start", "floor", "tighten", "loosen", "block")
+        require_between(self, 0.0, inf, "growth")
+        if not self.floor <= self.start <= 1.0:
+            raise InputError(f"start is {self.start!r}: it must be between floor ({self.floor!r}) and 1.")
+        if not self.tighten < 1.0 < self.loosen:
+            raise InputError(
+                f"tighten is {self.tighten!r} and loosen {self.loosen!r}: they must be below and above 1."
+            )
+
+
+class Allowed(NamedTuple):
+    """The gate's memory: the share, the episodes since it changed, and the block that is being filled."""
+
+    share: float
+    costs: Array  # of the blocks since the last change; all within the budget
+    block_cost: Array
+    block_return: Array
+    before: float = -inf  # mean return of the block before
+    before_variance: float = 0.0  # of that mean
+
+
+def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[Allowed]:
+    """Return the gate that always improves and moves ``Decision.budget``, the share of the allowance.
+
+    After every ``pace.block`` episodes
+
+    - a block whose mean risk exceeds the certificate's budget tightens, unless its mean return exceeds the
+      block before by ``pace.growth`` standard errors while its mean cost is within the limit;
+    - a block within the budget joins those since the last change, and the share loosens if the certificate
+      opens on all of them.
+
+    Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
+    steps are planned. ``gate/bound`` is the certificate's bound in the epochs that end a block.
+    """
+    pace = pace or Pace()
+    none = np.zeros(0)
+
+    def init() -> Allowed:
+        return Allowed(pace.start, none, none, none)
+
+    def look(seen: Allowed) -> tuple[Allowed, Log]:
+        block, returns = seen.block_cost, seen.block_return
+        mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
+        error = sqrt(variance + seen.before_variance)
+        grows = mean - seen.before > pace.growth * error
+        held = grows and float(block.mean()) <= certificate.limit
+        within = certificate.evaluate(block).empirical_risk <= certificate.budget
+        costs = np.concatenate([seen.costs, block]) if within else block
+        result = certificate.evaluate(costs)
+        share, kept = seen.share, costs if within else none
+        if not within and not held:
+            share = max(share * pace.tighten, pace.floor)
+        elif within and result.safe:
+            share, kept = min(share * pace.loosen, 1.0), none
+        log = {
+            "gate/bound": result.bound,
+            "gate/empirical_risk": result.empirical_risk,
+            "gate/grows": float(grows),
+        }
+        return Allowed(share, kept, none, none, mean, variance), log
+
+    def decide(state: Allowed, episodes: Episodes) -> Ruling[Allowed]:
+        seen = state._replace(
+            block_cost=np.concatenate([state.block_cost, episodes.cost]),
+            block_return=np.concatenate([state.block_return, episodes.ret]),
+        )
+        log: Log = {"gate/bound": nan, "gate/empirical_risk": nan, "gate/grows": nan}
+        if len(seen.block_cost) >= pace.block:
+            seen, log = look(seen)
+        known = float(len(seen.costs) + len(seen.block_cost))
+        log |= gate_log(Mode.IMPROVE, episodes, share=seen.share, budget=certificate.budget, known=known)
+        return Ruling(Decision(Mode.IMPROVE, inf, budget=seen.share), seen, log)
+
+    return Gate(init, decide)

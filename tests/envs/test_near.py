@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+
+from steingate.envs.budget import Augmented
+from steingate.envs.make import make_vec
+from steingate.envs.near import Near
+from steingate.gates.account import Account, Allowance
+
+TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
+
+
+def test_every_observation_gets_the_powers_of_its_lidar_and_the_rest_stays():
+    plain, near = (make_vec(TASK, 2, max_episode_steps=3) for _ in range(2))
+    near = Near(near, (4.0, 36.0))
+    assert near.single_observation_space == Box(
+        np.append(plain.single_observation_space.low, np.zeros(96)),
+        np.append(plain.single_observation_space.high, np.ones(96)),
+        dtype=np.float64,
+    )
+
+    def expected(obs):
+        return np.concatenate([obs, obs[:, LIDAR] ** 4, obs[:, LIDAR] ** 36], axis=1)
+
+    np.testing.assert_allclose(near.reset(seed=[1, 2])[0], expected(plain.reset(seed=[1, 2])[0]))
+    ended = 0
+    for _ in range(4):
+        action = np.full((2, 2), 0.3)
+        obs, reward, _, truncated, info = plain.step(action)
+        shown, same, _, _, more = near.step(action)
+        np.testing.assert_allclose(shown, expected(obs))
+        np.testing.assert_array_equal(reward, same)
+        if truncated.any():
+            ended += 1
+            np.testing.assert_allclose(more["final_obs"], expected(info["final_obs"]))
+    assert ended == 1
+    plain.close()
+    near.close()
+
+
+def test_a_snapshot_brings_the_powers_back_beneath_an_account():
+    envs = Augmented(Near(make_vec(TASK, 2), (4.0,)), Account(Allowance(25.0)))
+    envs.set_budget(0.5)
+    envs.reset(seed=[1, 2])
+    before = envs.step(np.full((2, 2), 0.3))[0].copy()
+    state = envs.snapshot()
+    envs.step(np.full((2, 2), -0.3))
+    np.testing.assert_array_equal(envs.restore(state), before)
+    assert before.shape == (2, 60 + 48 + 1)
+    assert before[:, -1] == pytest.approx(0.5)
+    envs.close()

@@ -1,0 +1,160 @@
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+
+from steingate.core.bounds import clopper_pearson_upper
+from steingate.core.certificate import Certificate
+from steingate.core.risk import Exceedance
+from steingate.errors import InputError
+from steingate.gates.account import Allowance, priced_beyond
+from steingate.gates.allowance import Allowed, Pace, allowance_gate
+from steingate.gates.base import Episodes, Mode
+
+CERTIFICATE = Certificate.preset("confident", limit=25.0, budget=0.05, risk=Exceedance(0.5))
+PACE = Pace(start=0.5, floor=0.2, tighten=0.8, loosen=1.25, block=100)
+
+
+def block(over, returns=None, n=100, safe_cost=3.0):
+    costs = np.full(n, safe_cost)
+    costs[:over] = 26.0
+    earned = np.tile([9.0, 11.0], n // 2) if returns is None else np.asarray(returns, np.float64)
+    return Episodes(costs, earned, np.full(n, 1000, np.int64))
+
+
+def played(blocks, pace=PACE):
+    gate = allowance_gate(CERTIFICATE, pace)
+    state, shares = gate.init(), []
+    for episodes in blocks:
+        decision, state, log, _ = gate.decide(state, episodes)
+        assert (decision.mode, decision.slack, decision.price) == (Mode.IMPROVE, inf, 0.0)
+        assert decision.budget == log["gate/share"] == state.share
+        shares.append(decision.budget)
+    return shares
+
+
+def test_too_many_episodes_over_the_limit_tighten_once_a_block_down_to_the_floor():
+    # The first block has none before it to compare with: its return counts as growth.
+    assert played([block(6)] * 8) == pytest.approx([0.5, 0.4, 0.32, 0.256, 0.2048, 0.2, 0.2, 0.2])
+
+
+def test_a_block_within_the_budget_does_not_tighten():
+    assert played([block(5)] * 20) == [0.5] * 20
+
+
+def test_the_share_holds_while_returns_grow_and_tightens_when_they_stop():
+    noise = np.tile([-1.0, 1.0], 50)
+    growing = [block(20, level + noise) for level in (0.0, 1.0, 2.0, 3.0)]
+    error = np.sqrt(2.0 / 100)
+    assert played(growing) == [0.5] * 4
+    assert played([*growing, block(20, 3.0 + 0.9 * error + noise)])[-1] == pytest.approx(0.4)
+    assert played([*growing, block(20, 3.0 + 1.1 * error + noise)])[-1] == 0.5
+
+
+def test_growth_is_no_excuse_for_a_mean_cost_above_the_limit():
+    costly = [block(40, np.full(100, level), safe_cost=24.5) for level in (0.0, 1.0, 2.0)]
+    assert all(episodes.cost.mean() > 25.0 for episodes in costly)
+    assert played(costly) == pytest.approx([0.4, 0.32, 0.256])
+
+
+def test_growth_does_not_depend_on_the_unit_of_the_return():
+    rng = np.random.default_rng(0)
+    blocks = [block(20, rng.normal(level, 1.0, 100)) for level in np.cumsum(rng.normal(0.1, 0.2, 30))]
+    scaled = [episodes._replace(ret=1000.0 * episodes.ret - 7.0) for episodes in blocks]
+    assert played(blocks) == played(scaled)
+    assert len(set(played(blocks))) > 3  # it tightens in some blocks and holds in others
+
+
+def test_the_share_loosens_when_the_certificate_opens_on_all_blocks_since_the_last_change():
+    # 2 of 100 do not certify 5 %, 4 of 200 do; by the exact binomial bound, written independently.
+    assert clopper_pearson_upper(2, 100, 0.05) > 0.05 > clopper_pearson_upper(4, 200, 0.0499)
+    assert played([block(2)] * 6) == pytest.approx([0.5, 0.625, 0.625, 0.78125, 0.78125, 0.9765625])
+
+
+def test_a_block_over_the_budget_throws_away_the_good_ones_before_it():
+    shares = played([block(2), block(6), block(2), block(2)])
+    assert shares == pytest.approx([0.5, 0.4, 0.4, 0.5])
+
+
+def test_the_share_never_exceeds_the_limit():
+    assert max(played([block(0)] * 30)) == 1.0
+
+
+@pytest.mark.parametrize(("p", "low", "high"), [(0.2, 0.2, 0.2), (0.005, 0.95, 1.0)])
+def test_it_ends_where_it_should_for_a_policy_that_does_not_answer(p, low, high):
+    rng = np.random.default_rng(1)
+    blocks = [block(0)._replace(cost=np.where(rng.random(100) < p, 30.0, 0.0)) for _ in range(60)]
+    assert low <= np.mean(played(blocks)[-10:]) <= high
+
+
+def test_it_settles_within_the_budget_for_a_policy_that_answers():
+    # The share of episodes over the limit is 0.2 m: 5 % is m = 0.25.
+    gate, rng = allowance_gate(CERTIFICATE, replace(PACE, tighten=0.9, loosen=1.05)), np.random.default_rng(2)
+    state, shares = gate.init(), [0.5]
+    for _ in range(400):
+        cost = np.where(rng.random(100) < 0.2 * shares[-1], 30.0, 0.0)
+        decision, state, *_ = gate.decide(state, block(0)._replace(cost=cost))
+        shares.append(decision.budget)
+    rate = 0.2 * np.array(shares[100:])
+    assert 0.025 < rate.mean() < 0.05
+    assert rate.max() < 0.08
+
+
+def test_blocks_fill_over_epochs_and_an_empty_epoch_changes_nothing():
+    gate = allowance_gate(CERTIFICATE, PACE)
+    state, found = gate.init(), []
+    part = block(6)
+    for epoch in range(30):
+        rows = slice(10 * (epoch % 10), 10 * (epoch % 10) + 10)
+        decision, state, log, _ = gate.decide(
+            state, Episodes(part.cost[rows], part.ret[rows], part.length[rows])
+        )
+        empty = Episodes(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+        again, state, nothing, _ = gate.decide(state, empty)
+        assert (again, nothing["gate/fallback"], log["gate/fallback"]) == (decision, 1.0, 0.0)
+        assert np.isfinite(log["gate/bound"]) == (epoch % 10 == 9)
+        found.append(decision.budget)
+    assert found == pytest.approx([0.5] * 19 + [0.4] * 10 + [0.32])
+
+
+def test_a_state_from_a_checkpoint_goes_on_as_if_nothing_had_happened():
+    gate = allowance_gate(CERTIFICATE, PACE)
+    state = gate.init()
+    for count in (2, 6, 1):
+        _, state, *_ = gate.decide(
+            state, block(count)._replace(cost=block(count).cost[:70], ret=np.arange(70.0))
+        )
+    ahead = gate.decide(state, block(6))
+    resumed = gate.decide(Allowed(*list(state)), block(6))
+    assert isinstance(resumed[1], Allowed)
+    assert ahead[0] == resumed[0]
+    assert ahead[2] == resumed[2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"start": 0.05}, "start"),
+        ({"start": 1.5}, "start"),
+        ({"tighten": 1.0}, "tighten"),
+        ({"block": 0}, "block"),
+    ],
+)
+def test_impossible_paces_are_refused(settings, named):
+    with pytest.raises(InputError, match=named):
+        Pace(**settings)
+
+
+def test_an_allowance_counts_in_limits_and_then_only_cost_counts():
+    account, rule = Allowance(25.0), priced_beyond(0.1)
+    number = np.full(3, account.first(0.4, after_end=True))
+    cost, reward = np.array([0.0, 4.0, 5.0]), np.full(3, 2.0)
+    number = account.following(account.following(number, cost, 0.4), cost, 0.4)
+    np.testing.assert_allclose(number, [0.4, 0.08, 0.0], atol=1e-12)
+    number[2] = 0.0
+    np.testing.assert_allclose(rule(number, reward, cost, 0.4), [2.0, 2.0, -0.1 / 0.16 * 5.0])
+    extra = account.extra(0.4)
+    assert extra.start == 0.4
+    assert extra.following(extra.following(0.4, 4.0), 4.0) == pytest.approx(0.08)
+    assert account.true_at_end
