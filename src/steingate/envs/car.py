@@ -1,14 +1,13 @@
 """The Car without an engine: its exact motion while wheels and ball touch, and only the floor, compiled.
 
 The engine's semi-implicit step with implicit joint damping: accelerations x from ``floor_contacts``, then
-(M + hD) x' = M x, velocities += h x', positions += h velocities. Velocities are kept in world axes, the ball's
-in the chassis frame: a rotation goes on about its own axis, so rates need not turn with their bodies.
+(M + hD) x' = M x, velocities += h x', positions += h velocities. Velocities are kept in world axes, only the
+ball's in the chassis frame: a rotation goes on about its own axis, so rates need not turn with their bodies.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 import math
 from typing import Any
 
@@ -18,7 +17,8 @@ import numpy.typing as npt
 
 from steingate.compiled import compiled
 from steingate.envs import floor_contacts
-from steingate.envs.car_model import read_car
+from steingate.envs.car_model import BOXES, read_car
+from steingate.envs.floor_contacts import FORCE, SIZE, Y
 from steingate.envs.footprint import touches_some
 from steingate.envs.rigid import (
     FUSED,
@@ -57,7 +57,7 @@ def constants(model: mujoco.MjModel) -> npt.NDArray[Any]:
     data, rng = mujoco.MjData(exact), np.random.default_rng(0)
     q, v, acc, edges = np.zeros(13), np.zeros(11), np.zeros(3), np.zeros(5, np.int64)
     nothing = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0.0
-    w = floor_contacts.workspace()
+    w = np.zeros(SIZE)
     for _ in range(8):
         data.qpos[3:7] = [1.0, *rng.normal(size=3) * [0.05, 0.05, 2.0]]
         data.qpos[:3] = 0.0, 0.0, data.qpos[2] + 1e-4 * rng.normal()
@@ -80,9 +80,10 @@ def constants(model: mujoco.MjModel) -> npt.NDArray[Any]:
 @compiled(**FUSED)
 def _chassis_touches(k, up, z):
     """Return whether a box of the chassis reaches the floor; ``up`` is the vertical in the chassis frame."""
-    for box in k.boxes:
-        low = abs(up[0]) * box[3] + abs(up[1]) * box[4] + abs(up[2]) * box[5]
-        if z + dot(up, vector(box)) <= low:
+    box = k.boxes
+    for i in range(BOXES):
+        low = abs(up[0]) * box[i, 3] + abs(up[1]) * box[i, 4] + abs(up[2]) * box[i, 5]
+        if z + up[0] * box[i, 0] + up[1] * box[i, 1] + up[2] * box[i, 2] <= low:
             return True
     return False
 
@@ -98,13 +99,13 @@ def _spring(k, distance, weight):
 
 
 @compiled(**FUSED)
-def _place_contact(k, c, p, axis, sy, sx, distance, weight):
+def _place_contact(k, w, c, p, axis, sy, sx, distance, weight):
     """Write a contact at the place p: angular parts p × e of its rows, less what is the rotor's."""
-    c[0], c[1], c[2] = p[1], -p[0], 0.0
-    c[3], c[4], c[5] = -p[2] - axis[0] * sy, -axis[1] * sy, p[0] - axis[2] * sy
-    c[6], c[7], c[8] = -axis[0] * sx, p[2] - axis[1] * sx, -p[1] - axis[2] * sx
-    c[floor_contacts.ROTOR_Y], c[floor_contacts.ROTOR_X] = sy, sx
-    c[floor_contacts.OFFSET], c[floor_contacts.STIFF] = _spring(k, distance, weight)
+    w[c], w[c + 1], w[c + 2] = p[1], -p[0], 0.0
+    w[c + 3], w[c + 4], w[c + 5] = -p[2] - axis[0] * sy, -axis[1] * sy, p[0] - axis[2] * sy
+    w[c + 6], w[c + 7], w[c + 8] = -axis[0] * sx, p[2] - axis[1] * sx, -p[1] - axis[2] * sx
+    w[c + floor_contacts.ROTOR_Y], w[c + floor_contacts.ROTOR_X] = sy, sx
+    w[c + floor_contacts.OFFSET], w[c + floor_contacts.STIFF] = _spring(k, distance, weight)
 
 
 @compiled(**FUSED)
@@ -119,32 +120,32 @@ def _find_contacts(k, R, z, w):
         Rotation of the chassis.
     z : float
         Height of the centre of mass.
-    w : Workspace
-        Receives contacts and rolling rows.
+    w : array
+        Workspace; receives contacts and rolling rows.
     """
     axis, nowhere = (R[0], R[3], R[6]), (0.0, 0.0, 0.0)
     grazing = False
-    p = turn(R, vector(k.rear))
+    p = turn(R, vector(k.rear, 0))
     distance = z + p[2] - k.ball_radius
-    w.contacts[0, floor_contacts.STIFF] = 0.0
+    w[floor_contacts.STIFF] = 0.0
     grazing |= abs(distance) < _EXACTLY_ON
     if distance < 0.0:
-        _place_contact(k, w.contacts[0], p, nowhere, 0.0, 0.0, distance, k.ball_weight)
+        _place_contact(k, w, 0, p, nowhere, 0.0, 0.0, distance, k.ball_weight)
         arm = k.ball_radius + 0.5 * distance
-        w.contacts[0, floor_contacts.ROTOR_Y], w.contacts[0, floor_contacts.ROTOR_X] = arm, -arm
+        w[floor_contacts.ROTOR_Y], w[floor_contacts.ROTOR_X] = arm, -arm
     tilt = axis[2]
     level = math.sqrt(max(1.0 - tilt * tilt, 1e-30))
     rim = k.wheel_radius * level
     out = k.wheel_radius * tilt / level
     half = -k.wheel_half if tilt > 0.0 else k.wheel_half  # the lower rim first
     for i in range(1, floor_contacts.CONTACTS):
-        c, place = w.contacts[i], turn(R, vector(k.left) if i < 3 else vector(k.right))
+        c, place = floor_contacts.COLUMNS * i, turn(R, vector(k.left, 0) if i < 3 else vector(k.right, 0))
         side = half if i % 2 else -half
         height = z + place[2] + side * tilt
         if height + 0.5 * rim <= 0.0:
             return LYING  # the engine adds more contacts on the flat side
         distance = height - rim
-        c[floor_contacts.STIFF] = 0.0
+        w[c + floor_contacts.STIFF] = 0.0
         grazing |= abs(distance) < _EXACTLY_ON
         if distance < 0.0:
             # from the axle's middle to the contact, half the depth above the rim's lowest point
@@ -154,15 +155,15 @@ def _find_contacts(k, R, z, w):
                 side * tilt - rim - 0.5 * distance,
             )
             sy, sx = tilt * a[0] - axis[0] * a[2], axis[1] * a[2] - tilt * a[1]
-            _place_contact(k, c, plus(place, 1.0, a), axis, sy, sx, distance, k.wheel_weight)
+            _place_contact(k, w, c, plus(place, 1.0, a), axis, sy, sx, distance, k.wheel_weight)
     if grazing:
         return GRAZING
     for row in range(3):  # spin about z, rolls about y and x
-        e = 2 - row
+        e, at = 2 - row, floor_contacts.ROLLING + 4 * row
         for i in range(3):
-            w.rolling[row, i] = -axis[i] * axis[e]
-        w.rolling[row, e] += 1.0
-        w.rolling[row, 3] = axis[e]
+            w[at + i] = -axis[i] * axis[e]
+        w[at + e] += 1.0
+        w[at + 3] = axis[e]
     return 0
 
 
@@ -189,24 +190,24 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach
     parts, vase_q, near, reach : arrays and float
         The Car's footprint and the vases to look out for; see ``footprint.touches_some``.
     acc : (3,) array
-        Receives the acceleration of the origin at the new state with the same controls, if nothing is touched.
-    w : Workspace
-        Overwritten.
+        Receives the acceleration of the origin at the end with the same controls, if nothing is touched.
+    w : (floor_contacts.SIZE,) array
+        Workspace, overwritten.
     """
     k = cars[0]
     h, b, mass, wheel, ball, damping = k.h, k.b, k.mass, k.wheel, k.ball, k.damping
     left, right = min(max(left, -k.torque), k.torque), min(max(right, -k.torque), k.torque)
-    mu, com, inertia_inside = vector(k.friction), vector(k.com), _six(k.inertia)
+    mu, com, inertia_inside = vector(k.friction, 0), vector(k.com, 0), _six(k.inertia)
     keep_wheel, keep_ball = wheel / (wheel + h * damping), ball / (ball + h * damping)
     drag_wheel, drag_ball = h * damping * keep_wheel, h * damping * keep_ball
-    place, speed = vector(q), vector(v)
-    attitude, ball_attitude = unit(q[3:7]), unit(q[9:13])
+    place, speed = vector(q, 0), vector(v, 0)
+    attitude, ball_attitude = unit(q, 3), unit(q, 9)
     R = matrix(attitude)
-    rate = turn(R, vector(v[3:6]))
-    roll = turn(matrix(ball_attitude), vector(v[8:11]))
+    rate = turn(R, vector(v, 3))
+    roll = turn(matrix(ball_attitude), vector(v, 8))
     left_angle, right_angle, left_rate, right_rate = q[7], q[8], v[6], v[7]
     old = (edges[0], edges[1], edges[2], edges[3], edges[4])
-    y, force, done, result = w.y, w.force, 0, 0
+    done, result = 0, 0
     while True:
         if vase_q.shape[0] > 0 and touches_some(parts, R, place[0], place[1], vase_q, near, reach):
             result = done
@@ -228,17 +229,23 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach
         inward, lag = cross(rate, swing), cross(rate, w_ball)
         gyro = cross(rate, plus(momentum, wheel * (spin_left + spin_right), axis))
         for i in range(3):
-            force[i] = mass * (b * (speed[i] + swing[i]) - inward[i])
-            force[3 + i] = b * momentum[i] - gyro[i] - axis[i] * (push_left + push_right) + damping * w_ball[i]
-            force[8 + i] = ball * (b * (rate[i] + w_ball[i]) - lag[i]) - damping * w_ball[i]
-        force[2] -= mass * k.gravity
-        force[6], force[7] = push_left + wheel * b * spin_left, push_right + wheel * b * spin_right
-        if floor_contacts.solve(w, mass, inertia, wheel, ball, mu, k.most_steps, edges) < 0:
+            w[FORCE + i] = mass * (b * (speed[i] + swing[i]) - inward[i])
+            w[FORCE + 3 + i] = (
+                b * momentum[i] - gyro[i] - axis[i] * (push_left + push_right) + damping * w_ball[i]
+            )
+            w[FORCE + 8 + i] = ball * (b * (rate[i] + w_ball[i]) - lag[i]) - damping * w_ball[i]
+        w[FORCE + 2] -= mass * k.gravity
+        w[FORCE + 6], w[FORCE + 7] = push_left + wheel * b * spin_left, push_right + wheel * b * spin_right
+        if floor_contacts.solve(w, mass, inertia, wheel, ball, mu, k.most_steps, done == 0, edges) < 0:
             result = UNSOLVED
             break
         # accelerations: of the chassis' rotation, of the origin, of the rotors against the chassis
-        a = plus(vector(y[3:6]), -b, rate)
-        lift = (y[0] - b * (speed[0] + swing[0]), y[1] - b * (speed[1] + swing[1]), y[2] - b * (speed[2] + swing[2]))
+        a = plus(vector(w, Y + 3), -b, rate)
+        lift = (
+            w[Y + 0] - b * (speed[0] + swing[0]),
+            w[Y + 1] - b * (speed[1] + swing[1]),
+            w[Y + 2] - b * (speed[2] + swing[2]),
+        )
         if done == substeps:
             arm = cross(a, c)
             for i in range(3):
@@ -246,10 +253,14 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach
             result = substeps + 1
             break
         along = dot(axis, a)
-        d_left, d_right = y[6] - b * spin_left - along, y[7] - b * spin_right - along
-        d_ball = turn_back(R, plus(plus(vector(y[8:11]), -b, plus(rate, 1.0, w_ball)), -1.0, a))
+        d_left, d_right = w[Y + 6] - b * spin_left - along, w[Y + 7] - b * spin_right - along
+        d_ball = turn_back(R, plus(plus(vector(w, Y + 8), -b, plus(rate, 1.0, w_ball)), -1.0, a))
         # the damping within the step brakes the rotors and thereby drags the chassis along
-        pull = (drag_ball * d_ball[0] + drag_wheel * (d_left + d_right), drag_ball * d_ball[1], drag_ball * d_ball[2])
+        pull = (
+            drag_ball * d_ball[0] + drag_wheel * (d_left + d_right),
+            drag_ball * d_ball[1],
+            drag_ball * d_ball[2],
+        )
         more = times(_six(k.damped), pull)
         roll = plus(roll, h * keep_ball, plus(d_ball, -1.0, more))
         left_rate += h * keep_wheel * (d_left - more[0])

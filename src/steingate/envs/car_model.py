@@ -166,7 +166,9 @@ def _read_contacts(model: mujoco.MjModel, car: npt.NDArray[Any]) -> None:
     mujoco.mj_forward(model, data)
     rotors = {model.geom(name).id for name in _ROTORS}
     found = [contact for contact in data.contact if set(contact.geom) & rotors]
-    _demand(sorted(c.geom[1] for c in found) == sorted([*rotors, *(rotors - {model.geom("rear").id})]), "contacts")
+    _demand(
+        sorted(c.geom[1] for c in found) == sorted([*rotors, *(rotors - {model.geom("rear").id})]), "contacts"
+    )
     friction, ref, imp = found[0].friction.copy(), found[0].solref.copy(), found[0].solimp.copy()
     same = all(
         c.dim == 6 and c.includemargin == 0.0 and c.geom[0] == model.geom("floor").id
@@ -175,7 +177,10 @@ def _read_contacts(model: mujoco.MjModel, car: npt.NDArray[Any]) -> None:
     )  # fmt: skip
     _demand(same, "unequal contacts")
     _demand(friction[0] == friction[1] and friction[3] == friction[4], "friction that depends on direction")
-    _demand(ref[0] > 0.0 and imp[4] == 2.0 and (imp[:2] < 0.9999).all() and (imp[:2] > 1e-4).all(), "solref or solimp")
+    _demand(
+        ref[0] > 0.0 and imp[4] == 2.0 and (imp[:2] < 0.9999).all() and (imp[:2] > 1e-4).all(),
+        "solref or solimp",
+    )
     _demand(0.0 < imp[3] < 1.0 and imp[2] > 1e-10, "solimp")
     time = max(ref[0], 2.0 * model.opt.timestep)
     car["b"], car["k"] = 2.0 / (imp[1] * time), 1.0 / (imp[1] * time * ref[1]) ** 2

@@ -1,21 +1,19 @@
 """Wheels and ball of the Car on the floor: the engine's soft contacts, solved exactly, in compiled code.
 
-The unknowns y are eleven numbers in world axes, each an acceleration plus ``b`` times the velocity of the same
-kind: of the centre of mass (3), of the chassis' rotation (3), of the *absolute* spins of left and right wheel,
-and of the ball's *absolute* rotation (3). Wheels and ball look the same however far they have rolled, so in
-these unknowns the mass matrix is one mass, a 3×3 inertia and five scalars. The engine's accelerations minimise
+The unknowns y are eleven numbers in world axes, each an acceleration plus ``b`` times the velocity of the
+same kind: of the centre of mass (3), of the chassis' rotation (3), of the *absolute* spins of left and right
+wheel, and of the ball's *absolute* rotation (3). Wheels and ball look the same however far they have rolled,
+so in these unknowns the mass matrix is one mass, a 3×3 inertia and five scalars. The engine minimises
 
     ½ (y − y₀)ᵀ M (y − y₀) + ½ Σ over contacts of D Σ over k of min(0, jₙ ± μₖ jₖ)²
 
-with one normal row jₙ and five others per contact: two tangents, spin, two rolls. The ten terms are its edges;
-an edge below zero is active. For given active edges y solves a linear system, in which each rotor is a scalar
-and can be eliminated; 6×6 remains. Newton's method finds the edges. The result depends on the edges found, not
-on those it started from.
+with one normal row jₙ and five others per contact: two tangents, spin, two rolls. The ten terms are its
+edges; an edge below zero is active. For given active edges y solves a linear system, in which each rotor is a
+scalar and can be eliminated; 6×6 remains. Newton's method finds the edges. The result depends on the edges
+found, not on those it started from.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,69 +24,64 @@ CONTACTS = 5  # ball; two rims of the left wheel, two of the right
 ALL_EDGES = 1023
 FULL_STEPS = 3  # Newton steps before line searches
 
-# columns of a contact, all in terms of y: angular parts of normal (0-2), tangent along y (3-5) and along x (6-8),
-# the rotor's part in both tangents, the constant part of jₙ, D (0: no contact), and the six rows' values
+# A workspace is one array (several would cost as much as the arithmetic); this is where in it things start.
+# First the contacts, COLUMNS numbers each, all in terms of y: angular parts of the normal row (0-2), of the
+# tangents along y (3-5) and x (6-8), the rotor's part in both tangents, the constant part of jₙ, D (0: no
+# contact), and the values of the six rows.
 ALONG_Y, ALONG_X, ROTOR_Y, ROTOR_X, OFFSET, STIFF, VALUES, COLUMNS = 3, 6, 9, 10, 11, 12, 13, 19
-
-
-class Workspace(NamedTuple):
-    """Arrays the solver works in; see ``workspace``.
-
-    Attributes
-    ----------
-    contacts : (5, COLUMNS) the contacts
-    rolling : (3, 4) what all rims share: angular and rotor's parts of spin and rolls, unscaled
-    force : (11,) M y₀
-    y, start : (11,) the solution; where a line search starts
-    before : (5, 6) rows at that start
-    A, g : (21,) packed lower rows of the 6×6 matrix, (6,) its right side
-    U : (5, 8) a row per rotor: couplings to the six, pivot, right side
-    """
-
-    contacts: Any
-    rolling: Any
-    force: Any
-    y: Any
-    start: Any
-    before: Any
-    A: Any
-    g: Any
-    U: Any
-
-
-@compiled
-def workspace():
-    """Return new arrays to work in."""
-    return Workspace(
-        np.zeros((CONTACTS, COLUMNS)), np.zeros((3, 4)), np.zeros(11), np.zeros(11), np.zeros(11),
-        np.zeros((CONTACTS, 6)), np.zeros(21), np.zeros(6), np.zeros((5, 8)),
-    )  # fmt: skip
+ROLLING = CONTACTS * COLUMNS  # 3×4, what all rims share: angular and rotor's parts of spin and both rolls
+FORCE = ROLLING + 12  # M y₀
+Y = FORCE + 11  # the solution
+START = Y + 11  # where a line search starts, and the rows' values there
+BEFORE = START + 11
+SYSTEM = BEFORE + CONTACTS * 6  # lower rows of the 6×6 matrix, its right side
+RIGHT = SYSTEM + 21
+ROTORS = RIGHT + 6  # 5×8, a row per rotor: couplings to the six, pivot, right side
+SIZE = ROTORS + 40
 
 
 @compiled(**FUSED)
-def _read(w, mu, edges):
-    """Write all rows at y and the edges active there; return whether the edges were already these."""
-    y, same = w.y, True
+def _read(w, mu, edges, new_only):
+    """Write all rows at y and the edges active there; return whether the edges were already these.
+
+    With ``new_only`` contacts that have active edges keep them.
+    """
+    same = True
     for i in range(CONTACTS):
-        c = w.contacts[i]
-        if c[STIFF] == 0.0:
+        c = COLUMNS * i
+        if w[c + STIFF] == 0.0 or (new_only and edges[i]):
             continue
-        n = y[2] + c[0] * y[3] + c[1] * y[4] + c[2] * y[5] + c[OFFSET]
-        ty = y[1] + c[3] * y[3] + c[4] * y[4] + c[5] * y[5]
-        tx = y[0] + c[6] * y[3] + c[7] * y[4] + c[8] * y[5]
+        n = w[Y + 2] + w[c + 0] * w[Y + 3] + w[c + 1] * w[Y + 4] + w[c + 2] * w[Y + 5] + w[c + OFFSET]
+        ty = w[Y + 1] + w[c + 3] * w[Y + 3] + w[c + 4] * w[Y + 4] + w[c + 5] * w[Y + 5]
+        tx = w[Y + 0] + w[c + 6] * w[Y + 3] + w[c + 7] * w[Y + 4] + w[c + 8] * w[Y + 5]
         if i == 0:
-            ty += c[ROTOR_Y] * y[8]
-            tx += c[ROTOR_X] * y[9]
-            spin, roll_y, roll_x = y[10], y[9], y[8]
+            ty += w[c + ROTOR_Y] * w[Y + 8]
+            tx += w[c + ROTOR_X] * w[Y + 9]
+            spin, roll_y, roll_x = w[Y + 10], w[Y + 9], w[Y + 8]
         else:
-            r, rotor = w.rolling, y[6] if i < 3 else y[7]
-            ty += c[ROTOR_Y] * rotor
-            tx += c[ROTOR_X] * rotor
-            spin = r[0, 0] * y[3] + r[0, 1] * y[4] + r[0, 2] * y[5] + r[0, 3] * rotor
-            roll_y = r[1, 0] * y[3] + r[1, 1] * y[4] + r[1, 2] * y[5] + r[1, 3] * rotor
-            roll_x = r[2, 0] * y[3] + r[2, 1] * y[4] + r[2, 2] * y[5] + r[2, 3] * rotor
+            rotor = w[Y + 6] if i < 3 else w[Y + 7]
+            ty += w[c + ROTOR_Y] * rotor
+            tx += w[c + ROTOR_X] * rotor
+            spin = (
+                w[ROLLING] * w[Y + 3]
+                + w[ROLLING + 1] * w[Y + 4]
+                + w[ROLLING + 2] * w[Y + 5]
+                + w[ROLLING + 3] * rotor
+            )
+            roll_y = (
+                w[ROLLING + 4] * w[Y + 3]
+                + w[ROLLING + 5] * w[Y + 4]
+                + w[ROLLING + 6] * w[Y + 5]
+                + w[ROLLING + 7] * rotor
+            )
+            roll_x = (
+                w[ROLLING + 8] * w[Y + 3]
+                + w[ROLLING + 9] * w[Y + 4]
+                + w[ROLLING + 10] * w[Y + 5]
+                + w[ROLLING + 11] * rotor
+            )
         a, b, d, e, f = mu[0] * ty, mu[0] * tx, mu[1] * spin, mu[2] * roll_y, mu[2] * roll_x
-        c[13], c[14], c[15], c[16], c[17], c[18] = n, a, b, d, e, f
+        w[c + 13], w[c + 14], w[c + 15], w[c + 16], w[c + 17], w[c + 18] = n, a, b, d, e, f
         bits = (n + a < 0.0) | (n - a < 0.0) << 1 | (n + b < 0.0) << 2 | (n - b < 0.0) << 3
         bits |= (n + d < 0.0) << 4 | (n - d < 0.0) << 5 | (n + e < 0.0) << 6 | (n - e < 0.0) << 7
         bits |= (n + f < 0.0) << 8 | (n - f < 0.0) << 9
@@ -109,149 +102,206 @@ def _pair(bits, k, stiff, mu):
 @compiled(**FUSED)
 def _add_ball(w, mu, bits):
     """Add the ball's contact to the system."""
-    c, A, g, U = w.contacts[0], w.A, w.g, w.U
-    stiff, offset, sy, sx = c[STIFF], c[OFFSET], c[ROTOR_Y], c[ROTOR_X]
+    stiff, offset, sy, sx = w[STIFF], w[OFFSET], w[ROTOR_Y], w[ROTOR_X]
     b1, n1, k1 = _pair(bits, 0, stiff, mu[0])
     b2, n2, k2 = _pair(bits, 1, stiff, mu[0])
     b3, n3, k3 = _pair(bits, 2, stiff, mu[1])
     b4, n4, k4 = _pair(bits, 3, stiff, mu[2])
     b5, n5, k5 = _pair(bits, 4, stiff, mu[2])
     nn = b1 + b2 + b3 + b4 + b5
-    _add_push(A, g, offset, nn, n1, k1, n2, k2)
+    _add_push(w, offset, nn, n1, k1, n2, k2)
     for i in range(3):
-        an, ay, ax = c[i], c[ALONG_Y + i], c[ALONG_X + i]
+        an, ay, ax = w[i], w[ALONG_Y + i], w[ALONG_X + i]
         gn, gy, gx = nn * an + n1 * ay + n2 * ax, n1 * an + k1 * ay, n2 * an + k2 * ax
-        at = (3 + i) * (4 + i) // 2
-        A[at] += gx
-        A[at + 1] += gy
-        A[at + 2] += gn
+        at = SYSTEM + (3 + i) * (4 + i) // 2
+        w[at] += gx
+        w[at + 1] += gy
+        w[at + 2] += gn
         for j in range(i + 1):
-            A[at + 3 + j] += gn * c[j] + gy * c[ALONG_Y + j] + gx * c[ALONG_X + j]
-        g[3 + i] -= offset * gn
-        U[2, 3 + i] = sy * gy + n5 * an
-        U[3, 3 + i] = sx * gx + n4 * an
-        U[4, 3 + i] = n3 * an
-    U[2, 1], U[2, 2] = sy * k1, sy * n1 + n5
-    U[3, 0], U[3, 2] = sx * k2, sx * n2 + n4
-    U[4, 2] = n3
-    U[2, 6] += sy * sy * k1 + k5
-    U[3, 6] += sx * sx * k2 + k4
-    U[4, 6] += k3
-    U[2, 7] -= offset * U[2, 2]
-    U[3, 7] -= offset * U[3, 2]
-    U[4, 7] -= offset * U[4, 2]
+            w[at + 3 + j] += gn * w[j] + gy * w[ALONG_Y + j] + gx * w[ALONG_X + j]
+        w[RIGHT + 3 + i] -= offset * gn
+        w[ROTORS + 16 + 3 + i] = sy * gy + n5 * an
+        w[ROTORS + 24 + 3 + i] = sx * gx + n4 * an
+        w[ROTORS + 32 + 3 + i] = n3 * an
+    w[ROTORS + 17], w[ROTORS + 18] = sy * k1, sy * n1 + n5
+    w[ROTORS + 24], w[ROTORS + 26] = sx * k2, sx * n2 + n4
+    w[ROTORS + 34] = n3
+    w[ROTORS + 22] += sy * sy * k1 + k5
+    w[ROTORS + 30] += sx * sx * k2 + k4
+    w[ROTORS + 38] += k3
+    w[ROTORS + 23] -= offset * w[ROTORS + 18]
+    w[ROTORS + 31] -= offset * w[ROTORS + 26]
+    w[ROTORS + 39] -= offset * w[ROTORS + 34]
 
 
 @compiled(**FUSED)
-def _add_push(A, g, offset, nn, n1, k1, n2, k2):
+def _add_push(w, offset, nn, n1, k1, n2, k2):
     """Add the linear parts of a contact, which are the axes themselves."""
-    A[0] += k2
-    A[2] += k1
-    A[3] += n2
-    A[4] += n1
-    A[5] += nn
-    g[0] -= offset * n2
-    g[1] -= offset * n1
-    g[2] -= offset * nn
+    w[SYSTEM] += k2
+    w[SYSTEM + 2] += k1
+    w[SYSTEM + 3] += n2
+    w[SYSTEM + 4] += n1
+    w[SYSTEM + 5] += nn
+    w[RIGHT] -= offset * n2
+    w[RIGHT + 1] -= offset * n1
+    w[RIGHT + 2] -= offset * nn
 
 
 @compiled(**FUSED)
 def _add_rim(w, mu, bits, i):
     """Add the contact of a rim to the system."""
-    c, r, A, g, U = w.contacts[i], w.rolling, w.A, w.g, w.U[0 if i < 3 else 1]
-    stiff, offset, sy, sx = c[STIFF], c[OFFSET], c[ROTOR_Y], c[ROTOR_X]
+    c, u = COLUMNS * i, ROTORS if i < 3 else ROTORS + 8
+    stiff, offset, sy, sx = w[c + STIFF], w[c + OFFSET], w[c + ROTOR_Y], w[c + ROTOR_X]
     b1, n1, k1 = _pair(bits, 0, stiff, mu[0])
     b2, n2, k2 = _pair(bits, 1, stiff, mu[0])
     b3, n3, k3 = _pair(bits, 2, stiff, mu[1])
     b4, n4, k4 = _pair(bits, 3, stiff, mu[2])
     b5, n5, k5 = _pair(bits, 4, stiff, mu[2])
     nn = b1 + b2 + b3 + b4 + b5
-    s3, s4, s5 = r[0, 3], r[1, 3], r[2, 3]
-    _add_push(A, g, offset, nn, n1, k1, n2, k2)
+    s3, s4, s5 = w[ROLLING + 3], w[ROLLING + 7], w[ROLLING + 11]
+    _add_push(w, offset, nn, n1, k1, n2, k2)
     for j in range(3):
-        an, ay, ax, a3, a4, a5 = c[j], c[ALONG_Y + j], c[ALONG_X + j], r[0, j], r[1, j], r[2, j]
+        an, ay, ax, a3, a4, a5 = (
+            w[c + j],
+            w[c + ALONG_Y + j],
+            w[c + ALONG_X + j],
+            w[ROLLING + j],
+            w[ROLLING + 4 + j],
+            w[ROLLING + 8 + j],
+        )
         gn = nn * an + n1 * ay + n2 * ax + n3 * a3 + n4 * a4 + n5 * a5
         gy, gx = n1 * an + k1 * ay, n2 * an + k2 * ax
         g3, g4, g5 = n3 * an + k3 * a3, n4 * an + k4 * a4, n5 * an + k5 * a5
-        at = (3 + j) * (4 + j) // 2
-        A[at] += gx
-        A[at + 1] += gy
-        A[at + 2] += gn
+        at = SYSTEM + (3 + j) * (4 + j) // 2
+        w[at] += gx
+        w[at + 1] += gy
+        w[at + 2] += gn
         for m in range(j + 1):
-            push = gn * c[m] + gy * c[ALONG_Y + m] + gx * c[ALONG_X + m]
-            A[at + 3 + m] += push + g3 * r[0, m] + g4 * r[1, m] + g5 * r[2, m]
-        g[3 + j] -= offset * gn
-        U[3 + j] += sy * gy + sx * gx + s3 * g3 + s4 * g4 + s5 * g5
+            push = gn * w[c + m] + gy * w[c + ALONG_Y + m] + gx * w[c + ALONG_X + m]
+            w[at + 3 + m] += push + g3 * w[ROLLING + m] + g4 * w[ROLLING + 4 + m] + g5 * w[ROLLING + 8 + m]
+        w[RIGHT + 3 + j] -= offset * gn
+        w[u + 3 + j] += sy * gy + sx * gx + s3 * g3 + s4 * g4 + s5 * g5
     lift = sy * n1 + sx * n2 + s3 * n3 + s4 * n4 + s5 * n5
-    U[0] += sx * k2
-    U[1] += sy * k1
-    U[2] += lift
-    U[6] += sy * sy * k1 + sx * sx * k2 + s3 * s3 * k3 + s4 * s4 * k4 + s5 * s5 * k5
-    U[7] -= offset * lift
+    w[u] += sx * k2
+    w[u + 1] += sy * k1
+    w[u + 2] += lift
+    w[u + 6] += sy * sy * k1 + sx * sx * k2 + s3 * s3 * k3 + s4 * s4 * k4 + s5 * s5 * k5
+    w[u + 7] -= offset * lift
 
 
 @compiled(**FUSED)
 def _minimise(w, mass, inertia, wheel, ball, mu, edges):
     """Write the minimiser for given active edges to y."""
-    A, g, U, y, force = w.A, w.g, w.U, w.y, w.force
-    A[:] = 0.0
-    A[0] = A[2] = A[5] = mass
-    A[9], A[14], A[20], A[13], A[18], A[19] = inertia
+    for i in range(21):
+        w[SYSTEM + i] = 0.0
+    w[SYSTEM] = w[SYSTEM + 2] = w[SYSTEM + 5] = mass
+    w[SYSTEM + 9], w[SYSTEM + 14], w[SYSTEM + 20], w[SYSTEM + 13], w[SYSTEM + 18], w[SYSTEM + 19] = inertia
     for i in range(6):
-        g[i] = force[i]
+        w[RIGHT + i] = w[FORCE + i]
     for i in range(5):
         for j in range(6):
-            U[i, j] = 0.0
-        U[i, 6] = wheel if i < 2 else ball
-        U[i, 7] = force[6 + i]
+            w[ROTORS + 8 * i + j] = 0.0
+        w[ROTORS + 8 * i + 6] = wheel if i < 2 else ball
+        w[ROTORS + 8 * i + 7] = w[FORCE + 6 + i]
     if edges[0]:
         _add_ball(w, mu, edges[0])
-        for n in range(2, 5):
-            _eliminate(A, g, U[n])
-    for n in range(2):
-        first, second = edges[2 * n + 1], edges[2 * n + 2]
-        if first:
-            _add_rim(w, mu, first, 2 * n + 1)
-        if second:
-            _add_rim(w, mu, second, 2 * n + 2)
-        if first | second:
-            _eliminate(A, g, U[n])
-    _solve_six(A, g, y)
-    for n in range(5):
-        row = U[n]
-        rest = row[7] - row[0] * y[0] - row[1] * y[1] - row[2] * y[2]
-        y[6 + n] = (rest - row[3] * y[3] - row[4] * y[4] - row[5] * y[5]) / row[6]
+    for i in range(1, CONTACTS):
+        if edges[i]:
+            _add_rim(w, mu, edges[i], i)
+    six = (
+        w[SYSTEM], w[SYSTEM + 1], w[SYSTEM + 2], w[SYSTEM + 3], w[SYSTEM + 4], w[SYSTEM + 5], w[SYSTEM + 6],
+        w[SYSTEM + 7], w[SYSTEM + 8], w[SYSTEM + 9], w[SYSTEM + 10], w[SYSTEM + 11], w[SYSTEM + 12],
+        w[SYSTEM + 13], w[SYSTEM + 14], w[SYSTEM + 15], w[SYSTEM + 16], w[SYSTEM + 17], w[SYSTEM + 18],
+        w[SYSTEM + 19], w[SYSTEM + 20],
+    )  # fmt: skip
+    right = (w[RIGHT], w[RIGHT + 1], w[RIGHT + 2], w[RIGHT + 3], w[RIGHT + 4], w[RIGHT + 5])
+    if edges[0]:
+        six, right = _eliminate(six, right, w, ROTORS + 16)
+        six, right = _eliminate(six, right, w, ROTORS + 24)
+        six, right = _eliminate(six, right, w, ROTORS + 32)
+    if edges[1] | edges[2]:
+        six, right = _eliminate(six, right, w, ROTORS)
+    if edges[3] | edges[4]:
+        six, right = _eliminate(six, right, w, ROTORS + 8)
+    x = _solve_six(six, right)
+    for i in range(6):
+        w[Y + i] = x[i]
+    for i in range(5):
+        u = ROTORS + 8 * i
+        rest = w[u + 7] - w[u] * x[0] - w[u + 1] * x[1] - w[u + 2] * x[2]
+        w[Y + 6 + i] = (rest - w[u + 3] * x[3] - w[u + 4] * x[4] - w[u + 5] * x[5]) / w[u + 6]
 
 
 @compiled(**FUSED)
-def _eliminate(A, g, row):
-    """Take one rotor out of the system of the six others."""
-    pivot = 1.0 / row[6]
-    for i in range(6):
-        share = pivot * row[i]
-        at = i * (i + 1) // 2
-        for j in range(i + 1):
-            A[at + j] -= share * row[j]
-        g[i] -= share * row[7]
+def _eliminate(A, g, w, u):
+    """Return the system of six, as tuples, without the rotor at u; written out, to stay in registers."""
+    a, b, c, d, e, f = w[u], w[u + 1], w[u + 2], w[u + 3], w[u + 4], w[u + 5]
+    pivot, right = 1.0 / w[u + 6], w[u + 7]
+    pa, pb, pc, pd, pe, pf = pivot * a, pivot * b, pivot * c, pivot * d, pivot * e, pivot * f
+    A = (
+        A[0] - pa * a,
+        A[1] - pb * a, A[2] - pb * b,
+        A[3] - pc * a, A[4] - pc * b, A[5] - pc * c,
+        A[6] - pd * a, A[7] - pd * b, A[8] - pd * c, A[9] - pd * d,
+        A[10] - pe * a, A[11] - pe * b, A[12] - pe * c, A[13] - pe * d, A[14] - pe * e,
+        A[15] - pf * a, A[16] - pf * b, A[17] - pf * c, A[18] - pf * d, A[19] - pf * e, A[20] - pf * f,
+    )  # fmt: skip
+    g = (
+        g[0] - pa * right, g[1] - pb * right, g[2] - pc * right,
+        g[3] - pd * right, g[4] - pe * right, g[5] - pf * right,
+    )  # fmt: skip
+    return A, g
 
 
 @compiled(**FUSED)
-def _solve_six(A, g, y):
-    """Write the solution of the 6×6 system to y[:6]; A and g are overwritten by its LDLᵀ factors."""
-    for i in range(6):
-        pivot = 1.0 / A[i * (i + 1) // 2 + i]
-        y[i] = pivot
-        for j in range(i + 1, 6):
-            below = A[j * (j + 1) // 2 + i]
-            share = below * pivot
-            for n in range(i + 1, j + 1):
-                A[j * (j + 1) // 2 + n] -= share * A[n * (n + 1) // 2 + i]
-            g[j] -= share * g[i]
-    for i in range(5, -1, -1):
-        rest = g[i]
-        for j in range(i + 1, 6):
-            rest -= A[j * (j + 1) // 2 + i] * y[j]
-        y[i] *= rest
+def _solve_six(A, g):
+    """Return the solution of the system of six: LDLᵀ, written out too."""
+    (
+        a00,
+        a10, a11,
+        a20, a21, a22,
+        a30, a31, a32, a33,
+        a40, a41, a42, a43, a44,
+        a50, a51, a52, a53, a54, a55,
+    ) = A  # fmt: skip
+    g0, g1, g2, g3, g4, g5 = g
+    p0 = 1.0 / a00
+    s1, s2, s3, s4, s5 = a10 * p0, a20 * p0, a30 * p0, a40 * p0, a50 * p0
+    a11 = a11 - s1 * a10
+    a21, a22 = a21 - s2 * a10, a22 - s2 * a20
+    a31, a32, a33 = a31 - s3 * a10, a32 - s3 * a20, a33 - s3 * a30
+    a41, a42, a43, a44 = a41 - s4 * a10, a42 - s4 * a20, a43 - s4 * a30, a44 - s4 * a40
+    a51, a52, a53, a54, a55 = a51 - s5 * a10, a52 - s5 * a20, a53 - s5 * a30, a54 - s5 * a40, a55 - s5 * a50
+    g1, g2, g3, g4, g5 = g1 - s1 * g0, g2 - s2 * g0, g3 - s3 * g0, g4 - s4 * g0, g5 - s5 * g0
+    p1 = 1.0 / a11
+    s2, s3, s4, s5 = a21 * p1, a31 * p1, a41 * p1, a51 * p1
+    a22 = a22 - s2 * a21
+    a32, a33 = a32 - s3 * a21, a33 - s3 * a31
+    a42, a43, a44 = a42 - s4 * a21, a43 - s4 * a31, a44 - s4 * a41
+    a52, a53, a54, a55 = a52 - s5 * a21, a53 - s5 * a31, a54 - s5 * a41, a55 - s5 * a51
+    g2, g3, g4, g5 = g2 - s2 * g1, g3 - s3 * g1, g4 - s4 * g1, g5 - s5 * g1
+    p2 = 1.0 / a22
+    s3, s4, s5 = a32 * p2, a42 * p2, a52 * p2
+    a33 = a33 - s3 * a32
+    a43, a44 = a43 - s4 * a32, a44 - s4 * a42
+    a53, a54, a55 = a53 - s5 * a32, a54 - s5 * a42, a55 - s5 * a52
+    g3, g4, g5 = g3 - s3 * g2, g4 - s4 * g2, g5 - s5 * g2
+    p3 = 1.0 / a33
+    s4, s5 = a43 * p3, a53 * p3
+    a44 = a44 - s4 * a43
+    a54, a55 = a54 - s5 * a43, a55 - s5 * a53
+    g4, g5 = g4 - s4 * g3, g5 - s5 * g3
+    p4 = 1.0 / a44
+    s5 = a54 * p4
+    a55 = a55 - s5 * a54
+    g5 = g5 - s5 * g4
+    x5 = g5 / a55
+    x4 = p4 * (g4 - a54 * x5)
+    x3 = p3 * (g3 - a43 * x4 - a53 * x5)
+    x2 = p2 * (g2 - a32 * x3 - a42 * x4 - a52 * x5)
+    x1 = p1 * (g1 - a21 * x2 - a31 * x3 - a41 * x4 - a51 * x5)
+    x0 = p0 * (g0 - a10 * x1 - a20 * x2 - a30 * x3 - a40 * x4 - a50 * x5)
+    return x0, x1, x2, x3, x4, x5
 
 
 @compiled(**FUSED)
@@ -259,14 +309,14 @@ def _slope(w, t, first, second):
     """Return the first two derivatives of the cost at the fraction t of a step."""
     first += t * second
     for i in range(CONTACTS):
-        c, stiff = w.contacts[i], w.contacts[i, STIFF]
+        stiff = w[COLUMNS * i + STIFF]
         if stiff == 0.0:
             continue
-        n = w.before[i, 0]
-        dn = c[VALUES] - n
+        n = w[BEFORE + 6 * i + 0]
+        dn = w[COLUMNS * i + VALUES] - n
         for k in range(1, 6):
-            e = w.before[i, k]
-            de = c[VALUES + k] - e
+            e = w[BEFORE + 6 * i + k]
+            de = w[COLUMNS * i + VALUES + k] - e
             for sign in (1.0, -1.0):
                 change = dn + sign * de
                 value = n + sign * e + t * change
@@ -279,17 +329,16 @@ def _slope(w, t, first, second):
 @compiled(**FUSED)
 def _search(w, mass, inertia, wheel, ball):
     """Move y to where the cost is least on the line from ``start`` through y."""
-    y, start, force = w.y, w.start, w.force
-    step = (y[3] - start[3], y[4] - start[4], y[5] - start[5])
-    pull, bend = times(inertia, (start[3], start[4], start[5])), times(inertia, step)
+    step = (w[Y + 3] - w[START + 3], w[Y + 4] - w[START + 4], w[Y + 5] - w[START + 5])
+    pull, bend = times(inertia, (w[START + 3], w[START + 4], w[START + 5])), times(inertia, step)
     first, second = 0.0, 0.0  # of the part without contacts, at the start
     for i in range(3):
-        first += step[i] * (pull[i] - force[3 + i])
+        first += step[i] * (pull[i] - w[FORCE + 3 + i])
         second += step[i] * bend[i]
     for i in range(11):
         if i < 3 or i > 5:
-            d, m = y[i] - start[i], mass if i < 3 else wheel if i < 8 else ball
-            first += d * (m * start[i] - force[i])
+            d, m = w[Y + i] - w[START + i], mass if i < 3 else wheel if i < 8 else ball
+            first += d * (m * w[START + i] - w[FORCE + i])
             second += m * d * d
     low, high, t = 0.0, np.inf, 1.0
     enough = 1e-3 * abs(_slope(w, 0.0, first, second)[0])
@@ -305,39 +354,50 @@ def _search(w, mass, inertia, wheel, ball):
         if not low < t < high:
             t = 0.5 * (low + high)
     for i in range(11):
-        y[i] = start[i] + t * (y[i] - start[i])
+        w[Y + i] = w[START + i] + t * (w[Y + i] - w[START + i])
 
 
 @compiled(**FUSED)
-def solve(w, mass, inertia, wheel, ball, mu, most_steps, edges):
-    """Write the solution to ``w.y``; return the number of Newton steps, or -1 if they did not end.
+def solve(w, mass, inertia, wheel, ball, mu, most_steps, fresh, edges):
+    """Write the solution to the workspace; return the number of Newton steps, or -1 if they did not end.
 
     Parameters
     ----------
-    w : Workspace
-        With contacts, rolling rows and force.
+    w : (SIZE,) array
+        The workspace, with contacts, rolling rows and force.
     mass, inertia, wheel, ball : float, (6,) tuple, float, float
         The mass matrix.
     mu : (3,) tuple
         Friction of tangents, spin and rolls.
     most_steps : int
         Where to give up.
+    fresh : bool
+        Whether the workspace holds no solution yet. Otherwise it is the one a moment ago, and new contacts
+        are first judged there.
     edges : (5,) int array
         Active edges to start from, replaced by those of the solution.
     """
+    new = False
     for i in range(CONTACTS):
-        if w.contacts[i, STIFF] == 0.0:
+        if w[COLUMNS * i + STIFF] == 0.0:
             edges[i] = 0
         elif edges[i] == 0:
-            edges[i] = ALL_EDGES  # a new contact most likely sticks
+            new = True
+            if fresh:
+                edges[i] = ALL_EDGES
+    if new and not fresh:
+        _read(w, mu, edges, True)
     for step in range(most_steps):
         if step >= FULL_STEPS:
-            w.start[:] = w.y
-            w.before[:] = w.contacts[:, VALUES:]
+            for i in range(11):
+                w[START + i] = w[Y + i]
+            for i in range(CONTACTS):
+                for j in range(6):
+                    w[BEFORE + 6 * i + j] = w[COLUMNS * i + VALUES + j]
         _minimise(w, mass, inertia, wheel, ball, mu, edges)
-        if _read(w, mu, edges):
+        if _read(w, mu, edges, False):
             return step + 1
         if step >= FULL_STEPS:
             _search(w, mass, inertia, wheel, ball)
-            _read(w, mu, edges)
+            _read(w, mu, edges, False)
     return -1

@@ -1,8 +1,8 @@
 """Whether an agent may touch a vase: both seen from above, with room for rounding only.
 
-An agent is a list of parts in its own frame: rows (centre, half sizes, radius), boxes with radius 0 and spheres.
-A wheel counts as the box around it, in which it can turn. From above, a box is the sum of its three half axes;
-two boxes that some direction separates do not touch.
+An agent is a list of parts in its own frame, rows (centre, half sizes, radius): boxes with radius 0, and
+spheres. A wheel counts as the box around it, in which it can turn. From above, a box is the sum of its three
+half axes; two boxes that some direction separates do not touch.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def touches(parts, R, x, y, vase):
     vase : (7,) array
         Pose of the vase.
     """
-    V = matrix(unit(vase[3:7]))
+    V = matrix(unit(vase, 3))
     for part in parts:
         px = x + R[0] * part[0] + R[1] * part[1] + R[2] * part[2]
         py = y + R[3] * part[0] + R[4] * part[1] + R[5] * part[2]

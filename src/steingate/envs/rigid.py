@@ -10,13 +10,13 @@ import math
 from steingate.compiled import compiled
 
 # Products and sums may be fused: decided when compiling, so that results depend on nothing else.
-FUSED = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
+FUSED = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
 
 @compiled(**FUSED)
-def vector(a):
-    """Return the three entries of an array."""
-    return a[0], a[1], a[2]
+def vector(a, at):
+    """Return three entries of an array."""
+    return a[at], a[at + 1], a[at + 2]
 
 
 @compiled(**FUSED)
@@ -64,9 +64,9 @@ def turn_symmetric(R, S):
 
 
 @compiled(**FUSED)
-def unit(q):
-    """Return the quaternion in the four entries of an array, with length 1."""
-    w, x, y, z = q[0], q[1], q[2], q[3]
+def unit(q, at):
+    """Return the quaternion in four entries of an array, with length 1."""
+    w, x, y, z = q[at], q[at + 1], q[at + 2], q[at + 3]
     s = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
     return s * w, s * x, s * y, s * z
 
