@@ -56,7 +56,7 @@ def constants(model: mujoco.MjModel) -> npt.NDArray[Any]:
     exact.opt.tolerance = 0.0
     data, rng = mujoco.MjData(exact), np.random.default_rng(0)
     q, v, acc, edges = np.zeros(13), np.zeros(11), np.zeros(3), np.zeros(5, np.int64)
-    nothing = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0.0
+    nothing = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
     w = np.zeros(SIZE)
     for _ in range(8):
         data.qpos[3:7] = [1.0, *rng.normal(size=3) * [0.05, 0.05, 2.0]]
@@ -168,7 +168,7 @@ def _find_contacts(k, R, z, w):
 
 
 @compiled(**FUSED)
-def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach, acc, w):
+def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close, reach, acc, w):
     """Move one Car by some substeps, up to where it may touch a vase.
 
     Returns the number of substeps made, which is all of them also where the Car touches only at their end;
@@ -189,6 +189,8 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach
         Number of substeps; with 0 only the acceleration is computed.
     parts, vase_q, near, reach : arrays and float
         The Car's footprint and the vases to look out for; see ``footprint.touches_some``.
+    close : int
+        How many vases are marked in ``near``.
     acc : (3,) array
         Receives the acceleration of the origin at the end with the same controls, if nothing is touched.
     w : (floor_contacts.SIZE,) array
@@ -209,7 +211,7 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, reach
     old = (edges[0], edges[1], edges[2], edges[3], edges[4])
     done, result = 0, 0
     while True:
-        if vase_q.shape[0] > 0 and touches_some(parts, R, place[0], place[1], vase_q, near, reach):
+        if close > 0 and touches_some(parts, R, place[0], place[1], vase_q, near, reach):
             result = done
             break
         axis, c = (R[0], R[3], R[6]), turn(R, com)

@@ -188,23 +188,23 @@ def compile_world(spec: TaskSpec, vases: int) -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(world_xml(spec, vases))
 
 
-_SETTLING_STEPS = 64  # the vertical speed falls below 1e-14 well before
+_SETTLING_STEPS = 64  # of the task; the vertical speed falls below 1e-14 well before
 
 
 @functools.lru_cache(maxsize=16)
 def settling_curve(spec: TaskSpec) -> npt.NDArray[np.float64]:
-    """Return height and vertical speed of an untouched vase after 0, 1, 2, ... environment steps, as (T, 2).
+    """Return height and vertical speed of an untouched vase after 0, 1, 2, ... engine steps, as (T, 2).
 
     Parameters
     ----------
     spec : TaskSpec
-        A Goal task; time step and substeps matter.
+        A Goal task; the time step matters.
     """
     model = compile_world(spec, 1)
     data = mujoco.MjData(model)
-    curve = np.empty((_SETTLING_STEPS, 2))
+    curve = np.empty((_SETTLING_STEPS * spec.substeps, 2))
     for row in curve:
         row[:] = data.qpos[-5], data.qvel[-4]
-        mujoco.mj_step(model, data, spec.substeps)
+        mujoco.mj_step(model, data)
     curve[-1, 1] = 0.0
     return curve

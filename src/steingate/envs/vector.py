@@ -251,7 +251,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             What ``snapshot`` returned, from an environment of the same task and size.
         """
         self._check_open()
-        mine = self.snapshot()
+        newer = {f"task/{name}" for name in self._world.newer} - set(snapshot)
+        mine = {name: values for name, values in self.snapshot().items() if name not in newer}
         for name, values in mine.items():
             if name not in snapshot or np.shape(snapshot[name]) != values.shape:
                 raise InputError(
