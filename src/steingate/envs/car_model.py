@@ -79,7 +79,7 @@ def _read_masses(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[An
     _demand(opt.integrator == mujoco.mjtIntegrator.mjINT_EULER, "another integrator")
     _demand(not opt.gravity[:2].any(), "gravity that is not vertical")
     _demand(not (opt.density or opt.viscosity or opt.wind.any()), "air")
-    _demand(not opt.disableflags & _STAGES, "a stage of the engine is switched off")
+    _demand(not (opt.disableflags & _STAGES or opt.enableflags), "flags of the engine")
     kinds = [int(kind) for kind in model.jnt_type[:4]]
     joint = mujoco.mjtJoint
     _demand(kinds == [joint.mjJNT_FREE, joint.mjJNT_HINGE, joint.mjJNT_HINGE, joint.mjJNT_BALL], "joints")

@@ -2,9 +2,9 @@
 
 An agent moves by its own recursion up to the substep at which it may touch a vase; the engine makes the rest.
 A vase the agent cannot reach in that time, and that no moving vase can reach, takes no part in it. Untouched
-since the reset it follows the settling curve (the same for every vase: it starts slightly inside the floor and
-sinks to rest within a second); later it lies still. So each simulation needs an engine model with only its
-active vases, and most need none.
+since the reset it follows the settling curve (the same for every vase: it starts slightly inside the floor
+and sinks to rest within a second); later it lies still. So each simulation needs an engine model with only
+its active vases, and most need none.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def look_out(q, v, vase_q, status, reach, speed_gain, period, near):
 
 @compiled(error_model="numpy")
 def plan(
-    actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach, speed_gain,
-    timestep, substeps, per_step, everything, cars, edges, active, group_size, group_ids, tally,
+    actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach,
+    speed_gain, timestep, substeps, per_step, everything, cars, edges, active, group_size, group_ids, tally,
 ):  # fmt: skip
     """Clip the actions, move every agent as far as it goes without the engine, and list who needs it then.
 
@@ -119,15 +119,15 @@ def plan(
                 reason = MOVING_VASE
             elif cars is None:
                 done = run(
-                    q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, parts, vase_q[i], near, close, reach,
-                    acc[i],
+                    q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, parts, vase_q[i], near, close,
+                    reach, acc[i],
                 )  # fmt: skip
                 reason = TOUCH if done <= substeps else FREE
                 acc[i, 2] = 0.0  # the third coordinate is the heading
             else:
                 done = advance(
-                    cars, q[i], v[i], edges[i], ctrl[i, 0], ctrl[i, 1], substeps, parts, vase_q[i], near, close,
-                    reach, acc[i], work,
+                    cars, q[i], v[i], edges[i], ctrl[i, 0], ctrl[i, 1], substeps, parts, vase_q[i], near,
+                    close, reach, acc[i], work,
                 )  # fmt: skip
                 reason = TOUCH if done <= substeps else FREE
                 if done < 0:
