@@ -133,21 +133,26 @@ def _package_root(path: Path) -> Path:
 def _imports(path: Path, root: Path) -> tuple[Path, ...]:
     """Return the files inside a package that one of its files imports."""
     here = path.relative_to(root.parent).parts[:-1]
-    found = []
+    found: list[Path | None] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            names = [tuple(alias.name.split(".")) for alias in node.names]
+            found += [_module_file(tuple(alias.name.split(".")), root) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             start = here[: len(here) - node.level + 1] if node.level else ()
             start += tuple(node.module.split(".")) if node.module else ()
-            names = [start, *((*start, alias.name) for alias in node.names)]
-        else:
-            continue
-        for name in names:
-            if name[:1] == (root.name,):
-                module = root.parent.joinpath(*name)
-                found += [module.with_suffix(".py"), module / "__init__.py"]
-    return tuple(file for file in found if file.is_file())
+            for alias in node.names:  # a module, or something in one
+                found.append(_module_file((*start, alias.name), root) or _module_file(start, root))
+    return tuple(file for file in found if file)
+
+
+def _module_file(name: tuple[str, ...], root: Path) -> Path | None:
+    """Return the file of a module, if it belongs to the package."""
+    if name[0] == root.name:
+        base = root.parent.joinpath(*name)
+        for file in (base.with_suffix(".py"), base / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
 
 
 class _Notice(event.Listener):  # type: ignore[misc]

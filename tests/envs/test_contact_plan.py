@@ -66,7 +66,7 @@ def test_an_untouched_vase_enters_the_engine_on_the_settling_curve():
 
 @pytest.mark.parametrize("name", ["SafetyPointGoal1-v0", "SafetyCarGoal1-v0"])
 def test_the_engine_takes_over_at_the_substep_of_the_touch(name):
-    """The recursion makes the substeps before the touch, the engine the others: together the engine's step."""
+    """The recursion makes the substeps before the touch, the engine the others: the engine's step."""
     spec = find_task(name)
     left = []
     for distance in np.linspace(0.29, 0.33, 9) if spec.agent == "car" else np.linspace(0.25, 0.28, 9):
@@ -98,7 +98,7 @@ def test_the_engine_takes_over_at_the_substep_of_the_touch(name):
 
 
 def test_a_near_pass_wakes_nothing():
-    """A Point that drives by at a hand's breadth of a millimetre needs no engine; the vase stays as it was."""
+    """A Point that drives by two millimetres away needs no engine; the vase stays as it was."""
     nav = Navigation(find_task("SafetyPointGoal1-v0"), 1)
     nav.reset(np.zeros(1, np.int32), [0])
     nav.q[0], nav.vase_q[0, 0, :2] = [0.0, 0.0, 0.0], [0.5, 0.202]
@@ -136,7 +136,7 @@ def test_a_point_alone_never_needs_the_engine(name):
 
 
 def fall_back(name, seed=0):
-    """Return a task whose next step needs the engine for one reason, and the same in the engine throughout."""
+    """Return a task whose next step needs the engine for one reason, and its twin in the engine."""
     pair = Navigation(CAR, 1), Navigation(CAR, 1, physics="mujoco")
     for nav in pair:
         nav.reset(np.zeros(1, np.int32), [seed])
