@@ -80,6 +80,8 @@ def constants(model: mujoco.MjModel) -> npt.NDArray[Any]:
 @compiled(**FUSED)
 def _chassis_touches(k, up, z):
     """Return whether a box of the chassis reaches the floor; ``up`` is the vertical in the chassis frame."""
+    if z > k.out * (abs(up[0]) + abs(up[1])) + k.top * abs(up[2]):
+        return False
     box = k.boxes
     for i in range(BOXES):
         low = abs(up[0]) * box[i, 3] + abs(up[1]) * box[i, 4] + abs(up[2]) * box[i, 5]

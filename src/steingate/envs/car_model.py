@@ -34,6 +34,8 @@ CAR = np.dtype(
         ("wheel_half", "f8"),
         ("ball_radius", "f8"),
         ("boxes", "f8", (BOXES, 6)),  # centre from the origin, half sizes
+        ("out", "f8"),  # how far they reach from the origin, along each horizontal axis and along the vertical
+        ("top", "f8"),
         ("friction", "f8", 3),  # of tangents, spin, rolls
         ("b", "f8"),  # damping and stiffness of the contacts' reference
         ("k", "f8"),
@@ -154,6 +156,8 @@ def _read_shape(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[Any
     _demand(len(chassis) == BOXES and (model.geom_type[chassis] == shape.mjGEOM_BOX).all(), "the chassis")
     _demand((model.geom_quat[chassis] == [1.0, 0.0, 0.0, 0.0]).all(), "turned boxes")
     car["boxes"] = np.hstack([model.geom_pos[chassis], model.geom_size[chassis]])
+    reach = np.abs(model.geom_pos[chassis]) + model.geom_size[chassis]
+    car["out"], car["top"] = reach[:, :2].max(), reach[:, 2].max()
     car["wheel_radius"], car["wheel_half"] = model.geom_size[left, :2]
     car["ball_radius"] = model.geom_size[rear, 0]
 

@@ -17,6 +17,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from steingate.envs.catalog import TaskSpec, find_task
+from steingate.envs.episodes import count_step
 from steingate.envs.inputs import (
     action_space,
     checked_actions,
@@ -129,6 +130,10 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._all_ready = False
         self._all = np.arange(self.num_envs, dtype=np.int32)
         self._yes = np.ones(self.num_envs, bool)
+        out = self._world.out
+        parts = dict(zip(task.cost_parts, out.parts, strict=True))
+        self._shown: Info = {"cost": out.cost, **parts, "goal_met": out.goal_met, "goals": self._goals}
+        self._shown_for: Info = {f"_{name}": self._yes for name in self._shown}
         self._renderer: Any = None
 
     def reset(
@@ -179,14 +184,14 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             )
         world, out = self._world, self._world.out
         world.step(checked_actions(self.task, self.num_envs, actions))
-        np.add(self._elapsed, 1, out=self._elapsed)
-        np.add(self._goals, out.goal_met, out=self._goals)
-        np.greater_equal(self._elapsed, self.max_episode_steps, out=self._truncated)
-        np.logical_or(out.terminated, self._truncated, out=self._finished)
+        some_finished = count_step(
+            *(self.max_episode_steps, out.goal_met, out.terminated),
+            *(self._elapsed, self._goals, self._truncated, self._finished),
+        )
         info = self._info()
         reward = self._give(out.reward)
         terminated, truncated = self._give(out.terminated), self._give(self._truncated)
-        if self._finished.any():
+        if some_finished:
             self._end_episodes(info)
         return self._give(out.obs), reward, terminated, truncated, info
 
@@ -215,14 +220,9 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     def _info(self) -> Info:
         """Return the info arrays, each with Gymnasium's mask that says for whom it holds."""
-        out = self._world.out
-        info: Info = {"cost": self._give(out.cost)}
-        for name, values in zip(self.task.cost_parts, out.parts, strict=True):
-            info[name] = self._give(values)
-        info["goal_met"] = self._give(out.goal_met)
-        info["goals"] = self._give(self._goals)
-        info.update({f"_{name}": self._yes for name in tuple(info)})
-        return info
+        if self._copy:
+            return {name: values.copy() for name, values in self._shown.items()} | self._shown_for
+        return self._shown | self._shown_for
 
     def _give(self, values: Any) -> Any:
         return values.copy() if self._copy else values
