@@ -34,7 +34,7 @@ CAR = np.dtype(
         ("wheel_half", "f8"),
         ("ball_radius", "f8"),
         ("boxes", "f8", (BOXES, 6)),  # centre from the origin, half sizes
-        ("out", "f8"),  # how far they reach from the origin, along each horizontal axis and along the vertical
+        ("out", "f8"),  # how far they reach from the origin along horizontal axes, and upwards
         ("top", "f8"),
         ("friction", "f8", 3),  # of tangents, spin, rolls
         ("b", "f8"),  # damping and stiffness of the contacts' reference
