@@ -30,9 +30,10 @@ from numba.core import event
 KEPT = 3  # versions of a module whose machine code is kept
 NOTICE = "compiling the simulation (once, about 30 s)"
 _FOLDER = "steingate-numba"
+_CONFIG: Any = numba.config
 
 
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Return a function compiled by numba, cached by the source it depends on.
 
     Parameters
@@ -48,12 +49,12 @@ def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     folder = _cache_folder(function.__code__.co_filename)
     if folder is None:
         return numba.njit(nogil=True, **options)(function)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(folder)  # read once, while the function is decorated
+    before = _CONFIG.CACHE_DIR
+    _CONFIG.CACHE_DIR = str(folder)  # read once, while the function is decorated
     try:
         return numba.njit(nogil=True, cache=True, **options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        _CONFIG.CACHE_DIR = before
 
 
 @functools.cache
@@ -83,8 +84,8 @@ def _cache_folder(file: str) -> Path | None:
 def _bases(root: Path) -> Iterator[Path]:
     """Yield places for caches, best first; those outside the package are told apart by where it lies."""
     own = f"{_FOLDER}-{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
-    if numba.config.CACHE_DIR:
-        yield Path(numba.config.CACHE_DIR) / own
+    if _CONFIG.CACHE_DIR:
+        yield Path(_CONFIG.CACHE_DIR) / own
     yield root / "__pycache__" / _FOLDER
     yield Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / own
 

@@ -36,8 +36,9 @@ START = Y + 11  # where a line search starts, and the rows' values there
 BEFORE = START + 11
 SYSTEM = BEFORE + CONTACTS * 6  # lower rows of the 6×6 matrix, its right side
 RIGHT = SYSTEM + 21
-ROTORS = RIGHT + 6  # 5×8, a row per rotor: couplings to the six, pivot, right side
-SIZE = ROTORS + 40
+WHEELS = RIGHT + 6  # 2×8, for each wheel: couplings of its spin to the six, pivot, right side
+BALL = WHEELS + 16  # for the ball's rotations: couplings to tangent and normal and right side, over the pivot
+SIZE = BALL + 8
 
 
 @compiled(**FUSED)
@@ -100,8 +101,11 @@ def _pair(bits, k, stiff, mu):
 
 
 @compiled(**FUSED)
-def _add_ball(w, mu, bits):
-    """Add the ball's contact to the system."""
+def _add_ball(w, mu, ball, bits):
+    """Add the ball's contact to the system, without the ball's rotations, which couple to nothing else.
+
+    The first of them goes with the tangent along y, the second with that along x, and all with the normal.
+    """
     stiff, offset, sy, sx = w[STIFF], w[OFFSET], w[ROTOR_Y], w[ROTOR_X]
     b1, n1, k1 = _pair(bits, 0, stiff, mu[0])
     b2, n2, k2 = _pair(bits, 1, stiff, mu[0])
@@ -109,7 +113,19 @@ def _add_ball(w, mu, bits):
     b4, n4, k4 = _pair(bits, 3, stiff, mu[2])
     b5, n5, k5 = _pair(bits, 4, stiff, mu[2])
     nn = b1 + b2 + b3 + b4 + b5
-    _add_push(w, offset, nn, n1, k1, n2, k2)
+    py, px, pn = 1.0 / (ball + sy * sy * k1 + k5), 1.0 / (ball + sx * sx * k2 + k4), 1.0 / (ball + k3)
+    uy, ux, ny, nx = sy * k1, sx * k2, sy * n1 + n5, sx * n2 + n4
+    ry = py * (w[FORCE + 8] - offset * ny)
+    rx = px * (w[FORCE + 9] - offset * nx)
+    rn = pn * (w[FORCE + 10] - offset * n3)
+    w[BALL], w[BALL + 1], w[BALL + 2] = py * uy, py * ny, ry
+    w[BALL + 3], w[BALL + 4], w[BALL + 5] = px * ux, px * nx, rx
+    w[BALL + 6], w[BALL + 7] = pn * n3, rn
+    fx, fy, fz = offset * n2 + ux * rx, offset * n1 + uy * ry, offset * nn + ny * ry + nx * rx + n3 * rn
+    n1, k1 = py * (n1 * (ball + k5) - uy * n5), py * k1 * (ball + k5)
+    n2, k2 = px * (n2 * (ball + k4) - ux * n4), px * k2 * (ball + k4)
+    nn -= py * ny * ny + px * nx * nx + pn * n3 * n3
+    _add_push(w, nn, n1, k1, n2, k2, fx, fy, fz)
     for i in range(3):
         an, ay, ax = w[i], w[ALONG_Y + i], w[ALONG_X + i]
         gn, gy, gx = nn * an + n1 * ay + n2 * ax, n1 * an + k1 * ay, n2 * an + k2 * ax
@@ -119,38 +135,26 @@ def _add_ball(w, mu, bits):
         w[at + 2] += gn
         for j in range(i + 1):
             w[at + 3 + j] += gn * w[j] + gy * w[ALONG_Y + j] + gx * w[ALONG_X + j]
-        w[RIGHT + 3 + i] -= offset * gn
-        w[ROTORS + 16 + 3 + i] = sy * gy + n5 * an
-        w[ROTORS + 24 + 3 + i] = sx * gx + n4 * an
-        w[ROTORS + 32 + 3 + i] = n3 * an
-    w[ROTORS + 17], w[ROTORS + 18] = sy * k1, sy * n1 + n5
-    w[ROTORS + 24], w[ROTORS + 26] = sx * k2, sx * n2 + n4
-    w[ROTORS + 34] = n3
-    w[ROTORS + 22] += sy * sy * k1 + k5
-    w[ROTORS + 30] += sx * sx * k2 + k4
-    w[ROTORS + 38] += k3
-    w[ROTORS + 23] -= offset * w[ROTORS + 18]
-    w[ROTORS + 31] -= offset * w[ROTORS + 26]
-    w[ROTORS + 39] -= offset * w[ROTORS + 34]
+        w[RIGHT + 3 + i] -= fz * an + fy * ay + fx * ax
 
 
 @compiled(**FUSED)
-def _add_push(w, offset, nn, n1, k1, n2, k2):
-    """Add the linear parts of a contact, which are the axes themselves."""
+def _add_push(w, nn, n1, k1, n2, k2, fx, fy, fz):
+    """Add the linear parts of a contact, which are the axes themselves, and its constant forces."""
     w[SYSTEM] += k2
     w[SYSTEM + 2] += k1
     w[SYSTEM + 3] += n2
     w[SYSTEM + 4] += n1
     w[SYSTEM + 5] += nn
-    w[RIGHT] -= offset * n2
-    w[RIGHT + 1] -= offset * n1
-    w[RIGHT + 2] -= offset * nn
+    w[RIGHT] -= fx
+    w[RIGHT + 1] -= fy
+    w[RIGHT + 2] -= fz
 
 
 @compiled(**FUSED)
 def _add_rim(w, mu, bits, i):
     """Add the contact of a rim to the system."""
-    c, u = COLUMNS * i, ROTORS if i < 3 else ROTORS + 8
+    c, u = COLUMNS * i, WHEELS if i < 3 else WHEELS + 8
     stiff, offset, sy, sx = w[c + STIFF], w[c + OFFSET], w[c + ROTOR_Y], w[c + ROTOR_X]
     b1, n1, k1 = _pair(bits, 0, stiff, mu[0])
     b2, n2, k2 = _pair(bits, 1, stiff, mu[0])
@@ -159,7 +163,7 @@ def _add_rim(w, mu, bits, i):
     b5, n5, k5 = _pair(bits, 4, stiff, mu[2])
     nn = b1 + b2 + b3 + b4 + b5
     s3, s4, s5 = w[ROLLING + 3], w[ROLLING + 7], w[ROLLING + 11]
-    _add_push(w, offset, nn, n1, k1, n2, k2)
+    _add_push(w, nn, n1, k1, n2, k2, offset * n2, offset * n1, offset * nn)
     for j in range(3):
         an, ay, ax, a3, a4, a5 = (
             w[c + j],
@@ -195,16 +199,15 @@ def _minimise(w, mass, inertia, wheel, ball, mu, edges):
     for i in range(21):
         w[SYSTEM + i] = 0.0
     w[SYSTEM] = w[SYSTEM + 2] = w[SYSTEM + 5] = mass
-    w[SYSTEM + 9], w[SYSTEM + 14], w[SYSTEM + 20], w[SYSTEM + 13], w[SYSTEM + 18], w[SYSTEM + 19] = inertia
+    w[SYSTEM + 9], w[SYSTEM + 14], w[SYSTEM + 20] = inertia[0], inertia[1], inertia[2]
+    w[SYSTEM + 13], w[SYSTEM + 18], w[SYSTEM + 19] = inertia[3], inertia[4], inertia[5]
     for i in range(6):
         w[RIGHT + i] = w[FORCE + i]
-    for i in range(5):
-        for j in range(6):
-            w[ROTORS + 8 * i + j] = 0.0
-        w[ROTORS + 8 * i + 6] = wheel if i < 2 else ball
-        w[ROTORS + 8 * i + 7] = w[FORCE + 6 + i]
+        w[WHEELS + i] = w[WHEELS + 8 + i] = 0.0
+    w[WHEELS + 6], w[WHEELS + 7] = wheel, w[FORCE + 6]
+    w[WHEELS + 14], w[WHEELS + 15] = wheel, w[FORCE + 7]
     if edges[0]:
-        _add_ball(w, mu, edges[0])
+        _add_ball(w, mu, ball, edges[0])
     for i in range(1, CONTACTS):
         if edges[i]:
             _add_rim(w, mu, edges[i], i)
@@ -215,21 +218,27 @@ def _minimise(w, mass, inertia, wheel, ball, mu, edges):
         w[SYSTEM + 19], w[SYSTEM + 20],
     )  # fmt: skip
     right = (w[RIGHT], w[RIGHT + 1], w[RIGHT + 2], w[RIGHT + 3], w[RIGHT + 4], w[RIGHT + 5])
-    if edges[0]:
-        six, right = _eliminate(six, right, w, ROTORS + 16)
-        six, right = _eliminate(six, right, w, ROTORS + 24)
-        six, right = _eliminate(six, right, w, ROTORS + 32)
     if edges[1] | edges[2]:
-        six, right = _eliminate(six, right, w, ROTORS)
+        six, right = _eliminate(six, right, w, WHEELS)
     if edges[3] | edges[4]:
-        six, right = _eliminate(six, right, w, ROTORS + 8)
+        six, right = _eliminate(six, right, w, WHEELS + 8)
     x = _solve_six(six, right)
     for i in range(6):
         w[Y + i] = x[i]
-    for i in range(5):
-        u = ROTORS + 8 * i
+    for i in range(2):
+        u = WHEELS + 8 * i
         rest = w[u + 7] - w[u] * x[0] - w[u + 1] * x[1] - w[u + 2] * x[2]
         w[Y + 6 + i] = (rest - w[u + 3] * x[3] - w[u + 4] * x[4] - w[u + 5] * x[5]) / w[u + 6]
+    if edges[0]:
+        n = x[2] + w[0] * x[3] + w[1] * x[4] + w[2] * x[5]
+        ty = x[1] + w[3] * x[3] + w[4] * x[4] + w[5] * x[5]
+        tx = x[0] + w[6] * x[3] + w[7] * x[4] + w[8] * x[5]
+        w[Y + 8] = w[BALL + 2] - w[BALL] * ty - w[BALL + 1] * n
+        w[Y + 9] = w[BALL + 5] - w[BALL + 3] * tx - w[BALL + 4] * n
+        w[Y + 10] = w[BALL + 7] - w[BALL + 6] * n
+    else:
+        for i in range(3):
+            w[Y + 8 + i] = w[FORCE + 8 + i] / ball
 
 
 @compiled(**FUSED)

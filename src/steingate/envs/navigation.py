@@ -68,7 +68,7 @@ class Navigation:
         Steps made so far, by what became of them; see ``contact_plan.REASONS``.
     """
 
-    newer = ("edges",)
+    newer: tuple[str, ...] = ("edges",)
 
     def __init__(
         self,

@@ -6,11 +6,12 @@ A rotation matrix is a tuple of nine, by rows; a symmetric matrix is (xx, yy, zz
 from __future__ import annotations
 
 import math
+from typing import Any, Final
 
 from steingate.compiled import compiled
 
 # Products and sums may be fused: decided when compiling, so that results depend on nothing else.
-FUSED = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
+FUSED: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
 
 @compiled(**FUSED)

@@ -42,7 +42,7 @@ class Velocity:
         Accepted because all task families have them; they change nothing here.
     """
 
-    newer = ()
+    newer: tuple[str, ...] = ()
 
     def __init__(
         self,
