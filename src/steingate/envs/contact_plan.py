@@ -112,9 +112,7 @@ def plan(
         touch[i] = False
         done, reason = 0, FORCED
         if not everything:
-            close = look_out(
-                q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near
-            )  # fmt: skip
+            close = look_out(q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near)
             if close < 0:
                 reason = MOVING_VASE
             elif cars is None:
@@ -137,7 +135,8 @@ def plan(
         if reason == FREE:
             for j in range(total):
                 active[i, j] = False
-                _lay_down(status[i, j], vase_v[i, j], vase_warm[i, j])
+                if status[i, j] == STILL:
+                    _stop(vase_v, vase_warm, i, j)
             continue
         count, left = total, substeps - done
         if everything:
@@ -148,9 +147,9 @@ def plan(
                 q[i], v[i], vase_q[i], vase_v[i], status[i], reach, speed_gain, timestep * left, active[i]
             )
             for j in range(total):
-                if not active[i, j]:
-                    _lay_down(status[i, j], vase_v[i, j], vase_warm[i, j])
-                elif status[i, j] == FRESH:
+                if status[i, j] == STILL and not active[i, j]:
+                    _stop(vase_v, vase_warm, i, j)
+                elif status[i, j] == FRESH and active[i, j]:
                     row = min((clock[i] - 1) * per_step + done, curve.shape[0] - 1)
                     vase_q[i, j, 2] = curve[row, 0]
                     vase_v[i, j, 2] = curve[row, 1]
@@ -162,12 +161,11 @@ def plan(
 
 
 @compiled(error_model="numpy")
-def _lay_down(status, velocity, warm):
+def _stop(vase_v, vase_warm, i, j):
     """Stop a vase that takes no part and is at rest."""
-    if status == STILL:
-        for n in range(6):
-            velocity[n] = 0.0
-            warm[n] = 0.0
+    for n in range(6):
+        vase_v[i, j, n] = 0.0
+        vase_warm[i, j, n] = 0.0
 
 
 @compiled(error_model="numpy")
