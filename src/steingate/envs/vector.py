@@ -7,7 +7,7 @@ task family's (``protocol`` says what it owes).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -17,7 +17,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from steingate.envs.catalog import TaskSpec, find_task
-from steingate.envs.episodes import count_step
 from steingate.envs.inputs import (
     action_space,
     checked_actions,
@@ -122,6 +121,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._autoreset = autoreset_mode is AutoresetMode.SAME_STEP
         self._copy = copy
         self._world = _build(task, self.num_envs, self.threads, physics, layout_stream)
+        self._count_step = _step_counter()
         self._elapsed = np.zeros(self.num_envs, np.int64)
         self._goals = np.zeros(self.num_envs, np.int64)
         self._truncated = np.zeros(self.num_envs, bool)
@@ -184,7 +184,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             )
         world, out = self._world, self._world.out
         world.step(checked_actions(self.task, self.num_envs, actions))
-        some_finished = count_step(
+        some_finished = self._count_step(
             *(self.max_episode_steps, out.goal_met, out.terminated),
             *(self._elapsed, self._goals, self._truncated, self._finished),
         )
@@ -331,6 +331,13 @@ def _build(task: TaskSpec, num_envs: int, threads: int, physics: str, layout_str
     from steingate.envs.navigation import Navigation
 
     return Navigation(task, num_envs, threads=threads, physics=physics, layout_stream=layout_stream)
+
+
+def _step_counter() -> Callable[..., bool]:
+    """Return the compiled bookkeeping; imported late, as the worlds are, because it brings numba."""
+    from steingate.envs.episodes import count_step
+
+    return count_step  # type: ignore[no-any-return]
 
 
 def _cores() -> int:
