@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from steingate.envs import car, floor_contacts
+from steingate.envs import car, floor_system
 from steingate.envs.car_model import read_car
 from steingate.envs.catalog import find_task
 from steingate.envs.models import compile_world
@@ -29,7 +29,7 @@ def move(q, v, action, substeps=10, edges=None, numbers=NUMBERS):
     """Return result, state and acceleration after a step of the closed motion from a copy of a state."""
     q, v, acc = q.copy(), v.copy(), np.zeros(3)
     edges = np.zeros(5, np.int64) if edges is None else edges
-    work = np.full(floor_contacts.SIZE, np.nan)
+    work = np.full(floor_system.SIZE, np.nan)
     done = car.advance(numbers, q, v, edges, *action, substeps, *NOTHING, acc, work)
     return done, q, v, acc
 
@@ -131,12 +131,12 @@ def test_results_do_not_depend_on_the_edges_the_solver_starts_from():
 
 def test_the_solution_minimises_the_cost():
     """The gradient of the engine's cost, written down plainly, is zero where the solver says."""
-    w, size = np.zeros(floor_contacts.SIZE), floor_contacts.COLUMNS
+    w, size = np.zeros(floor_system.SIZE), floor_system.COLUMNS
     for q, v, action in states(20):
         edges = np.zeros(5, np.int64)
         car.advance(NUMBERS, q.copy(), v.copy(), edges, *action, 0, *NOTHING, np.zeros(3), w)
-        rolling = w[floor_contacts.ROLLING :][:12].reshape(3, 4)
-        y, force = w[floor_contacts.Y :][:11], w[floor_contacts.FORCE :][:11]
+        rolling = w[floor_system.ROLLING :][:12].reshape(3, 4)
+        y, force = w[floor_system.Y :][:11], w[floor_system.FORCE :][:11]
         k = NUMBERS[0]
         turned = np.zeros(9)
         mujoco.mju_quat2Mat(turned, q[3:7])
@@ -145,7 +145,7 @@ def test_the_solution_minimises_the_cost():
         mass = np.diag([k["mass"]] * 3 + [0.0] * 3 + [k["wheel"]] * 2 + [k["ball"]] * 3)
         mass[3:6, 3:6] = turned @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turned.T
         gradient, contacts = mass @ y - force, w[: 5 * size].reshape(5, size)
-        for i in np.flatnonzero(contacts[:, floor_contacts.STIFF]):
+        for i in np.flatnonzero(contacts[:, floor_system.STIFF]):
             c, rows = contacts[i], np.zeros((6, 11))
             rows[0, 2] = rows[1, 1] = rows[2, 0] = 1.0
             rows[:3, 3:6] = c[:9].reshape(3, 3)
@@ -159,8 +159,8 @@ def test_the_solution_minimises_the_cost():
             mu = k["friction"][[0, 0, 1, 2, 2]]
             for j, sign in itertools.product(range(5), (1.0, -1.0)):
                 edge = rows[0] + sign * mu[j] * rows[1 + j]
-                value = edge @ y + c[floor_contacts.OFFSET]
-                gradient += c[floor_contacts.STIFF] * min(value, 0.0) * edge
+                value = edge @ y + c[floor_system.OFFSET]
+                gradient += c[floor_system.STIFF] * min(value, 0.0) * edge
         assert np.abs(gradient).max() < 1e-11 * np.abs(force).max()
 
 

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.compiled import compiled
-from steingate.envs import floor_contacts
+from steingate.envs import floor_system
 from steingate.envs.car_model import BOXES, read_car
-from steingate.envs.floor_contacts import FORCE, SIZE, Y
+from steingate.envs.floor_contacts import solve
+from steingate.envs.floor_system import FORCE, SIZE, Y
 from steingate.envs.footprint import touches_some
 from steingate.envs.rigid import (
     FUSED,
@@ -106,8 +107,8 @@ def _place_contact(k, w, c, p, axis, sy, sx, distance, weight):
     w[c], w[c + 1], w[c + 2] = p[1], -p[0], 0.0
     w[c + 3], w[c + 4], w[c + 5] = -p[2] - axis[0] * sy, -axis[1] * sy, p[0] - axis[2] * sy
     w[c + 6], w[c + 7], w[c + 8] = -axis[0] * sx, p[2] - axis[1] * sx, -p[1] - axis[2] * sx
-    w[c + floor_contacts.ROTOR_Y], w[c + floor_contacts.ROTOR_X] = sy, sx
-    w[c + floor_contacts.OFFSET], w[c + floor_contacts.STIFF] = _spring(k, distance, weight)
+    w[c + floor_system.ROTOR_Y], w[c + floor_system.ROTOR_X] = sy, sx
+    w[c + floor_system.OFFSET], w[c + floor_system.STIFF] = _spring(k, distance, weight)
 
 
 @compiled(**FUSED)
@@ -129,25 +130,25 @@ def _find_contacts(k, R, z, w):
     grazing = False
     p = turn(R, vector(k.rear, 0))
     distance = z + p[2] - k.ball_radius
-    w[floor_contacts.STIFF] = 0.0
+    w[floor_system.STIFF] = 0.0
     grazing |= abs(distance) < _EXACTLY_ON
     if distance < 0.0:
         _place_contact(k, w, 0, p, nowhere, 0.0, 0.0, distance, k.ball_weight)
         arm = k.ball_radius + 0.5 * distance
-        w[floor_contacts.ROTOR_Y], w[floor_contacts.ROTOR_X] = arm, -arm
+        w[floor_system.ROTOR_Y], w[floor_system.ROTOR_X] = arm, -arm
     tilt = axis[2]
     level = math.sqrt(max(1.0 - tilt * tilt, 1e-30))
     rim = k.wheel_radius * level
     out = k.wheel_radius * tilt / level
     half = -k.wheel_half if tilt > 0.0 else k.wheel_half  # the lower rim first
-    for i in range(1, floor_contacts.CONTACTS):
-        c, place = floor_contacts.COLUMNS * i, turn(R, vector(k.left, 0) if i < 3 else vector(k.right, 0))
+    for i in range(1, floor_system.CONTACTS):
+        c, place = floor_system.COLUMNS * i, turn(R, vector(k.left, 0) if i < 3 else vector(k.right, 0))
         side = half if i % 2 else -half
         height = z + place[2] + side * tilt
         if height + 0.5 * rim <= 0.0:
             return LYING  # the engine adds more contacts on the flat side
         distance = height - rim
-        w[c + floor_contacts.STIFF] = 0.0
+        w[c + floor_system.STIFF] = 0.0
         grazing |= abs(distance) < _EXACTLY_ON
         if distance < 0.0:
             # from the axle's middle to the contact, half the depth above the rim's lowest point
@@ -161,7 +162,7 @@ def _find_contacts(k, R, z, w):
     if grazing:
         return GRAZING
     for row in range(3):  # spin about z, rolls about y and x
-        e, at = 2 - row, floor_contacts.ROLLING + 4 * row
+        e, at = 2 - row, floor_system.ROLLING + 4 * row
         for i in range(3):
             w[at + i] = -axis[i] * axis[e]
         w[at + e] += 1.0
@@ -195,7 +196,7 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close
         How many vases are marked in ``near``.
     acc : (3,) array
         Receives the acceleration of the origin at the end with the same controls, if nothing is touched.
-    w : (floor_contacts.SIZE,) array
+    w : (floor_system.SIZE,) array
         Workspace, overwritten.
     """
     k = cars[0]
@@ -240,13 +241,13 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close
             w[FORCE + 8 + i] = ball * (b * (rate[i] + w_ball[i]) - lag[i]) - damping * w_ball[i]
         w[FORCE + 2] -= mass * k.gravity
         w[FORCE + 6], w[FORCE + 7] = push_left + wheel * b * spin_left, push_right + wheel * b * spin_right
-        if floor_contacts.solve(w, mass, inertia, wheel, ball, mu, k.most_steps, done == 0, edges) < 0:
+        if solve(w, mass, inertia, wheel, ball, mu, k.most_steps, done == 0, edges) < 0:
             result = UNSOLVED
             break
         # accelerations: of the chassis' rotation, of the origin, of the rotors against the chassis
         a = plus(vector(w, Y + 3), -b, rate)
         lift = (
-            w[Y + 0] - b * (speed[0] + swing[0]),
+            w[Y] - b * (speed[0] + swing[0]),
             w[Y + 1] - b * (speed[1] + swing[1]),
             w[Y + 2] - b * (speed[2] + swing[2]),
         )

@@ -15,7 +15,7 @@ import numpy as np
 
 from steingate.compiled import compiled
 from steingate.envs.car import advance
-from steingate.envs.floor_contacts import SIZE
+from steingate.envs.floor_system import SIZE
 from steingate.envs.footprint import SLACK, VASE_BALL, gap
 from steingate.envs.point import run
 
