@@ -1,4 +1,4 @@
-"""The linear equations of the Car's contacts for known active edges; ``floor_contacts`` says what they mean."""
+"""The linear equations of the Car's contacts for known active edges, explained in ``floor_contacts``."""
 
 from __future__ import annotations
 
