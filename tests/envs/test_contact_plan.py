@@ -9,23 +9,11 @@ from steingate.envs.navigation import Navigation
 GOAL2 = find_task("SafetyPointGoal2-v0")
 
 
+CAR = find_task("SafetyCarGoal1-v0")
+
+
 def vase(x, y, quaternion=(1.0, 0.0, 0.0, 0.0)):
     return np.array([x, y, 0.1, *np.asarray(quaternion) / np.linalg.norm(quaternion)])
-
-
-def test_gap_never_exceeds_the_distance_to_any_point_of_the_vase():
-    rng = np.random.default_rng(0)
-    corners = 0.1 * np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
-    inner = rng.uniform(-0.1, 0.1, (400, 3))
-    for k in range(300):
-        turn = rng.normal(size=4) if k % 2 else [1, 1e-4 * rng.normal(), 1e-4 * rng.normal(), rng.normal()]
-        box = vase(*rng.uniform(-1, 1, 2), turn)
-        w, u = box[3], box[4:]
-        points = np.vstack([corners, inner])
-        turned = points + 2 * np.cross(u, np.cross(u, points) + w * points)
-        agent = rng.uniform(-1, 1, 2)
-        nearest = np.linalg.norm(turned[:, :2] + box[:2] - agent, axis=1).min()
-        assert contact_plan.gap(*agent, box) <= nearest
 
 
 def chosen(agent, speed, vases, status=None, vase_v=None):
@@ -67,13 +55,60 @@ def test_an_untouched_vase_enters_the_engine_on_the_settling_curve():
     nav = Navigation(GOAL2, 1)
     nav.reset(np.zeros(1, np.int32), [3])
     nav.clock[0] = 5
-    nav.q[0, :2] = nav.vase_q[0, 4, :2] + [0.25, 0.0]
+    nav.q[0, :2] = nav.vase_q[0, 4, :2] + [0.15, 0.0]
     nav.evaluate(np.zeros((1, 2)))
-    height, fall = nav._curve[5]
+    height, fall = nav._curve[5 * GOAL2.substeps]
     assert nav.vase_q[0, 4, 2] == height
     assert nav.vase_v[0, 4, 2] == fall
     assert nav.status[0, 4] == MOVING
     assert FRESH in nav.status
+
+
+@pytest.mark.parametrize("name", ["SafetyPointGoal1-v0", "SafetyCarGoal1-v0"])
+def test_the_engine_takes_over_at_the_substep_of_the_touch(name):
+    """The recursion makes the substeps before the touch, the engine the others: the engine's step."""
+    spec = find_task(name)
+    left = []
+    for distance in np.linspace(0.29, 0.33, 9) if spec.agent == "car" else np.linspace(0.25, 0.28, 9):
+        auto, full = (Navigation(spec, 1, physics=physics) for physics in ("auto", "mujoco"))
+        for nav in (auto, full):
+            nav.reset(np.zeros(1, np.int32), [0])
+            nav.rot[:], nav.xy[0, 0], nav.xy[0, nav.law.rows("vases")] = 0.0, [0.0, 0.0], [9.0, 9.0]
+            nav.start(np.zeros(1, np.int32))
+            for _ in range(5):
+                nav.step(np.zeros((1, 2)))
+            nav.vase_q[0, 0, :2] = [distance, 0.0] if spec.agent == "point" else [0.0, -distance]
+            nav.v[0, :2] = [1.5, 0.0] if spec.agent == "point" else [0.0, -1.5]
+        before = auto.tally.copy()
+        auto.step(np.zeros((1, 2)))
+        full.step(np.zeros((1, 2)))
+        groups = np.argwhere(auto._group_size)
+        if len(groups):
+            left.append(int(groups[0, 1]))
+            assert (auto.tally - before)[contact_plan.TOUCH] == 1
+            assert auto.status[0, 0] == MOVING
+        else:
+            assert auto.status[0, 0] == FRESH
+            assert np.abs(full.vase_v[0, 0, :2]).max() < 1e-12
+        np.testing.assert_allclose(auto.q, full.q, atol=1e-9)
+        np.testing.assert_allclose(auto.v, full.v, atol=1e-6)
+        np.testing.assert_allclose(auto.vase_v[0, 0, :2], full.vase_v[0, 0, :2], atol=1e-7)
+    assert len(set(left)) > 3
+    assert len(left) < 9
+
+
+def test_a_near_pass_wakes_nothing():
+    """A Point that drives by two millimetres away needs no engine; the vase stays as it was."""
+    nav = Navigation(find_task("SafetyPointGoal1-v0"), 1)
+    nav.reset(np.zeros(1, np.int32), [0])
+    nav.q[0], nav.vase_q[0, 0, :2] = [0.0, 0.0, 0.0], [0.5, 0.202]
+    nav.vase_q[0, 0, 3:] = [1.0, 0.0, 0.0, 0.0]
+    nav.xy[0, nav.law.goal] = [3.0, 3.0]
+    for _ in range(60):
+        nav.step(np.array([[1.0, 0.0]]))
+    assert nav.q[0, 0] > 0.8
+    assert nav.status[0, 0] == FRESH
+    assert nav.tally.tolist() == [60, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_calm_vases_leave_the_engine_and_lie_still():
@@ -98,3 +133,48 @@ def test_a_point_alone_never_needs_the_engine(name):
     nav.reset(np.arange(2, dtype=np.int32), [0, 1])
     nav.step(np.ones((2, 2)))
     assert not nav._engines
+
+
+def fall_back(name, seed=0):
+    """Return a task whose next step needs the engine for one reason, and its twin in the engine."""
+    pair = Navigation(CAR, 1), Navigation(CAR, 1, physics="mujoco")
+    for nav in pair:
+        nav.reset(np.zeros(1, np.int32), [seed])
+        nav.vase_q[0, 0, :2] = 9.0, 9.0
+        if name != "grazing":
+            for _ in range(20):
+                nav.step(np.array([[0.01, 0.01]]))
+        if name == "moving vase":
+            nav.status[0, 0], nav.vase_v[0, 0, 0] = MOVING, 0.3
+        elif name == "touch":
+            nav.vase_q[0, 0, :2] = nav.q[0, :2] + [0.24, 0.0]
+        elif name == "chassis":
+            nav.q[0, 2], nav.q[0, 3:7] = 0.045, [0.0, 0.0, 1.0, 0.0]
+        elif name == "lying":
+            nav.q[0, 2], nav.q[0, 3:7] = 0.154, [0.5**0.5, 0.0, 0.5**0.5, 0.0]
+    auto, full = pair
+    for field in ("q", "v", "vase_q", "vase_v"):
+        getattr(auto, field)[:] = getattr(full, field)
+    if name == "unsolved":
+        auto._cars["most_steps"] = 0
+    return auto, full
+
+
+@pytest.mark.parametrize("name", contact_plan.REASONS)
+def test_every_reason_for_the_engine_is_counted_and_leads_to_the_engines_step(name):
+    auto, full = fall_back(name)
+    if name == "forced":
+        auto = full
+    before, edges = auto.tally.copy(), auto.edges.copy()
+    action = np.array([[0.02, 0.015]])
+    auto.step(action)
+    assert (auto.tally - before)[contact_plan.REASONS.index(name)] == 1
+    assert (auto.tally - before).sum() == 1
+    if name == "forced":
+        return
+    full.step(action)
+    if name not in ("free", "touch"):
+        assert np.array_equal(auto.edges, edges)
+    np.testing.assert_allclose(auto.q, full.q, atol=1e-10)
+    np.testing.assert_allclose(auto.v, full.v, atol=1e-8)
+    np.testing.assert_allclose(auto.acc, full.acc, atol=1e-6)

@@ -64,10 +64,10 @@ def test_settling_curve_is_what_the_engine_does_to_untouched_vases(task):
     data = mujoco.MjData(model)
     curve = settling_curve(task)
     data.qpos[-4:] = np.cos(0.4), 0, 0, np.sin(0.4)
-    for step in range(100):
+    for step in range(1000):
         row = curve[min(step, len(curve) - 1)]
         assert data.qpos[-5] == pytest.approx(row[0], abs=1e-12)
         assert data.qvel[-4] == pytest.approx(row[1], abs=1e-11)
-        mujoco.mj_step(model, data, task.substeps)
+        mujoco.mj_step(model, data)
     assert np.abs(curve[:, 1]).max() < VASE_SPEED_LIMIT
     assert curve[-2, 0] == pytest.approx(curve[-1, 0], abs=1e-15)

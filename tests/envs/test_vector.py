@@ -108,6 +108,17 @@ def test_restoring_a_snapshot_repeats_every_bit(name, physics):
     assert np.array_equal(run(fresh, seed=None, act=act[30:]), expected)
 
 
+def test_a_snapshot_from_before_the_car_had_its_own_motion_is_read():
+    env, twin = (SafetyVectorEnv("SafetyCarGoal1-v0", 4) for _ in range(2))
+    act = actions(env, 60)
+    run(env, act=act[:30])
+    old = env.snapshot()
+    assert old.pop("task/edges").any()
+    expected = run(env, seed=None, act=act[30:])
+    twin.restore(old)
+    assert np.array_equal(run(twin, seed=None, act=act[30:]), expected)
+
+
 def test_snapshots_of_other_tasks_are_refused():
     saved = SafetyVectorEnv("SafetyPointGoal1-v0", 2).snapshot()
     with pytest.raises(InputError, match="does not fit 3 environments of SafetyPointGoal1-v0"):

@@ -12,10 +12,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from steingate.compiled import compiled
 from steingate.envs.catalog import TaskSpec
 from steingate.envs.streams import next_double
 from steingate.errors import InputError
@@ -138,7 +138,7 @@ def check_status(law: Placement, status: int) -> None:
         )
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _draw_free(state, low, high, keepout, row, placed, draws, xy):
     """Whether a point for ``row`` clear of the other rows below ``placed`` was found (now ``xy[row]``)."""
     for _ in range(draws):
@@ -158,7 +158,7 @@ def _draw_free(state, low, high, keepout, row, placed, draws, xy):
     return False
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def draw_goal(state, low, high, keepout, goal, xy):
     """Whether a free place for the goal was found; it is then in ``xy[goal]``, otherwise ``xy`` is unchanged.
 
@@ -167,7 +167,7 @@ def draw_goal(state, low, high, keepout, goal, xy):
     return _draw_free(state, low, high, keepout, goal, xy.shape[0], GOAL_DRAWS, xy)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def draw_layout(state, low, high, keepout, goal, xy, rot, goal_first):
     """Status of one layout written to ``xy``, ``rot`` and ``goal_first``: PLACED, NO_LAYOUT or NO_GOAL."""
     rows = xy.shape[0]
@@ -193,7 +193,7 @@ def draw_layout(state, low, high, keepout, goal, xy, rot, goal_first):
     return PLACED
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def draw_layouts(states, mask, low, high, keepout, goal, xy, rot, goal_first):
     """Status of drawing a layout for every masked environment; stops at the first that cannot be placed."""
     for i in range(states.shape[0]):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from steingate.compiled import compiled
 from steingate.envs.catalog import (
     AGENT_HEIGHT,
     CIRCLE_RADIUS,
@@ -25,14 +25,14 @@ from steingate.envs.streams import next_double
 REWARD_LIMIT = 10.0
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def goal_distance(q, xy, goal):
     """Return the planar distance from the agent to the goal."""
     dx, dy = q[0] - xy[goal, 0], q[1] - xy[goal, 1]
     return math.sqrt(dx * dx + dy * dy)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def inside_hazard(q, xy, hazards, vases):
     """Return whether the agent's origin is inside some hazard."""
     for j in range(hazards, vases):
@@ -42,7 +42,7 @@ def inside_hazard(q, xy, hazards, vases):
     return False
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def some_vase_moves(vase_v):
     """Return whether the origin of some vase has at least the speed that costs."""
     for j in range(vase_v.shape[0]):
@@ -52,7 +52,7 @@ def some_vase_moves(vase_v):
     return False
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def circle_reward(q, v):
     """Return the reward of a Circle task: angular progress, most on the circle itself."""
     x, y = q[0], q[1]
@@ -60,7 +60,7 @@ def circle_reward(q, v):
     return 0.1 * ((x * v[1] - y * v[0]) / r) / (1.0 + abs(r - CIRCLE_RADIUS))
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def finish_goal(
     q, v, acc, xy, vase_q, vase_v, touch, last, streams, low, high, keepout, goal, hazards, vases,
     lidar_range, obs, reward, cost, parts, terminated, goal_met,
@@ -102,7 +102,7 @@ def finish_goal(
         )  # fmt: skip
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, parts, terminated, goal_met):
     """Write all results of one step of a Circle task."""
     position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
@@ -119,7 +119,7 @@ def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, par
         observe_circle(q[i], v[i], acc[i], lidar_range, position, turn, ball, obs[i])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def upright(yaw, pose):
     """Write the quaternion of a rotation about the vertical into ``pose[3:7]``, all else in it being zero.
 
@@ -131,7 +131,7 @@ def upright(yaw, pose):
     pose[3], pose[6] = w / norm, z / norm
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def start_episodes(ids, q, xy, rot, vase_q, vase_height, vases):
     """Put agents and vases where the layouts say; their poses are zero before."""
     for i in ids:
@@ -150,7 +150,7 @@ def start_episodes(ids, q, xy, rot, vase_q, vase_height, vases):
             vase_q[i, j, 2] = vase_height
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def first_goal_observations(ids, q, v, acc, xy, vase_q, last, goal, hazards, vases, lidar_range, obs):
     """Write the observations that open episodes of a Goal task, and the first distances."""
     position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
@@ -162,7 +162,7 @@ def first_goal_observations(ids, q, v, acc, xy, vase_q, last, goal, hazards, vas
         )  # fmt: skip
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def first_circle_observations(ids, q, v, acc, lidar_range, obs):
     """Write the observations that open episodes of a Circle task."""
     position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 
-import numba
-
+from steingate.compiled import compiled
 from steingate.envs.catalog import AGENT_HEIGHT, GRAVITY, LIDAR_BINS, MAGNETIC_NORTH
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def rotation(quaternion, out):
     """Write the rotation matrix of a quaternion, normalised first, into ``out`` (3, 3)."""
     w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
@@ -31,7 +30,7 @@ def rotation(quaternion, out):
     out[2, 2] = w * w - x * x - y * y + z * z
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def see(x, y, position, turn, lidar_range, bins):
     """Enter one target at the world point (x, y) into the 16 lidar bins.
 
@@ -64,7 +63,7 @@ def see(x, y, position, turn, lidar_range, bins):
     bins[before] = max(bins[before], (1.0 - t) * signal)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sense(q, v, acc, position, turn, ball, obs):
     """Write the sensor entries of the observation, and the agent's position and rotation matrix.
 
@@ -106,7 +105,7 @@ def sense(q, v, acc, position, turn, ball, obs):
         obs[8] = v[2]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def observe_goal(q, v, acc, xy, vase_q, goal, hazards, vases, lidar_range, position, turn, ball, obs):
     """Write one observation of a Goal task; the other arrays but ``obs`` are scratch."""
     sense(q, v, acc, position, turn, ball, obs)
@@ -123,7 +122,7 @@ def observe_goal(q, v, acc, xy, vase_q, goal, hazards, vases, lidar_range, posit
             see(vase_q[j, 0], vase_q[j, 1], position, turn, lidar_range, bins)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def observe_circle(q, v, acc, lidar_range, position, turn, ball, obs):
     """Write one observation of a Circle task."""
     sense(q, v, acc, position, turn, ball, obs)

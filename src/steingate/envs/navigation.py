@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.envs import contact_plan, nav_kernels, point
+from steingate.envs import car, contact_plan, nav_kernels, point
 from steingate.envs.catalog import VASE_HEIGHT, TaskSpec
+from steingate.envs.footprint import footprint
 from steingate.envs.layouts import Placement, placement, sample_layouts
 from steingate.envs.models import STATE_SIZE, compile_world, settling_curve
 from steingate.envs.physics import ACCELERATION, Array, Ids, Simulations
@@ -23,7 +24,7 @@ _REACH = {"point": (point.REACH, point.SPEED_GAIN), "car": (0.24, 1.5)}
 
 _SAVED = (
     *("q", "v", "warm", "acc", "ctrl", "xy", "rot", "vase_q", "vase_v", "vase_warm"),
-    *("status", "calm", "clock", "last", "streams"),
+    *("status", "calm", "clock", "last", "streams", "edges"),
 )
 
 
@@ -61,7 +62,13 @@ class Navigation:
         Steps since the reset.
     last : (N,) array
         Distance to the present goal.
+    edges : (N, 5) array
+        The Car's active contact edges, from which its solver starts.
+    tally : (8,) array
+        Steps made so far, by what became of them; see ``contact_plan.REASONS``.
     """
+
+    newer: tuple[str, ...] = ("edges",)
 
     def __init__(
         self,
@@ -88,9 +95,14 @@ class Navigation:
         self._stream: Stream = layout_stream
         self._goal_first = np.zeros((n, 2))
         self._touch, self._active = np.zeros(n, bool), np.zeros((n, vases), bool)
-        self._group_size, self._group_ids = np.zeros(vases + 1, np.int64), np.zeros((vases + 1, n), np.int32)
+        groups = vases + 1, spec.substeps + 1
+        self._group_size, self._group_ids = np.zeros(groups, np.int64), np.zeros((*groups, n), np.int32)
         self._mask = np.zeros(n, bool)
         self._everything = physics == "mujoco"
+        self.edges, self.tally = np.zeros((n, 5), np.int64), np.zeros(len(contact_plan.REASONS), np.int64)
+        alone = compile_world(spec, 0)
+        self._cars = car.constants(alone) if spec.agent == "car" and not self._everything else None
+        self._parts = footprint(alone)
         self._curve = settling_curve(spec) if vases else np.zeros((1, 2))
         self._reach, self._gain = _REACH[spec.agent]
         self._hazards = self.law.rows("hazards").start
@@ -126,6 +138,7 @@ class Navigation:
         """
         for zeroed in (self.q, self.v, self.warm, self.acc, self.ctrl, self.vase_q, self.vase_v):
             zeroed[ids] = 0.0
+        self.edges[ids] = 0
         self.vase_warm[ids], self.calm[ids], self.clock[ids], self._touch[ids] = 0.0, 0, 0, False
         self.status[ids] = contact_plan.FRESH
         nav_kernels.start_episodes(ids, self.q, self.xy, self.rot, self.vase_q, VASE_HEIGHT, self._vases)
@@ -164,14 +177,16 @@ class Navigation:
         self._finish()
 
     def _advance(self, actions: Array, substeps: int) -> None:
-        contact_plan.plan(
+        waiting = contact_plan.plan(
             *(actions, self.ctrl, self.q, self.v, self.acc, self.vase_q, self.vase_v, self.vase_warm),
-            *(self.status, self.clock, self._curve, self._touch, self._reach, self._gain),
-            *(self.spec.timestep, substeps, self._everything),
-            *(self._active, self._group_size, self._group_ids),
+            *(self.status, self.clock, self._curve, self._touch, self._parts, self._reach, self._gain),
+            *(self.spec.timestep, substeps, self.spec.substeps, self._everything, self._cars, self.edges),
+            *(self._active, self._group_size, self._group_ids, self.tally),
         )
-        for count in self._group_size.nonzero()[0]:
-            self._run(int(count), self._group_ids[count, : self._group_size[count]], substeps)
+        if waiting:
+            for count, left in np.argwhere(self._group_size):
+                ids = self._group_ids[count, left, : self._group_size[count, left]]
+                self._run(int(count), ids, int(left))
 
     def _run(self, count: int, ids: Ids, substeps: int) -> None:
         """Advance some simulations, each with the same number of active vases, in the engine."""
@@ -192,8 +207,8 @@ class Navigation:
     def _new_engine(self, count: int) -> tuple[Simulations, npt.NDArray[Any], npt.NDArray[Any]]:
         """Return the simulations with some vases; made when first needed, which takes a few milliseconds."""
         # only worlds that run step after step gain from keeping engine data
-        persistent = self._everything or count == 0
-        sims = Simulations(compile_world(self.spec, count), len(self.q), self._threads, persistent=persistent)
+        model = compile_world(self.spec, count)
+        sims = Simulations(model, len(self.q), self._threads, persistent=self._everything)
         touch = sims.bind("sensordata")
         self._engines[count] = sims, sims.bind("qacc"), touch
         return self._engines[count]
@@ -222,10 +237,10 @@ class Navigation:
         Parameters
         ----------
         state : dict
-            What ``snapshot`` returned.
+            What ``snapshot`` returned; entries in ``newer`` may be missing.
         """
         for name in _SAVED:
-            getattr(self, name)[...] = state[name]
+            getattr(self, name)[...] = state.get(name, 0)
 
     def scene(self, index: int) -> dict[str, npt.NDArray[Any]]:
         """Return what the renderer needs of one simulation.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-import numba
+from steingate.compiled import compiled
+from steingate.envs.footprint import touches_some
 
 MASS = 0.004 / 3.0 * math.pi + 0.001  # sphere of radius 0.1 and nose of edge 0.1, density 1
 MOMENT = 1e-4  # mass times the offset of the centre of mass
@@ -26,13 +27,13 @@ REACH = 0.1582
 SPEED_GAIN = 0.3
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def clip(value, limit):
     """Return the value clipped to ±limit."""
     return min(max(value, -limit), limit)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def acceleration(theta, v, thrust, turn, h, out):
     """Write the acceleration (M + hD)⁻¹ f into ``out``; h = 0 gives the explicit one.
 
@@ -64,9 +65,12 @@ def acceleration(theta, v, thrust, turn, h, out):
     out[2] = a2
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
-def advance(q, v, thrust, turn, h, substeps, acc):
-    """Move one Point by some substeps, in place, and leave the explicit acceleration there in ``acc``.
+@compiled(error_model="numpy")
+def run(q, v, thrust, turn, h, substeps, parts, vase_q, near, close, reach, acc):
+    """Move one Point by some substeps, in place, up to where it may touch a vase.
+
+    Returns the number of substeps made, which is all of them also where the Point touches only at their end;
+    or ``substeps + 1`` if it touches nothing to the end.
 
     Parameters
     ----------
@@ -77,13 +81,24 @@ def advance(q, v, thrust, turn, h, substeps, acc):
     h : float
         Engine time step.
     substeps : int
-        Number of substeps.
+        Number of substeps; with 0 only the acceleration is computed.
+    parts, vase_q, near, reach : arrays and float
+        The Point's footprint and the vases to look out for; see ``footprint.touches_some``.
+    close : int
+        How many vases are marked in ``near``.
     acc : (3,) array
-        Receives M⁻¹ f at the new state with the same controls.
+        Receives M⁻¹ f at the end with the same controls, if nothing is touched.
     """
-    for _ in range(substeps):
-        acceleration(q[2], v, thrust, turn, h, acc)
-        for j in range(3):
-            v[j] += h * acc[j]
-            q[j] += h * v[j]
+    for done in range(substeps + 1):
+        if close > 0:
+            c, s = math.cos(q[2]), math.sin(q[2])
+            turned = (c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+            if touches_some(parts, turned, q[0], q[1], vase_q, near, reach):
+                return done
+        if done < substeps:
+            acceleration(q[2], v, thrust, turn, h, acc)
+            for j in range(3):
+                v[j] += h * acc[j]
+                q[j] += h * v[j]
     acceleration(q[2], v, thrust, turn, 0.0, acc)
+    return substeps + 1

@@ -19,6 +19,8 @@ model, simulations, streams, scratch arrays. It then has
     reached during the step is redrawn here (``out.obs`` already shows the new one).
 ``snapshot() -> dict[str, array]`` and ``restore(dict)``
     the complete state as plain numeric arrays with first axis N, so that continuing is bit-equal.
+``newer : tuple of str``
+    entries of the snapshot that those of earlier versions lack; ``restore`` does without them.
 ``scene(i) -> dict[str, array]``
     what the renderer needs of simulation i; see ``scene``.
 ``close()``
@@ -87,6 +89,7 @@ class BatchTask(Protocol):
     """What the batched core asks of a task family; see the module's text."""
 
     out: Outputs
+    newer: tuple[str, ...]
 
     def reset(self, ids: npt.NDArray[np.int32], seeds: Sequence[int | None]) -> None:
         """Start new episodes."""

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Final, Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from steingate.compiled import compiled
 from steingate.errors import InputError
 
 Stream = Literal["independent", "reference"]
@@ -52,7 +52,7 @@ def _seeded_state(seed: int | None, stream: Stream) -> NDArray[np.uint64]:
     return np.array([*twister["key"].tolist(), twister["pos"]], dtype=np.uint64)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def next_double(state):
     """Uniform number in [0, 1) with 53 random bits; advances the stream in place."""
     if state.shape[0] == 4:
@@ -62,7 +62,7 @@ def next_double(state):
     return (np.float64(high) * 67108864.0 + np.float64(low)) / 9007199254740992.0
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _next_word(s):
     """Next 64 bits of xoshiro256++ (Blackman and Vigna)."""
     total = s[0] + s[3]
@@ -77,7 +77,7 @@ def _next_word(s):
     return word
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _next_twister(state):
     """Next 32 bits of MT19937 (Matsumoto and Nishimura), in an unsigned 64-bit word."""
     position = np.int64(state[_KEY])
@@ -97,7 +97,7 @@ def _next_twister(state):
     return (y ^ (y >> np.uint64(18))) & np.uint64(0xFFFFFFFF)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def spend_step(states):
     """Spend the number the original draws on every environment step; independent streams stay as they are."""
     if states.shape[1] != 4:

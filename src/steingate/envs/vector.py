@@ -7,7 +7,7 @@ task family's (``protocol`` says what it owes).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -123,6 +123,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._autoreset = autoreset_mode is AutoresetMode.SAME_STEP
         self._copy = copy
         self._world = _build(task, self.num_envs, self.threads, physics, layout_stream)
+        self._count_step = _step_counter()
         self._elapsed = np.zeros(self.num_envs, np.int64)
         self._goals = np.zeros(self.num_envs, np.int64)
         self._truncated = np.zeros(self.num_envs, bool)
@@ -131,6 +132,10 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._all_ready = False
         self._all = np.arange(self.num_envs, dtype=np.int32)
         self._yes = np.ones(self.num_envs, bool)
+        out = self._world.out
+        parts = dict(zip(task.cost_parts, out.parts, strict=True))
+        self._shown: Info = {"cost": out.cost, **parts, "goal_met": out.goal_met, "goals": self._goals}
+        self._shown_for: Info = {f"_{name}": self._yes for name in self._shown}
         self._renderer: Any = None
 
     def reset(
@@ -181,14 +186,14 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             )
         world, out = self._world, self._world.out
         world.step(checked_actions(self.task, self.num_envs, actions))
-        np.add(self._elapsed, 1, out=self._elapsed)
-        np.add(self._goals, out.goal_met, out=self._goals)
-        np.greater_equal(self._elapsed, self.max_episode_steps, out=self._truncated)
-        np.logical_or(out.terminated, self._truncated, out=self._finished)
+        some_finished = self._count_step(
+            *(self.max_episode_steps, out.goal_met, out.terminated),
+            *(self._elapsed, self._goals, self._truncated, self._finished),
+        )
         info = self._info()
         reward = self._give(out.reward)
         terminated, truncated = self._give(out.terminated), self._give(self._truncated)
-        if self._finished.any():
+        if some_finished:
             self._end_episodes(info)
         return self._give(out.obs), reward, terminated, truncated, info
 
@@ -217,14 +222,9 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     def _info(self) -> Info:
         """Return the info arrays, each with Gymnasium's mask that says for whom it holds."""
-        out = self._world.out
-        info: Info = {"cost": self._give(out.cost)}
-        for name, values in zip(self.task.cost_parts, out.parts, strict=True):
-            info[name] = self._give(values)
-        info["goal_met"] = self._give(out.goal_met)
-        info["goals"] = self._give(self._goals)
-        info.update({f"_{name}": self._yes for name in tuple(info)})
-        return info
+        if self._copy:
+            return {name: values.copy() for name, values in self._shown.items()} | self._shown_for
+        return self._shown | self._shown_for
 
     def _give(self, values: Any) -> Any:
         return values.copy() if self._copy else values
@@ -253,7 +253,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             What ``snapshot`` returned, from an environment of the same task and size.
         """
         self._check_open()
-        mine = self.snapshot()
+        newer = {f"task/{name}" for name in self._world.newer} - set(snapshot)
+        mine = {name: values for name, values in self.snapshot().items() if name not in newer}
         for name, values in mine.items():
             if name not in snapshot or np.shape(snapshot[name]) != values.shape:
                 raise InputError(
@@ -332,6 +333,13 @@ def _build(task: TaskSpec, num_envs: int, threads: int, physics: str, layout_str
     from steingate.envs.navigation import Navigation
 
     return Navigation(task, num_envs, threads=threads, physics=physics, layout_stream=layout_stream)
+
+
+def _step_counter() -> Callable[..., bool]:
+    """Return the compiled bookkeeping; imported late, as the worlds are, because it brings numba."""
+    from steingate.envs.episodes import count_step
+
+    return count_step  # type: ignore[no-any-return]
 
 
 def _cores() -> int:

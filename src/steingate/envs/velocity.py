@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import mujoco
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from steingate.compiled import compiled
 from steingate.envs.catalog import TaskSpec
 from steingate.envs.physics import Array, Ids, Simulations
 from steingate.envs.protocol import Outputs
@@ -41,6 +41,8 @@ class Velocity:
     physics, layout_stream : str
         Accepted because all task families have them; they change nothing here.
     """
+
+    newer: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -235,7 +237,7 @@ def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> None:
     }
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _mean_places(share, xipos, ids, place):
     """Write centres of mass; a plain sum, so that the size of the batch cannot change its order."""
     for i in ids:
@@ -246,7 +248,7 @@ def _mean_places(share, xipos, ids, place):
         place[i, 0], place[i, 1] = x, y
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, reward, cost, terminated):
     """Write the results of one step of every simulation."""
     nq, nv = qpos.shape[1], qvel.shape[1]
@@ -269,7 +271,7 @@ def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, 
         terminated[i] = rules.mortal and not _healthy(rules, qpos[i], qvel[i])
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _healthy(rules, qpos, qvel):
     """Return whether an episode may go on in this state."""
     if not rules.low < qpos[rules.height] < rules.high:

@@ -13,6 +13,9 @@ import mujoco
 # With the default tolerance the engine's solver now stops before it reaches the original's results.
 TOLERANCE: Final = 1e-14
 
+# Islands and warm starts cost more than they save on one robot, and at this tolerance they change nothing.
+_SLOWER: Final = int(mujoco.mjtDisableBit.mjDSBL_ISLAND | mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+
 # The engine adds the margins of the two geoms of a pair, the original took the larger one: half restores it.
 _MARGIN_SCALE: Final = 0.5
 
@@ -161,6 +164,7 @@ def load_robot(name: str) -> mujoco.MjModel:
         mujoco.mj_setTotalmass(model, total)
         mujoco.mj_setConst(model, mujoco.MjData(model))
     model.opt.tolerance = TOLERANCE
+    model.opt.disableflags |= _SLOWER
     if ROBOTS[name].margin:
         model.geom_margin[:] *= _MARGIN_SCALE
     return model

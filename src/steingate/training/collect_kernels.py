@@ -4,16 +4,14 @@ Compiled without fast-math, so the same numbers come out however many threads th
 allocated here: every array is made by ``collect.collect``. Rows are environments, t counts vector steps.
 """
 
-import numba
 import numpy as np
 
+from steingate.compiled import compiled
 from steingate.normaliser import CLIP, STD_FLOOR
 
 GOES_ON, TERMINATED, TRUNCATED = 0, 1, 2
 QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")
 RAW, PUSH, FROZEN = 0, 1, 2  # what the normaliser does: nothing, learn and normalise, normalise only
-
-compiled = numba.njit(nogil=True, cache=True)
 
 
 @compiled
