@@ -33,7 +33,7 @@ def small(algo="cpo", **changes):
     return make_config({**settings, **changes})
 
 
-class Told:
+class Unsaved:
     """Two environments whose observations, rewards and costs are known; it writes down what it is told.
 
     An observation is (steps of this episode, number of the environment, 7). A step of environment i pays
@@ -70,16 +70,20 @@ class Told:
     def close(self):
         self.told.append(("close", None))
 
+    def of(self, kind):
+        """What it was told of one kind, in order."""
+        return [what for name, what in self.told if name == kind]
+
+
+class Told(Unsaved):
+    """The same, and it can be saved."""
+
     def snapshot(self):
         return {"t": np.array(self.t)}
 
     def restore(self, parts):
         self.t = int(parts["t"])
         return self._obs(self.t)
-
-    def of(self, kind):
-        """What it was told of one kind, in order."""
-        return [what for name, what in self.told if name == kind]
 
 
 class Budgeted(Told):
