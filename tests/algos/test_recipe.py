@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from steingate.algos import descent, first_order
-from steingate.algos.base import Algorithm, Batch
+from steingate.algos.base import Algorithm, Batch, priced
+from steingate.algos.clipped import followed
 from steingate.algos.methods import METHODS
 from steingate.algos.methods.cpo import CPO, CRPO, CVaRCPO
 from steingate.algos.methods.evo import EVO
@@ -15,7 +16,7 @@ from steingate.algos.methods.penalty import P3O
 from steingate.algos.methods.saute import PPOSimmer, TRPOSaute, TRPOSimmer
 from steingate.algos.methods.stein import SteinGate, SteinGatePPO
 from steingate.algos.methods.unconstrained import PPO, TRPO
-from steingate.algos.networks import init_policy
+from steingate.algos.networks import init_policy, log_prob
 from steingate.algos.recipe import (
     About,
     Constrained,
@@ -26,6 +27,7 @@ from steingate.algos.recipe import (
     find_recipe,
     make_recipe,
 )
+from steingate.algos.replay import episode_memory
 from steingate.algos.sizes import Clipped
 from steingate.algos.subproblem import Case
 from steingate.algos.trust_region import accepts, trust_region_step
@@ -140,6 +142,16 @@ class TestSteinGate:
         plain = SteinGate().build(Setup(limit=6.0))
         assert plain.tail is None
         assert plain.account is None
+
+    def test_a_gate_that_stays_shut_says_why_and_the_unit_of_the_slack_does_not_hide_it(self):
+        costly = Episodes(np.full(5, 50.0), np.zeros(5), np.full(5, 10))
+        for variant in ("corrected", "published"):
+            algo = SteinGate(variant=variant).build(Setup(limit=6.0))
+            found = rulings(algo, [costly] * 50)
+            told = [epoch for epoch, ruling in enumerate(found, 1) if ruling.notes]
+            assert told == [25, 50]
+            assert found[24].notes[0].startswith("The gate has been shut for 25 epochs in a row")
+            assert found[-1].log["gate/shut_epochs"] == 50.0
 
     @pytest.mark.parametrize("preset", ["paper", "released", "certified", "confident"])
     def test_its_certificate_is_the_preset_with_the_limit_of_the_run(self, preset):
@@ -305,6 +317,88 @@ class TestSteps:
         trust_region._compiled.cache_clear()
         assert (log["step/fraction"] > 0.0) is moves
         assert np.array_equal(moved["w"][0], params["w"][0]) is not moves
+
+
+class TestAims:
+    """What first-order steps follow, by the decision."""
+
+    def batch(self):
+        adv, cost_adv = np.array([1.0, -2.0], np.float32), np.array([0.5, 0.25], np.float32)
+        return Batch(np.zeros((2, 2)), np.zeros((2, 1)), np.zeros(2), adv, cost_adv, scale=3.0)
+
+    @pytest.mark.parametrize(
+        ("decision", "expected"),
+        [
+            (Decision(Mode.IMPROVE, price=1.0), [0.25, -1.125]),
+            (Decision(Mode.IMPROVE), [1.0, -2.0]),
+            (Decision(Mode.RECOVER, 5.0, price=1.0), [-0.5, -0.25]),
+            (Decision(Mode.BALANCE, 0.1), [1.0, -2.0]),
+            (Decision(Mode.BALANCE, -0.1), [-0.5, -0.25]),
+        ],
+    )
+    def test_ppo_follows_reward_minus_priced_cost_or_minus_cost(self, decision, expected):
+        np.testing.assert_allclose(followed(self.batch(), decision), expected)
+
+    def test_a_price_may_be_in_the_units_of_the_task(self):
+        np.testing.assert_allclose(priced(self.batch(), 1.0, same_unit=True), [1.25, -3.125])
+        np.testing.assert_allclose(priced(self.batch(), 1.0), [0.25, -1.125])
+
+    def phases(self, monkeypatch, make, *given):
+        found = []
+        monkeypatch.setattr(
+            first_order, "descent_step", lambda cfg, phases, seed, epochs: found.extend(phases)
+        )
+        make(Clipped(), *given)
+        return found
+
+    def test_p3os_penalty_is_on_the_violation(self, monkeypatch):
+        (phase,) = self.phases(monkeypatch, first_order.penalised_step, 20.0, True)
+        adv, numbers = phase.aim(self.batch(), Decision(Mode.BALANCE, -0.7))
+        assert numbers == (0.7,)
+        np.testing.assert_array_equal(adv, self.batch().adv)
+        adv, numbers = phase.aim(self.batch(), Decision(Mode.RECOVER, -0.7))
+        assert numbers[0] < -1e6
+        np.testing.assert_array_equal(adv, -self.batch().cost_adv)
+
+    def test_cups_projection_weighs_cost_by_weight_and_price(self, monkeypatch):
+        first, second = self.phases(monkeypatch, first_order.update_and_project_step, 4.0)
+        assert first.aim(self.batch(), Decision(Mode.IMPROVE, price=0.5))[1] == ()
+        assert second.aim(self.batch(), Decision(Mode.IMPROVE, price=0.5))[1] == (2.0,)
+
+
+class TestMemory:
+    """Two rollouts of four steps in one environment; an episode of five steps begins in the first."""
+
+    def recalled(self, carries):
+        rng = np.random.default_rng(0)
+        before, after = (init_policy(rng, 2, 1, (3,)) for _ in range(2))
+        memory = episode_memory(5)
+        obs = rng.normal(size=(8, 1, 2)).astype(np.float32)
+        act = rng.normal(size=(8, 1, 1)).astype(np.float32)
+        logp = np.concatenate(
+            [log_prob(before, obs[:4, 0], act[:4, 0]), log_prob(after, obs[4:, 0], act[4:, 0])]
+        )
+        seen = (obs, act, np.asarray(logp, np.float32)[:, None])
+        nowhere, at_once = np.zeros((0, 2), np.int64), np.array([[0, 0]])
+        state = memory.init(1, 2, 1)
+        none, state = memory.recall(state, before, tuple(part[:4] for part in seen), nowhere, carries)
+        assert len(none) == 0
+        ratio, state = memory.recall(state, after, tuple(part[4:] for part in seen), at_once, carries)
+        change = log_prob(after, obs[:4, 0], act[:4, 0]) - np.asarray(logp[:4])
+        return ratio, state, float(np.sum(change))
+
+    def test_a_carried_episode_is_remembered_whole_and_only_in_part_the_current_policys(self):
+        ratio, state, expected = self.recalled(True)
+        np.testing.assert_array_equal(state.lengths, [5])
+        np.testing.assert_allclose(ratio, [expected], rtol=1e-4)
+        assert abs(expected) > 1e-3
+        assert len(state.running[0].logp) == 3
+
+    def test_without_carrying_an_episode_begins_with_its_rollout(self):
+        ratio, state, _ = self.recalled(False)
+        np.testing.assert_array_equal(state.lengths, [1])
+        np.testing.assert_array_equal(ratio, [0.0])
+        assert len(state.running[0].logp) == 0
 
 
 class TestBudgets:

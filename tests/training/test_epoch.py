@@ -337,6 +337,16 @@ class TestAdvantages:
         np.testing.assert_allclose(fits[0]["target"], reward + reward_value[:-1].ravel(), atol=1e-4)
         assert batch.scale == pytest.approx(reward.std(), rel=1e-5)
 
+    def test_a_time_limit_goes_on_with_the_value_of_the_last_observation(self, fits):
+        cfg = small(discount=0.9, lam=0.0, cost_discount=0.8, cost_lam=0.0, **RAW)
+        algo, _ = spying()
+        critics = first_state(cfg, algo, 3, 2).critics.result().params
+        epochs(cfg, algo, Told(length=5))
+        after = np.array([[t + 1, i, 7.0] for _ in range(2) for t in range(5) for i in range(2)], np.float32)
+        reward, cost = values(critics, after)
+        np.testing.assert_allclose(fits[0]["target"], np.tile([1.0, 2.0], 10) + 0.9 * reward, atol=1e-5)
+        np.testing.assert_allclose(fits[1]["target"], np.tile([0.25, 0.5], 10) + 0.8 * cost, atol=1e-5)
+
     def test_samples_are_in_the_order_of_the_rollout(self, fits):
         algo, seen = spying()
         envs = Told()

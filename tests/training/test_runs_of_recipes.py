@@ -102,9 +102,10 @@ class TestLonger:
             return outcome
 
         cfg = run_of(tmp_path / "short", **SECOND)
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(loop, "run_epoch", run_epoch)
+        monkeypatch.setattr(loop, "run_epoch", run_epoch)
+        with pytest.raises(KeyboardInterrupt):
             train(cfg, quiet=True, stop=stop)
+        monkeypatch.undo()
         assert latest_checkpoint(cfg.path / "checkpoints").epoch == 1
         resume(cfg.path, quiet=True, total_steps=240)
         same_runs(cfg.path, train(run_of(tmp_path / "whole", **SECOND, total_steps=240), quiet=True))
@@ -236,6 +237,23 @@ class TestEvaluation:
         monkeypatch.setattr(evaluate_module, "collect", collect)
         evaluate(path, 2)
         assert set(modes) == {mode}
+
+    @pytest.mark.parametrize(("variant", "whole"), [("corrected", False), ("published", True)])
+    def test_episodes_start_with_the_share_that_training_reached(self, tmp_path, monkeypatch, variant, whole):
+        strong = {"controller.proportional": 1.0, "controller.smoothing": 0.0, "cost_limit": 0.5}
+        given = {**SECOND, "algo": "trpo-simmer", "variant": variant, "env_options": {"limit": 5}, **strong}
+        path = train(run_of(tmp_path, **given), quiet=True)
+        reached = latest_checkpoint(path / "checkpoints").tree["budget"]
+        assert 0.0 < reached < 1.0
+        shown, real = [], evaluate_module.play
+
+        def play(envs, *rest):
+            shown.append(envs.reset(seed=0)[0][0, -1])
+            return real(envs, *rest)
+
+        monkeypatch.setattr(evaluate_module, "play", play)
+        evaluate(path, 1)
+        assert shown == [1.0 if whole else reached]
 
 
 class TestWandb:
