@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,6 @@ def mutated(mutant) -> str:
 def preload() -> None:
     """Import what the tests need and no mutant changes, so that forked processes need not."""
     import gymnasium  # noqa: F401
-    import hypothesis  # noqa: F401
     import jax.numpy  # noqa: F401
     import numba  # noqa: F401
     import pytest  # noqa: F401
@@ -77,15 +77,20 @@ def run_tests(folder: Path, tests: tuple[str, ...], output: Path) -> int:
         os.dup2(file, 2)
         sys.dont_write_bytecode = True
         sys.path[:0] = [str(folder / "src"), str(folder)]
+        # Gymnasium has looked for our tasks already, and the table came from the tree itself.
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("steingate", "tests")]:
+            del sys.modules[name]
         import pytest
 
         import steingate
 
         assert Path(steingate.__file__).is_relative_to(folder), steingate.__file__
         status = int(pytest.main(["-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
-    finally:
-        sys.stdout.flush()
-        os._exit(status)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 class Job(NamedTuple):
