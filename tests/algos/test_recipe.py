@@ -22,6 +22,7 @@ from steingate.algos.recipe import (
     Constrained,
     FirstOrder,
     Recipe,
+    Returns,
     SecondOrder,
     Setup,
     find_recipe,
@@ -425,6 +426,9 @@ class TestBudgets:
             for gains in ({"proportional": 0.1, "smoothing": 0.0}, {"proportional": 0.5, "smoothing": 0.0})
         )
         assert strong.budget < gentle.budget < 1.0
+        nothing = Episodes(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+        algo = TRPOSimmer(budget_discount=0.9).build(Setup(limit=6.0, length=50))
+        assert rulings(algo, [nothing])[0].decision.budget == 1.0  # the share of a budget that rests
         assert last_decision(TRPOSaute()).budget == 1.0
 
     def test_published_settings_of_a_task_are_taken_unless_given(self):
@@ -437,6 +441,17 @@ class TestBudgets:
         forgotten = make_recipe("ppo-simmer", "SafetyCarCircle1-v0", {"variant": "published"})
         assert forgotten.clipped.passes == 40
         assert make_recipe("ppo-simmer", "SafetyCarCircle1-v0").clipped.passes == 80
+
+
+class TestCRPO:
+    @pytest.mark.parametrize(
+        ("cost", "mode", "slack"),
+        [(6.0, Mode.IMPROVE, np.inf), (7.5, Mode.IMPROVE, np.inf), (8.5, Mode.RECOVER, 0.0)],
+    )
+    def test_it_switches_above_the_limit_by_the_tolerance(self, cost, mode, slack):
+        algo = CRPO(tolerance=2.0).build(Setup(limit=6.0))
+        decision = rulings(algo, [Episodes(np.full(3, cost), np.zeros(3), np.full(3, 10))])[0].decision
+        assert (decision.mode, decision.slack) == (mode, slack)
 
 
 class TestLagrangian:
@@ -478,6 +493,15 @@ class TestWhatIsUsed:
         for epoch in history():
             state = algo.gate.decide(state, epoch._replace(log_ratio=np.zeros(3))).state
         assert len(state.gate.costs) == 3
+        shape, places = (5, 1), np.array([[step, 0] for step in range(5)])
+        seen = (
+            np.zeros((*shape, 2), np.float32),
+            np.zeros((*shape, 1), np.float32),
+            np.zeros(shape, np.float32),
+        )
+        params = init_policy(np.random.default_rng(0), 2, 1, (3,))
+        ratio, _ = algo.memory.recall(algo.memory.init(1, 2, 1), params, seen, places, False)
+        assert len(ratio) == 3  # as many as the gate remembers
         adv = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
         followed, weight, _ = algo.replay(adv)
         assert weight is None
@@ -559,6 +583,11 @@ class TestFinding:
         assert kind(discount=0.5, lam=0.25).returns[:3:2] == (0.5, 0.25)
         costs = [item.name for item in fields(kind) if item.name.startswith("cost_")]
         assert bool(costs) is issubclass(kind, Constrained)
+
+    def test_cost_advantages_take_the_lambda_of_the_targets_unless_they_have_their_own(self):
+        given = {"discount": 0.9, "lam": 0.8, "cost_discount": 0.7, "cost_lam": 0.6}
+        assert CPO(**given).returns == Returns(0.9, 0.7, 0.8, 0.6, 0.6)
+        assert CPO(**given, cost_adv_lam=0.5).returns == Returns(0.9, 0.7, 0.8, 0.6, 0.5)
 
     def test_parts_are_records_of_their_own(self):
         for kind in METHODS.values():

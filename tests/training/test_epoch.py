@@ -70,7 +70,8 @@ class TestStreams:
             epochs(small(seed=seed, **RAW), algo, Told(), 2)
             # All epochs see the same observations and take the same policy, so only the noise differs.
             np.testing.assert_array_equal(seen.batches[0].obs, seen.batches[1].obs)
-            drawn.append([batch.act for batch in seen.batches])
+            # The density of an action under its own policy depends on the noise alone.
+            drawn.append([batch.logp for batch in seen.batches])
         np.testing.assert_array_equal(drawn[0], drawn[1])
         assert not any(np.any(first == second) for first, second in (drawn[0], drawn[2]))
         assert not np.any(drawn[0][0] == drawn[2][0])
