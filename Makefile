@@ -7,12 +7,13 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-pythons lint format types imports unit bench clean
+.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench clean
 
 help:
 	@echo "make train         train SteinGate on a small task for about a minute"
 	@echo "make test          linters, type checks, import order and the test suite"
 	@echo "make test-slow     the tests that take minutes (coverage simulations, long runs)"
+	@echo "make test-sb3      the Stable-Baselines3 callback with real models, in a venv of its own"
 	@echo "make test-pythons  the test suite on every interpreter at hand (PYTHONS=...)"
 	@echo "make bench         the speed claims, measured"
 	@echo "make format        rewrite the code in the house style"
@@ -50,6 +51,18 @@ unit: $(VENV)/.installed-test
 test-slow: $(VENV)/.installed-test
 	$(BIN)/pytest -n 2 --dist worksteal -m slow $(TESTS)
 
+# Torch first: a plain install of Stable-Baselines3 would bring the large build for graphics cards.
+TORCH ?= torch==2.13.0
+SB3_VENV ?= .venv-sb3
+$(SB3_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(SB3_VENV)
+	$(SB3_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(SB3_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sb3]' pytest hypothesis
+	@touch $@
+
+test-sb3: $(SB3_VENV)/.installed
+	$(SB3_VENV)/bin/python -m pytest tests/integrations
+
 test-pythons:
 	@for python in $(PYTHONS); do \
 		venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
@@ -65,4 +78,4 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-3.* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-3.* .venv-sb3 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -23,10 +23,10 @@ from bench_envs import THREADS, bare_round
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.envs.catalog import TASKS
-from steingate.training.beside import beside
+from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.epoch import run_epoch
-from steingate.training.recipe import build_algorithm, make_envs
+from steingate.training.loop import second_thread
 from steingate.training.state import TrainState, first_state
 
 TO_REACH = {
@@ -44,6 +44,7 @@ class Timed:
 
     def __init__(self, envs):
         self.envs = envs
+        self.num_envs, self.at_work = envs.num_envs, None
         self.single_action_space = envs.single_action_space
         self.seconds = 0.0
 
@@ -83,7 +84,7 @@ def measure(env_id: str, rounds: int) -> dict[str, object]:
     envs = Timed(make_envs(cfg, algo))
     state = first_state(cfg, algo, task.observation_size, task.action_size)
     engine, hidden, shown = [], [], []
-    with beside(True) as pool, beside(False) as inline:
+    with second_thread(True) as pool, second_thread(False) as inline:
         state, _ = epochs(algo, cfg, state, envs, pool, 2)  # compile
         for _ in range(rounds):
             engine.append(bare())
@@ -142,7 +143,7 @@ def memory(count: int) -> tuple[float, float]:
     envs = Timed(make_envs(cfg, algo))
     task = TASKS[cfg.env]
     state = first_state(cfg, algo, task.observation_size, task.action_size)
-    with beside(True) as pool:
+    with second_thread(True) as pool:
         state, _ = epochs(algo, cfg, state, envs, pool, count // 10)
         early = resident()
         epochs(algo, cfg, state, envs, pool, count - count // 10)

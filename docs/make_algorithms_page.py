@@ -1,59 +1,38 @@
-"""Write docs/algorithms.md from the table of algorithms: python docs/make_algorithms_page.py."""
+"""Write docs/algorithms.md from the recipes: python docs/make_algorithms_page.py."""
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 
-from steingate.algos.catalog import FACTS, FIRST_ORDER, OVERRIDES, defaults
-from steingate.algos.library import ALGOS
-from steingate.algos.recipes import Shared
+from steingate.algos.methods import METHODS
+from steingate.algos.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
+from steingate.settings import setting_names
 
 PAGE = Path(__file__).with_name("algorithms.md")
-
-ROWS = {
-    "steingate": ("certificate", "trust region", "(running cost with `recovery=tail`)"),
-    "steingate-ppo": ("certificate", "clipped", "(running cost with `recovery=tail`)"),
-    "cpo": ("mean cost", "trust region", ""),
-    "pcpo": ("mean cost", "trust region, projected", ""),
-    "crpo": ("mean cost, switch with tolerance", "trust region", ""),
-    "cvar-cpo": ("CVaR", "trust region", "running cost"),
-    "evo": ("extreme value", "trust region over replayed extremes", ""),
-    "trpo": ("open", "trust region", ""),
-    "ppo": ("open", "clipped", ""),
-    "trpo-lag": ("multiplier", "trust region", ""),
-    "ppo-lag": ("multiplier", "clipped", ""),
-    "rcpo": ("multiplier", "trust region, no line search", ""),
-    "focops": ("multiplier", "towards the best policy in a KL ball", ""),
-    "cup": ("multiplier", "clipped, then projected", ""),
-    "p3o": ("mean cost", "clipped, with a penalty", ""),
-    "trpo-saute": ("open", "trust region", "remaining budget"),
-    "ppo-saute": ("open", "clipped", "remaining budget"),
-    "trpo-simmer": ("budget controller", "trust region", "remaining budget"),
-    "ppo-simmer": ("budget controller", "clipped", "remaining budget"),
-}
-
-MOVING_AVERAGE = (
-    "cpo", "pcpo", "crpo", "cvar-cpo", "p3o", "trpo-lag", "ppo-lag", "rcpo", "focops", "cup", "trpo-simmer",
-    "ppo-simmer",
-)  # fmt: skip
-NOT_SHOWN = ("preset", "certificate", "controlled", "cost_discount", "cost_lam")
+TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
+SHARED = (FirstOrder, SecondOrder, NaturalGradient, Constrained, Recipe)
 
 INTRO = """# Algorithms
 
-Written by `python docs/make_algorithms_page.py` from the table in `steingate.algos`; do not edit by hand.
+Written by `python docs/make_algorithms_page.py` from the recipes in `steingate.algos.methods`; do not edit by
+hand.
 
 A **gate** reads the episode costs of an epoch and decides what the next policy step is for; a **step**
 moves the policy once; some methods also let the policy **see** what the episode has spent. Every algorithm is
-one row, and all share the same trainer, checkpoints, evaluation and command line:
+one recipe, a frozen dataclass of its settings, and all share the same trainer, checkpoints, evaluation and
+command line:
 
 ```
-steingate train --algo trpo-lag --env SafetyPointGoal1-v0 --algo-options multiplier=pid
+steingate train --algo trpo-lag --env SafetyPointGoal1-v0 --multiplier pid
 ```
 
 `--variant corrected` (the default) does what is right where published code is known to be wrong;
-`--variant published` repeats the behaviour behind published numbers. Options of an algorithm are given with
-`--algo-options name=value`, and `part.name=value` reaches into its parts. What belongs to the algorithm
-(critic settings, line-search trials, options published for single tasks) is filled in unless given, and
-written to the run's `config.json`.
+`--variant published` repeats the behaviour behind published numbers. Settings of an algorithm are options
+like those of the run (`--multiplier pid`, `--clipped.passes 80`), names in a TOML file, and keywords in
+Python; one that the algorithm does not have is refused. `steingate algos NAME` lists them all. Settings
+published for single tasks are filled in unless given, and everything is written to the run's `config.json`.
+
+A method of your own is such a class in a module of yours: `--algo mymodule:MyRecipe`, or `algo=MyRecipe(...)`
+from Python. [An example](../examples/own_gate.py) adds a gate, which is a pair of functions.
 """
 
 
@@ -65,73 +44,90 @@ def page() -> str:
         "| algorithm | gate | step | the policy also sees |",
         "|---|---|---|---|",
     ]
-    parts += [f"| `{name}` | {' | '.join(ROWS[name])} |" for name in ALGOS]
-    for name, facts in FACTS.items():
-        parts += [
-            f"\n## {name}\n",
-            f"{facts.summary[0].upper()}{facts.summary[1:]}.\n",
-            f"- Paper: {facts.paper}.",
-            f"- Published code: {facts.published}.",
-            f"- `corrected`: {facts.corrected}.",
-            f"- Options: {_options(name)}.",
-        ]
-    parts += ["\n## Settings of a run that belong to the algorithm\n", *_run_settings()]
-    parts += ["\n## Settings of single methods and tasks\n", *_overrides()]
+    parts += [
+        f"| `{name}` | {kind.about.gate} | {kind.about.step} | {kind.about.sees} |"
+        for name, kind in METHODS.items()
+    ]
+    parts += [section(name) for name in METHODS]
+    parts += ["\n## What all have\n", *_shared()]
+    parts += ["\n## Settings of single methods and tasks\n", *_tuned()]
     return "\n".join(parts) + "\n"
 
 
-def _options(name: str) -> str:
-    """Return the options of a recipe beyond the shared ones, with their defaults."""
-    shared = {part.name for part in fields(Shared)}
-    recipe = ALGOS[name].recipe(**ALGOS[name].settings)
+def section(name: str) -> str:
+    """Return what the page says about one method."""
+    kind = METHODS[name]
+    about = kind.about
+    return "\n".join(
+        [
+            f"\n## {name}\n",
+            f"{about.summary[0].upper()}{about.summary[1:]}.\n",
+            f"- Paper: {about.paper}.",
+            f"- Published code: {about.published}.",
+            f"- `corrected`: {about.corrected}.",
+            f"- Settings of its own: {_settings(kind)}.",
+        ]
+    )
+
+
+def _settings(kind: type[Recipe]) -> str:
+    """Return the settings beyond the shared ones, and those whose default is its own."""
+    recipe = kind()
     shown = []
-    for part in fields(recipe):
-        value = getattr(recipe, part.name)
-        if part.name in shared or part.name in NOT_SHOWN:
-            continue
-        if part.name == "controller" and not recipe.controlled:
-            continue
-        if part.name == "length":
-            shown.append("`length`, the task's own episode length")
-            continue
-        if is_dataclass(value):
-            shown += [f"`{part.name}.{item.name}={getattr(value, item.name)}`" for item in fields(value)]
-        else:
-            shown.append(f"`{part.name}={value}`")
-    if name in FIRST_ORDER:
-        hidden = ("epochs", "clip") if name == "focops" else ("epochs",)
-        shown += [f"`clipped.{item.name}`" for item in fields(recipe.clipped) if item.name not in hidden]
-    if name in MOVING_AVERAGE:
-        shown.append("`window=100`, the episodes that the gate looks back on")
+    for name in setting_names(recipe):
+        value = _value(recipe, name)
+        base = next((base for base in SHARED if issubclass(kind, base) and _has(base, name)), None)
+        if base is None or _value(base(), name) != value:
+            shown.append(f"`{name}={'none' if value in (None, {}) else value}`")
     return ", ".join(shown) or "none"
 
 
-def _run_settings() -> list[str]:
-    names = ("critic_lr", "critic_passes", "critic_batch", "search_steps")
-    lines = [f"| algorithm | {' | '.join(names)} |", "|---|" + "---|" * len(names)]
-    for name in ALGOS:
-        run, _ = defaults(name, "", "corrected")
-        cells = [str(run[key]) for key in names]
-        if name in FIRST_ORDER:
-            cells[1], cells[3] = "as many as the step", ""
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+def _has(base: type[Recipe], name: str) -> bool:
+    return name in setting_names(base()) and name.partition(".")[0] in {item.name for item in fields(base)}
+
+
+def _value(recipe: Recipe, name: str) -> object:
+    value: object = recipe
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _shared() -> list[str]:
+    lines = ["| who | settings |", "|---|---|"]
+    titles = {
+        Recipe: "every method",
+        Constrained: "those that learn from costs, also",
+        SecondOrder: "those with a trust region, also",
+        FirstOrder: "those with minibatch passes, also",
+    }
+    known: set[str] = set()
+    for base, title in titles.items():
+        names = [name for name in setting_names(base()) if name not in known]
+        known |= set(names) if base is Recipe else set()
+        shown = ", ".join(f"`{name}={_value(base(), name)}`".replace("=None", "=none") for name in names)
+        lines.append(f"| {title} | {shown} |")
+    lines.append(
+        "\nMethods with minibatch passes fit their critics with `critic_lr=0.0003`, `critic_batch=64` and as "
+        "many passes as the policy made (`critic_passes=none`)."
+    )
     return lines
 
 
-def _overrides() -> list[str]:
-    lines = ["| algorithms | tasks | settings |", "|---|---|---|"]
-    for algos, tasks, run, recipe in OVERRIDES:
-        named = ", ".join(f"`{name}`" for name in algos)
-        settings = ", ".join(f"`{key}={value}`" for key, value in {**run, **recipe}.items())
-        patterns = " and ".join(
-            f"`{pattern}`" for pattern in tasks.replace("(Point|Car)", "(Point/Car)").split("|")
-        )
-        lines.append(f"| {named} | {'all' if tasks == '.*' else patterns} | {settings} |")
-    lines.append(
-        "\nAll are published ones but that of `steingate-ppo`, which has no published code: with 40 passes "
-        "its recovery fits noise ([learning](learning.md)). The published code has no row for `ppo-simmer` "
-        "on `SafetyCarCircle1-v0`; `--variant published` repeats that."
-    )
+def _tuned() -> list[str]:
+    lines = ["| algorithm | task | settings |", "|---|---|---|"]
+    for name, kind in METHODS.items():
+        for task in TASKS:
+            for variant in ("corrected", "published"):
+                found = kind.tuned(task, variant)
+                if variant == "published" and found == kind.tuned(task, "corrected"):
+                    continue
+                if found or variant == "published":
+                    told = ", ".join(f"`{key}={value}`" for key, value in found.items()) or "none"
+                    lines.append(
+                        f"| `{name}`{'' if variant == 'corrected' else ' as published'} | {task} | {told} |"
+                    )
+    lines.append("\nThose of the other sizes of these tasks (`...2-v0`) are the same.")
     return lines
 
 

@@ -18,15 +18,14 @@ from keep_runs import write_rows
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm, Batch, Params
 from steingate.algos.networks import log_prob
-from steingate.envs.adapters import epoch_seeds
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
+from steingate.training.assemble import build_algorithm, make_envs
+from steingate.training.batch import tail_costs, to_batch
 from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import GOES_ON, PUSH, RAW
-from steingate.training.learn import tail_costs, to_batch
 from steingate.training.loop import stored_config
-from steingate.training.randomness import action_noise
-from steingate.training.recipe import build_algorithm, make_envs
+from steingate.training.randomness import action_noise, epoch_seeds
 from steingate.training.state import first_state, from_tree
 
 REPETITIONS, SEED = 12, 1000
@@ -55,11 +54,11 @@ def held_out(path: Path) -> dict[str, str]:
     checkpoint = latest_checkpoint(path / "checkpoints")
     if checkpoint is None:
         raise SystemExit(f"{path} has no checkpoint.")
-    first = first_state(cfg, algo, *sizes, getattr(envs, "extra_features", 0))
+    first = first_state(cfg, algo, *sizes)
     state = from_tree(checkpoint.tree, first, str(path))
     critics = state.critics.result().params
 
-    mode = PUSH if cfg.settled.normalise_obs else RAW
+    mode = PUSH if cfg.algo.normalise_obs else RAW
 
     def roll(policy: Params, epoch: int) -> Rollout:
         noise = action_noise(SEED, epoch, (cfg.horizon, cfg.num_envs, sizes[1]))
@@ -69,9 +68,11 @@ def held_out(path: Path) -> dict[str, str]:
     found, fractions = [], []
     for repetition in range(REPETITIONS):
         chosen, other = (roll(state.policy, 3 * repetition + part) for part in (0, 1))
-        decision, _, _ = algo.gate.decide(state.gate, chosen.episodes)
+        decision, _, _, *_ = algo.gate.decide(state.gate, chosen.episodes)
         decision = decision._replace(mode=Mode.RECOVER, slack=-1.0)
-        batches = [to_batch(rollout, critics, cfg, algo, decision)[0] for rollout in (chosen, other)]
+        batches = [
+            to_batch(rollout, critics, cfg.algo.returns, algo, decision)[0] for rollout in (chosen, other)
+        ]
         moved, _, log = algo.step.move(state.step, state.policy, batches[0], decision)
         fractions.append(log["step/fraction"])
         costs = [
@@ -90,7 +91,7 @@ def held_out(path: Path) -> dict[str, str]:
         "realised": realised,
         "error": error,
     }
-    return {"env": cfg.env, "algo": cfg.algo} | {name: f"{value:.1f}" for name, value in numbers.items()}
+    return {"env": cfg.env, "algo": cfg.algo.name} | {name: f"{value:.1f}" for name, value in numbers.items()}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Keep small files of the grid ``learning``: ``python results/keep_learning.py RUNS...``.
+"""Keep small files of the grid ``learning``: ``python results/keep_learning.py [RUNS...]``.
 
 Writes ``results/learning/``: ``epochs.csv`` (a row per epoch of every run), ``summary.csv`` (the last fifth
 of every run), a table and a figure of return and cost per variant, and ``README.md`` with the commands.
+Without RUNS it writes the tables again, from the ``summary.csv`` that is there.
 """
 
 import csv
@@ -13,11 +14,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from keep_runs import shrink, write_rows
 
-from steingate.algos.catalog import FACTS, defaults
 from steingate.gates.base import Mode
-from steingate.report.loading import Run, load_runs
-from steingate.report.look import FAINT, LIMIT, STYLE, label_colours
+from steingate.report.loading import Run, load_runs, setting
+from steingate.report.record import look_of
 from steingate.report.stats import cvar, exceedance, worst
+from steingate.report.style import FAINT, LIMIT, STYLE, free_colours
 from steingate.report.summary import tail_episodes
 
 FOLDER = Path(__file__).parent / "learning"
@@ -70,12 +71,24 @@ docs/learning.md. Of the published variants, those are kept that take other step
 
 
 def variant_of(run: Run) -> str:
-    """Return the variant of a run, or its options where they are not the method's own."""
-    variant = str(run.config["variant"])
-    usual = defaults(run.algo, run.env, variant)[1]
-    given = {name: value for name, value in run.config["algo_options"].items() if name != "length"}
-    other = [f"{name}={value}" for name, value in given.items() if usual.get(name) != value]
-    return " ".join(other) or variant
+    """Return the variant of a run, or the option that was tried instead of the method's own."""
+    name, _, value = OPTIONS.get(run.algo, "").partition("=")
+    tried = setting(run, name)
+    return OPTIONS[run.algo] if tried is not None and str(tried) == value else str(setting(run, "variant"))
+
+
+def place(run: Run) -> tuple[float, str]:
+    """Return what sorts methods: the place that a run's folder gives, then the name."""
+    order = look_of(run.record).order
+    return (np.inf if order is None else order, run.algo)
+
+
+def colours_of(runs: list[Run]) -> dict[str, str]:
+    """Return a colour for each method: its own where the folders name one, else one that is free."""
+    asked = {run.algo: look_of(run.record).colour for run in runs}
+    own = {algo: colour for algo, colour in asked.items() if colour is not None}
+    rest = [algo for algo in asked if algo not in own]
+    return own | dict(zip(rest, free_colours(len(rest), set(own.values())), strict=True))
 
 
 def summary_row(run: Run) -> dict[str, str]:
@@ -105,7 +118,7 @@ def figure(runs: list[Run], path: Path) -> None:
             len(families), 4, figsize=(15, 2.5 * len(families)), sharex=True, squeeze=False
         )
         for row, (name, members) in zip(panels, families.items(), strict=True):
-            colours = label_colours([algo for algo in FAMILIES[name] if any(r.algo == algo for r in members)])
+            colours = colours_of(members)
             for start, env in enumerate(TASKS):
                 for offset, column in enumerate(("EpRet", "EpCost")):
                     draw(row[2 * start + offset], members, env, column, colours)
@@ -152,6 +165,21 @@ def draw(panel: plt.Axes, members: list[Run], env: str, column: str, colours: di
         panel.set_ylim(0.0, None if unconstrained else 120.0)
 
 
+def write_tables(rows: list[dict[str, str]]) -> None:
+    """Write a table per variant, and one of the options."""
+    others = [row for row in rows if row["variant"] not in VARIANTS]
+    (FOLDER / "options.md").write_text(table(others), encoding="utf-8")
+    for variant in VARIANTS:
+        chosen = [row for row in rows if row["variant"] == variant]
+        (FOLDER / f"{variant}.md").write_text(table(chosen), encoding="utf-8")
+
+
+def kept_rows() -> list[dict[str, str]]:
+    """Return the rows of the summary that is there."""
+    with open(FOLDER / "summary.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def keep(roots: list[str]) -> None:
     """Write the folder."""
     FOLDER.mkdir(exist_ok=True)
@@ -159,8 +187,7 @@ def keep(roots: list[str]) -> None:
     for item in skipped:
         print(f"skipped {item}", file=sys.stderr)
     runs = [run for run in runs if variant_of(run) != "published" or run.algo in PUBLISHED]
-    order = {name: place for place, name in enumerate(FACTS)}
-    runs.sort(key=lambda run: (run.env, order[run.algo], variant_of(run)))
+    runs.sort(key=lambda run: (run.env, *place(run), variant_of(run)))
     with open(FOLDER / "epochs.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["env", "algo", "variant", "steps", *COLUMNS])
@@ -175,14 +202,11 @@ def keep(roots: list[str]) -> None:
         raise SystemExit(f"There is more than one run of {', '.join(twice[0])}; name folders of one of them.")
     published = ", ".join(dict.fromkeys(row["algo"] for row in rows if row["variant"] == "published"))
     write_rows(FOLDER / "summary.csv", rows)
-    others = [row for row in rows if row["variant"] not in VARIANTS]
-    (FOLDER / "options.md").write_text(table(others), encoding="utf-8")
+    write_tables(rows)
     for variant in VARIANTS:
-        chosen = [row for row in rows if row["variant"] == variant]
-        (FOLDER / f"{variant}.md").write_text(table(chosen), encoding="utf-8")
         figure([run for run in runs if variant_of(run) == variant], FOLDER / f"{variant}.png")
     more = "\n".join(
-        f"steingate train --env {env} --algo {algo} --algo-options {option} "
+        f"steingate train --env {env} --algo {algo} --{option.replace('=', ' ')} "
         "--total-steps 1000000 --out runs/options"
         for algo, option in OPTIONS.items()
         for env in TASKS
@@ -195,6 +219,7 @@ def keep(roots: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit(__doc__)
-    keep(sys.argv[1:])
+    if len(sys.argv) > 1:
+        keep(sys.argv[1:])
+    else:
+        write_tables(kept_rows())

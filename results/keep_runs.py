@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from steingate.report.figures import save_curves_figure
-from steingate.report.groups import group_runs
-from steingate.report.loading import Run, load_runs
+from steingate.report.curves_figure import save_curves_figure
+from steingate.report.evidence import gather
+from steingate.report.loading import Run, setting
 from steingate.report.published import published
+from steingate.report.record import canonical, settings
 from steingate.report.run_figure import save_run_figure
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
-from steingate.training.config import WITHOUT_EFFECT, RunConfig
+from steingate.training.config import make_config, read_stored
 from steingate.training.evaluate import evaluate
 
 EPISODES = 100
@@ -54,23 +55,30 @@ exploration noise, beside the means and deviations that OmniSafe publishes for f
 
 def command(run: Run) -> str:
     """Return the command that repeats a run bit for bit."""
-    config = run.config
-    usual = RunConfig(env=run.env, algo=run.algo, variant=config["variant"]).resolved().to_dict()
-    shown = {name: config[name] for name in ("env", "algo", "variant", "total_steps", "seed")}
-    rest = {name: value for name, value in config.items() if name not in WITHOUT_EFFECT}
-    other = {name: value for name, value in rest.items() if value != usual[name] and value is not None}
-    parts = []
-    for name, value in (shown | other).items():
-        text = " ".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else value
-        parts.append(f"--{name.replace('_', '-')} {text}")
-    return "steingate train " + " ".join(parts)
+    variant = str(setting(run, "variant"))
+    found = settings(read_stored(run.config, str(run.path)).to_dict())
+    usual = settings(make_config({"env": run.env, "algo": run.algo, "variant": variant}).to_dict())
+    shown = {"env": run.env, "algo": run.algo, "variant": variant, "total_steps": found["total_steps"]}
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in (shown | {"seed": run.seed}).items()]
+    for name, value in found.items():
+        if name in shown or value is None or canonical(value) == canonical(usual.get(name)):
+            continue
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        table, _, key = name.partition(".")
+        if table in ("certificate", "env_options"):
+            words.append(f"--{table.replace('_', '-')} {key}={text}")
+        elif isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+        else:
+            words.append(f"--{name.replace('_', '-')} {text}")
+    return "steingate train " + " ".join(words)
 
 
 def summary_row(run: Run) -> dict[str, str]:
     """Return the numbers of one run over the last fifth of its epochs, beside the paper's."""
     epoch_return, epoch_cost = tail_epochs(run)
     episode_return, episode_cost = tail_episodes(run)
-    paper = published(run.env, run.algo, run.limit)
+    paper = published(run.config)
     numbers = {
         "return": np.mean(epoch_return),
         "cost": np.mean(epoch_cost),
@@ -87,7 +95,7 @@ def summary_row(run: Run) -> dict[str, str]:
     names = {
         "env": run.env,
         "algo": run.algo,
-        "variant": str(run.config["variant"]),
+        "variant": str(setting(run, "variant")),
         "seed": str(run.seed),
         "steps": str(run.steps),
     }
@@ -129,8 +137,9 @@ def keep(name: str, roots: list[str]) -> None:
     """Write the folder."""
     folder = Path(__file__).parent / name
     folder.mkdir(exist_ok=True)
-    runs, skipped = load_runs(roots)
-    for item in skipped:
+    evidence = gather(roots)
+    runs = evidence.runs
+    for item in evidence.skipped:
         print(f"skipped {item}", file=sys.stderr)
     for run in runs:
         stem = f"{run.algo}_{run.env}_seed-{run.seed}"
@@ -144,7 +153,7 @@ def keep(name: str, roots: list[str]) -> None:
         shrink(folder / f"{stem}.png")
     write_rows(folder / "summary.csv", [summary_row(run) for run in runs])
     write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
-    save_curves_figure(group_runs(runs), folder / "curves.png")
+    save_curves_figure(evidence, folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
     (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands), encoding="utf-8")
 

@@ -11,8 +11,8 @@ configure()
 from tests.training.runs_of_probes import tiny  # noqa: E402
 
 from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
-from steingate.algos.normaliser import Stats, normalise  # noqa: E402
 from steingate.errors import InputError, RunError  # noqa: E402
+from steingate.normaliser import Stats, normalise  # noqa: E402
 from steingate.policy import load, policy_from  # noqa: E402
 from steingate.runs import latest_checkpoint  # noqa: E402
 from steingate.storage.checkpoint import checkpoint_files  # noqa: E402

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from steingate.core.result import Result
     from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
     from steingate.errors import InputError, MissingExtraError, RunError, SteingateError
+    from steingate.monitor.certify import certify_policy
+    from steingate.monitor.episodes import StepWatcher
+    from steingate.monitor.monitor import Monitor
+    from steingate.monitor.several import Monitors
     from steingate.training.api import load, train
 
 __version__ = "0.1.0"
@@ -36,11 +40,15 @@ _HOMES = {
     "Kernel": "steingate.core.kernels",
     "LogitNormal": "steingate.core.reference",
     "MissingExtraError": "steingate.errors",
+    "Monitor": "steingate.monitor.monitor",
+    "Monitors": "steingate.monitor.several",
     "Power": "steingate.core.risk",
     "Result": "steingate.core.result",
     "RunError": "steingate.errors",
     "Sigmoid": "steingate.core.risk",
     "SteingateError": "steingate.errors",
+    "StepWatcher": "steingate.monitor.episodes",
+    "certify_policy": "steingate.monitor.certify",
     "load": "steingate.training.api",
     "train": "steingate.training.api",
 }
@@ -56,11 +64,15 @@ __all__ = [
     "Kernel",
     "LogitNormal",
     "MissingExtraError",
+    "Monitor",
+    "Monitors",
     "Power",
     "Result",
     "RunError",
     "Sigmoid",
     "SteingateError",
+    "StepWatcher",
+    "certify_policy",
     "load",
     "train",
 ]

@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
 from steingate.gates.account import Extra
-from steingate.runs import Checkpoint, check_identity, latest_checkpoint, read_config
-
-CLIP = 5.0
-STD_FLOOR = 0.01
+from steingate.normaliser import CLIP, Stats, std
+from steingate.runs import Checkpoint, newest_checkpoint, read_config
 
 Array = npt.NDArray[np.float64]
 
@@ -108,17 +106,17 @@ def load(path: str | Path, warn: Callable[[str], None] = warnings.warn) -> Loade
     warn
         Called with a sentence about each damaged or foreign checkpoint that was passed over for an older one.
     """
-    folder = Path(path)
-    config = read_config(folder)
+    checkpoint = policy_checkpoint(path, warn)
+    policy = policy_from(checkpoint.tree, str(checkpoint.path))
+    return Loaded(Path(path), read_config(path), checkpoint.epoch, policy)
 
-    def check(checkpoint: Checkpoint) -> None:
-        check_identity(checkpoint, config)
-        policy_from(checkpoint.tree, str(checkpoint.path))
 
-    checkpoint = latest_checkpoint(folder / "checkpoints", warn, check)
+def policy_checkpoint(path: str | Path, warn: Callable[[str], None]) -> Checkpoint:
+    """Return the newest checkpoint of a run folder that holds a policy."""
+    checkpoint = newest_checkpoint(path, warn, lambda found: policy_from(found.tree, str(found.path)))
     if checkpoint is None:
-        raise RunError(f"{folder} has no checkpoint yet; train it for an epoch first.")
-    return Loaded(folder, config, checkpoint.epoch, policy_from(checkpoint.tree, str(checkpoint.path)))
+        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
+    return checkpoint
 
 
 def policy_from(tree: dict[str, Any], name: str) -> Policy:
@@ -139,5 +137,5 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
     actions = sizes[-1] == log_std.size == shift.size == scale.size
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
-    std = np.maximum(np.sqrt(m2 / (count - 1)), STD_FLOOR) if normalised else None
-    return Policy(weights, biases, log_std, mean if normalised else None, std, shift, scale, extra)
+    centre, spread = (mean, std(Stats(count, mean, m2))) if normalised else (None, None)
+    return Policy(weights, biases, log_std, centre, spread, shift, scale, extra)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ __all__ = [
     "find_runs",
     "folder_lock",
     "latest_checkpoint",
+    "newest_checkpoint",
     "read_checkpoint",
     "read_config",
     "read_episodes",
@@ -104,6 +105,31 @@ def check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:
     """Refuse a checkpoint that another run wrote; runs from before there were identities are not checked."""
     if config.get("identity") not in (None, checkpoint.tree.get("identity")):
         raise RunError(f"Checkpoint {checkpoint.path} does not belong to this run: another one wrote it.")
+
+
+def newest_checkpoint(
+    path: str | Path,
+    warn: Callable[[str], None] = lambda text: None,
+    check: Callable[[Checkpoint], object] = lambda checkpoint: None,
+) -> Checkpoint | None:
+    """Return the newest checkpoint of a run folder that can be used, None when there is none at all.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    warn
+        Hears of damaged and foreign ones that were passed over.
+    check
+        Raises a ``RunError`` for a checkpoint that cannot be used.
+    """
+    config = read_config(path)
+
+    def usable(checkpoint: Checkpoint) -> None:
+        check_identity(checkpoint, config)
+        check(checkpoint)
+
+    return latest_checkpoint(RunFolder(Path(path)).checkpoints, warn, usable)
 
 
 @contextmanager

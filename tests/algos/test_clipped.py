@@ -5,9 +5,9 @@ from tests.algos.problems import problem
 
 from steingate.algos.base import Batch, priced
 from steingate.algos.clipped import clipped_step, followed
-from steingate.algos.descent import Clipped
 from steingate.algos.minibatches import minibatch_order
 from steingate.algos.networks import log_prob, mean
+from steingate.algos.sizes import Clipped
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Mode
 
@@ -59,7 +59,7 @@ def test_passes_against_a_plain_loop(mode):
     expected = plain_loop(params, batch, adv, cfg, 4, 0, weight)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-5), moved, expected)
     assert log["step/passes"] == step.passes(state) == 3
-    assert state["adam"].steps == 3 * 5
+    assert state.adam.steps == 3 * 5
 
 
 def test_the_pass_that_exceeds_the_divergence_is_the_last_and_is_kept():
@@ -83,20 +83,21 @@ def test_the_pass_that_exceeds_the_divergence_is_the_last_and_is_kept():
 
 
 def test_the_learning_rate_falls_to_zero_over_the_run():
-    cfg = Clipped(learning_rate=4e-4, epochs=4)
-    assert [cfg.rate(k) for k in range(6)] == pytest.approx([4e-4, 3e-4, 2e-4, 1e-4, 0.0, 0.0])
-    assert Clipped(learning_rate=4e-4).rate(99) == 4e-4
+    cfg = Clipped(learning_rate=4e-4)
+    assert [cfg.rate(k, 4) for k in range(6)] == pytest.approx([4e-4, 3e-4, 2e-4, 1e-4, 0.0, 0.0])
+    assert cfg.rate(99) == 4e-4
+    assert Clipped(learning_rate=4e-4, decay=False).rate(3, 4) == 4e-4
 
 
 def test_the_state_goes_on_and_moves_repeat():
     params, batch = problem()
-    step = clipped_step(Clipped(passes=2, epochs=5), seed=1)
+    step = clipped_step(Clipped(passes=2), seed=1, epochs=5)
     first, state, _ = step.move(step.init(params), params, batch, Decision(Mode.IMPROVE))
     one = step.move(state, first, batch, Decision(Mode.IMPROVE))
     two = step.move(state, first, batch, Decision(Mode.IMPROVE))
     jax.tree.map(np.testing.assert_array_equal, one[0], two[0])
-    assert (one[1]["epoch"], one[1]["adam"].steps) == (2, 20)
-    other = clipped_step(Clipped(passes=2, epochs=5), seed=2)
+    assert (one[1].epoch, one[1].adam.steps) == (2, 20)
+    other = clipped_step(Clipped(passes=2), seed=2, epochs=5)
     changed, _, _ = other.move(other.init(params), params, batch, Decision(Mode.IMPROVE))
     assert not np.array_equal(changed["w"][0], first["w"][0])
 
@@ -121,7 +122,7 @@ def test_prices_in_the_same_unit_are_those_of_a_penalised_reward():
     np.testing.assert_allclose(priced(batch, 0.5, same_unit=True), (reward - 0.5 * cost) / 1.5)
 
 
-@pytest.mark.parametrize("bad", [{"clip": 0.0}, {"passes": 0}, {"max_kl": -1.0}, {"epochs": -1}])
+@pytest.mark.parametrize("bad", [{"clip": 0.0}, {"passes": 0}, {"max_kl": -1.0}])
 def test_impossible_sizes_are_refused_by_name(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         Clipped(**bad)

@@ -2,8 +2,9 @@ import jax
 import numpy as np
 import pytest
 
-from steingate.algos.critics import Adam, CriticFit, fit_critic, init_adam, minibatch_order
+from steingate.algos.critics import Adam, fit_critic, init_adam, minibatch_order
 from steingate.algos.networks import init_critic, value
+from steingate.algos.sizes import CriticFit
 from steingate.errors import InputError
 
 

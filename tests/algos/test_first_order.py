@@ -1,5 +1,7 @@
 """Losses of the first-order methods: against plain sums, and at optima that are known in closed form."""
 
+from dataclasses import fields
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from scipy.optimize import minimize
 from tests.algos.problems import problem
 
 from steingate.algos.clipped import clipped_loss, clipped_step
-from steingate.algos.descent import Clipped, Minibatch
+from steingate.algos.descent import Minibatch
 from steingate.algos.first_order import (
     focops_loss,
     focops_step,
@@ -16,9 +18,10 @@ from steingate.algos.first_order import (
     projection_loss,
     update_and_project_step,
 )
-from steingate.algos.library import make_recipe
+from steingate.algos.methods.lagrangian import CUP
 from steingate.algos.networks import init_policy, log_prob, mean
-from steingate.algos.recipes import CUP
+from steingate.algos.recipe import Setup, make_recipe
+from steingate.algos.sizes import Clipped, Passes
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Episodes, Mode
 
@@ -166,7 +169,7 @@ def test_cup_raises_reward_then_gives_some_of_it_back_for_less_cost():
     assert log["step/passes"] == ppo_log["step/passes"] == step.passes(state)
     assert log["step/kl"] == ppo_log["step/kl"]
     passes = log["step/passes"] + log["step/passes_2"]
-    assert state["adam"].steps == passes * -(-2000 // 64)
+    assert state.adam.steps == passes * -(-2000 // 64)
 
 
 def test_steps_follow_their_decisions():
@@ -202,6 +205,11 @@ def test_recipes_are_these_steps_with_their_numbers(variant):
     batch = batch._replace(cost_adv=6.0 * batch.cost_adv)
     cfg, right = Clipped(passes=6, learning_rate=1e-2, max_kl=9.0), variant == "corrected"
     decision = Decision(Mode.BALANCE, slack=-0.3, price=0.7)
+
+    def sizes(name):
+        names = [item.name for item in fields(Passes if name == "focops" else Clipped)]
+        return {key: getattr(cfg, key) for key in names}
+
     steps = {
         "focops": (focops_step(cfg, 1.5, 0.02, right, 5), focops_step(cfg, 1.5, 0.02, not right, 5)),
         "p3o": (penalised_step(cfg, 20.0, right, 5), penalised_step(cfg, 20.0, not right, 5)),
@@ -210,7 +218,9 @@ def test_recipes_are_these_steps_with_their_numbers(variant):
     decisions = {"focops": decision._replace(mode=Mode.IMPROVE), "cup": decision._replace(mode=Mode.IMPROVE)}
     for name, (expected, other) in steps.items():
         asked = decisions.get(name, decision)
-        built = make_recipe(name, variant=variant, clipped=cfg, seed=5).build().step
+        built = (
+            make_recipe(name, settings={"variant": variant, "clipped": sizes(name)}).build(Setup(seed=5)).step
+        )
         moved, wanted, unwanted = (
             step.move(step.init(params), params, batch, asked)[0] for step in (built, expected, other)
         )
@@ -221,10 +231,10 @@ def test_recipes_are_these_steps_with_their_numbers(variant):
 @pytest.mark.parametrize("multiplier", ["adam", "pid"])
 @pytest.mark.parametrize("name", ["focops", "cup"])
 def test_prices_have_a_ceiling_of_two(name, multiplier):
-    gate = make_recipe(name, {"multiplier": multiplier}).build().gate
+    gate = make_recipe(name, settings={"multiplier": multiplier}).build(Setup()).gate
     state, costs = gate.init(), np.full(20, 99.0)
     for _ in range(100):
-        decision, state, _ = gate.decide(state, Episodes(costs, costs, np.full(20, 100)))
+        decision, state, _, *_ = gate.decide(state, Episodes(costs, costs, np.full(20, 100)))
     assert decision.price == 2.0
 
 
@@ -252,4 +262,4 @@ def test_p3o_lowers_cost_while_nothing_is_known():
 
 def test_cup_needs_a_discount():
     with pytest.raises(InputError, match="cost_discount below 1"):
-        CUP(cost_discount=1.0).build()
+        CUP(cost_discount=1.0).build(Setup())

@@ -9,10 +9,13 @@ import pytest
 
 from steingate.algos.advantages import centre, close_paths, gae, standardise
 from steingate.algos.base import Algorithm, Batch, first_bad
-from steingate.algos.critics import CriticFit, fit_critic, init_adam, minibatch_order
+from steingate.algos.critics import fit_critic, init_adam, minibatch_order
+from steingate.algos.methods.cpo import CPO
+from steingate.algos.methods.stein import SteinGate
 from steingate.algos.networks import init_critic, init_policy, log_prob, mean, value
-from steingate.algos.recipes import CPO, SteinGate
-from steingate.algos.trust_region import TrustRegion, trust_region_step
+from steingate.algos.recipe import Setup
+from steingate.algos.sizes import CriticFit, TrustRegion
+from steingate.algos.trust_region import trust_region_step
 from steingate.gates.base import Episodes
 from steingate.gates.mean import open_gate
 
@@ -44,7 +47,7 @@ def train(algorithm, epochs, seed=0):
         adv, cost_adv = standardise(advantages[0]), centre(advantages[1])
         batch = Batch(obs, act, logp, adv.astype(np.float32), cost_adv.astype(np.float32))
         episodes = Episodes(cost.astype(np.float64), reward.astype(np.float64), np.ones(SAMPLES, np.int64))
-        decision, gate_state, _ = algorithm.gate.decide(gate_state, episodes)
+        decision, gate_state, _, *_ = algorithm.gate.decide(gate_state, episodes)
         policy, step_state, log = algorithm.step.move(step_state, policy, batch, decision)
         assert first_bad({**log, "policy": policy}) is None
         order = minibatch_order(rng, SAMPLES, 1)
@@ -65,12 +68,12 @@ def test_without_a_limit_the_best_action_is_found():
 
 
 def test_cpo_finds_the_best_feasible_action():
-    history, _, _ = train(CPO(limit=1.0, window=SAMPLES).build(), 80)
+    history, _, _ = train(CPO().build(Setup(limit=1.0, window=SAMPLES)), 80)
     assert history[-10:, 0].mean() == pytest.approx(1.0, abs=0.1)
     assert history[-10:, 1].mean() == pytest.approx(1.0, abs=0.05)
 
 
 def test_steingate_keeps_the_tail_under_the_limit_and_still_earns():
-    history, _, _ = train(SteinGate(limit=1.0).build(), 80)
+    history, _, _ = train(SteinGate().build(Setup(limit=1.0)), 80)
     assert history[-20:, 2].mean() <= 0.15
     assert 0.4 < history[-20:, 0].mean() < 1.0

@@ -2,11 +2,11 @@ import jax
 import numpy as np
 
 from steingate.algos.base import Batch
-from steingate.algos.critics import CriticFit, fit_critic, init_adam, minibatch_order
-from steingate.algos.library import make_recipe
+from steingate.algos.critics import fit_critic, init_adam, minibatch_order
 from steingate.algos.minibatches import adam_sizes, minibatches
 from steingate.algos.networks import init_critic, init_policy, log_prob, mean
-from steingate.algos.trust_region import TrustRegion
+from steingate.algos.recipe import Setup, make_recipe
+from steingate.algos.sizes import CriticFit
 from steingate.gates.base import Decision, Mode
 
 
@@ -45,7 +45,7 @@ def duplicated(samples=60, seed=0):
 
 def test_a_weight_is_as_good_as_copies_for_the_policy_step():
     params, plain, repeated = duplicated()
-    step = make_recipe("cpo", region=TrustRegion(cg_iters=8)).build().step
+    step = make_recipe("cpo", settings={"cg_iters": 8}).build(Setup()).step
     for mode in (Mode.IMPROVE, Mode.RECOVER):
         one, _, log_one = step.move((), params, plain, Decision(mode, 0.1))
         two, _, log_two = step.move((), params, repeated, Decision(mode, 0.1))
@@ -69,9 +69,9 @@ def test_a_weight_is_as_good_as_copies_for_the_critics():
 
 def test_rcpo_takes_the_full_step_whatever_the_divergence():
     params, plain, _ = duplicated()
-    region = TrustRegion(max_kl=2.0, cg_iters=20, damping=1e-4)
-    free = make_recipe("rcpo", region=region).build().step
-    bound = make_recipe("trpo-lag", region=region).build().step
+    region = {"max_kl": 2.0, "cg_iters": 20, "damping": 1e-4}
+    free = make_recipe("rcpo", settings=region).build(Setup()).step
+    bound = make_recipe("trpo-lag", settings=region).build(Setup()).step
     decision = Decision(Mode.IMPROVE, price=0.3)
     _, _, unchecked = free.move((), params, plain, decision)
     _, _, checked = bound.move((), params, plain, decision)
@@ -90,7 +90,7 @@ def test_rcpo_prices_cost_in_the_units_of_the_reward_when_corrected():
     plain = plain._replace(weight=None)
     scaled = plain._replace(scale=10.0)
     for variant, moves in (("corrected", True), ("published", False)):
-        step = make_recipe("rcpo", variant=variant, region=TrustRegion(cg_iters=8)).build().step
+        step = make_recipe("rcpo", settings={"variant": variant, "cg_iters": 8}).build(Setup()).step
         one, _, _ = step.move((), params, plain, Decision(Mode.IMPROVE, price=1.0))
         two, _, _ = step.move((), params, scaled, Decision(Mode.IMPROVE, price=1.0))
         assert np.array_equal(one["w"][0], two["w"][0]) != moves

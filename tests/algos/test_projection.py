@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from steingate.algos.projection import project, projected_direction
+from steingate.algos.sizes import TrustRegion
 from steingate.algos.subproblem import Case
-from steingate.algos.trust_region import TrustRegion
 
 MAX_KL = 0.01
 

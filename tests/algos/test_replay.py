@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from steingate.algos.networks import init_policy, log_prob
-from steingate.algos.replay import Replay, episode_memory, replay_extremes
+from steingate.algos.replay import episode_memory, replay_extremes
+from steingate.algos.sizes import Replay
 from steingate.gates.tail import pareto_quantile
 
 
@@ -30,11 +31,11 @@ def test_published_looks_at_the_last_hundred_of_the_last_environment():
     rng = np.random.default_rng(1)
     adv = rng.normal(size=(400, 3))
     adv[-100:, 2] *= 10.0
-    _, _, log = replay_extremes(adv, Replay().published())
+    _, _, log = replay_extremes(adv, Replay().resolved(published=True))
     expected, _ = pareto_quantile(adv[-100:, 2], 90.0, 0.5, True)
     assert log["replay/threshold"] == pytest.approx(expected)
     short = rng.normal(size=(30, 4))  # fewer steps than the buffer: it reaches into the environments before
-    _, _, log = replay_extremes(short, Replay().published())
+    _, _, log = replay_extremes(short, Replay().resolved(published=True))
     seen = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
     assert log["replay/threshold"] == pytest.approx(pareto_quantile(seen, 90.0, 0.5, True)[0])
 
@@ -65,13 +66,13 @@ def test_episodes_of_any_length_and_number_of_environments_are_remembered():
     ends = np.zeros((9, 3), bool)
     ends[[2, 8], 0] = ends[5, 1] = True  # lengths 3, 6 in environment 0, 6 in environment 1, none in 2
     obs, act, logp, places = rollout(ends)
-    ratio, state = memory.recall(memory.init(3, 2, 1), policy, obs, act, logp, places, False)
+    ratio, state = memory.recall(memory.init(3, 2, 1), policy, (obs, act, logp), places, False)
     np.testing.assert_array_equal(ratio, 0.0)
-    np.testing.assert_array_equal(state["lengths"], [3, 6, 6])
+    np.testing.assert_array_equal(state.lengths, [3, 6, 6])
     later = rollout(np.eye(2, 3, dtype=bool), seed=1)
-    ratio, state = memory.recall(state, policy, *later, False)
+    ratio, state = memory.recall(state, policy, later[:3], later[3], False)
     # One of the five is forgotten; the two new ones are last and have ratio 0.
-    np.testing.assert_array_equal(state["lengths"], [6, 6, 1, 2])
+    np.testing.assert_array_equal(state.lengths, [6, 6, 1, 2])
     expected = [
         ratio_of(policy, obs[:6, 1], act[:6, 1], logp[:6, 1]),
         ratio_of(policy, obs[3:9, 0], act[3:9, 0], logp[3:9, 0]),
@@ -89,12 +90,12 @@ def test_an_episode_that_outlives_its_rollout_is_remembered_whole():
     ends[1, 1] = True
     second = rollout(ends, seed=1)
     for carries, length in ((True, 6), (False, 2)):
-        _, state = memory.recall(memory.init(2, 2, 1), policy, *first, carries)
-        assert len(state["lengths"]) == 0
-        _, state = memory.recall(state, policy, *second, carries)
-        np.testing.assert_array_equal(state["lengths"], [length])
+        _, state = memory.recall(memory.init(2, 2, 1), policy, first[:3], first[3], carries)
+        assert len(state.lengths) == 0
+        _, state = memory.recall(state, policy, second[:3], second[3], carries)
+        np.testing.assert_array_equal(state.lengths, [length])
         none = rollout(np.zeros((1, 2), bool), seed=2)
-        ratio, state = memory.recall(state, policy, *none, carries)
+        ratio, state = memory.recall(state, policy, none[:3], none[3], carries)
         path = [
             np.concatenate([a[:, 1], b[:2, 1]]) if carries else b[:2, 1]
             for a, b in zip(first[:3], second[:3], strict=True)
@@ -105,7 +106,8 @@ def test_an_episode_that_outlives_its_rollout_is_remembered_whole():
 def test_more_new_episodes_than_are_remembered():
     memory = episode_memory(capacity=3)
     policy = init_policy(np.random.default_rng(0), 2, 1, (4,))
-    ratio, state = memory.recall(memory.init(2, 2, 1), policy, *rollout(np.ones((4, 2), bool)), False)
+    four = rollout(np.ones((4, 2), bool))
+    ratio, state = memory.recall(memory.init(2, 2, 1), policy, four[:3], four[3], False)
     np.testing.assert_array_equal(ratio, np.zeros(3))
-    np.testing.assert_array_equal(state["lengths"], [1, 1, 1])
-    assert len(state["steps"]["logp"]) == 3
+    np.testing.assert_array_equal(state.lengths, [1, 1, 1])
+    assert len(state.steps.logp) == 3

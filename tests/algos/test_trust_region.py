@@ -11,9 +11,9 @@ from tests.algos.problems import problem
 from steingate.algos import fisher
 from steingate.algos.base import first_bad
 from steingate.algos.networks import log_prob, mean_kl_per_dim
+from steingate.algos.sizes import TrustRegion
 from steingate.algos.subproblem import Case
 from steingate.algos.trust_region import (
-    TrustRegion,
     accepts,
     conjugate_gradient,
     find_direction,
@@ -295,7 +295,7 @@ configure(cache=False)
 import zlib, numpy as np
 from steingate.algos.base import Batch
 from steingate.algos.networks import init_policy
-from steingate.algos.trust_region import TrustRegion, trust_region_step
+from steingate.algos.trust_region import trust_region_step
 from steingate.gates.base import Decision, Mode
 rng = np.random.default_rng(0)
 params = init_policy(rng, 40, 2)

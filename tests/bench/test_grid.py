@@ -25,8 +25,8 @@ def test_a_file_is_a_grid(tmp_path):
     grid = load_grid(str(path))
     assert (grid.name, grid.summary) == ("mine", "My comparison.")
     runs = plan(grid, resize(grid, {"num_envs": 4}))
-    assert [(run.algo, run.seed) for run in runs] == [("cpo", 1), ("trpo", 1), ("cpo", 3), ("trpo", 3)]
-    assert {(run.total_steps, run.num_envs, run.cost_limit, run.variant) for run in runs} == {
+    assert [(run.algo.name, run.seed) for run in runs] == [("cpo", 1), ("trpo", 1), ("cpo", 3), ("trpo", 3)]
+    assert {(run.total_steps, run.num_envs, run.cost_limit, run.algo.variant) for run in runs} == {
         (40_000, 4, 5.0, "published")
     }
     assert str(runs[0].path) == "runs/mine/a/cpo/SafetyPointGoal1-v0/seed-1"
@@ -49,8 +49,8 @@ def test_a_file_is_a_grid(tmp_path):
             "outside of runs/mine",
         ),
         (
-            "def grid(sizes):\n    return sizes.runs('A', 'B', certificate={'reference': sizes})\n",
-            "config.json cannot hold it",
+            "def grid(sizes):\n    return sizes.runs('A', 'steingate', certificate={'reference': sizes})\n",
+            "reference",
         ),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_bad_file_is_told_in_one_sentence(tmp_path, text, message):
 
 def test_a_single_name_needs_no_list():
     (run,) = Sizes(seeds=(0,)).runs("SafetyPointGoal1-v0", "cpo")
-    assert (run.env, run.algo) == ("SafetyPointGoal1-v0", "cpo")
+    assert (run.env, run.algo.name) == ("SafetyPointGoal1-v0", "cpo")
 
 
 def test_runs_that_share_a_folder_are_refused_unless_they_are_the_same():
@@ -101,7 +101,7 @@ def test_sizes_reach_every_run(name):
     whole = plan(grid, replace(sizes, seeds=(7, 8, 9)))
     assert len(whole) == 3 * len(runs)
     assert all(run.seed == 7 and run.out.startswith("elsewhere") for run in runs)
-    assert {(run.total_steps, run.num_envs, run.variant, run.checkpoint_every) for run in runs} == {
+    assert {(run.total_steps, run.num_envs, run.algo.variant, run.checkpoint_every) for run in runs} == {
         (320_000, 4, "corrected", 3)
     }
     fractions = {0.4, 1.0, 1.6} if name == "samples" else {1.0}

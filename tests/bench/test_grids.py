@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from scipy.special import digamma, polygamma
 
-from steingate.algos.catalog import FACTS
+from steingate.algos.methods import METHODS
+from steingate.algos.recipe import NaturalGradient
 from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
 from steingate.bench.grids.references import REFERENCES
-from steingate.core.certificate import Certificate
 from steingate.envs.catalog import TASKS
-from steingate.training.config import RunConfig
+from steingate.training.config import make_config
 
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer")}
@@ -26,7 +26,7 @@ EXPECTED = {
     "samples": (18, {"SafetyCarGoal1-v0"}, {"steingate"}),
     "circle2": (12, {"SafetyPointCircle2-v0", "SafetyCarCircle2-v0"}, {"steingate"}),
     "gates": (48, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, {"steingate"}),
-    "learning": (38, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(FACTS)),
+    "learning": (2 * len(METHODS), {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(METHODS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
 }
 
@@ -34,6 +34,12 @@ EXPECTED = {
 def runs_of(name):
     grid = load_grid(name)
     return plan(grid, resize(grid, {}))
+
+
+def flat(run):
+    """All settings, the recipe's among them."""
+    settings = run.to_dict()
+    return {**settings.pop("recipe"), **settings}
 
 
 def test_every_grid_is_described_here():
@@ -46,7 +52,7 @@ def test_numbers_tasks_and_algorithms(name):
     count, envs, algos = EXPECTED[name]
     assert len(runs) == count
     assert {run.env for run in runs} == envs <= set(TASKS)
-    assert {run.algo for run in runs} == algos <= set(FACTS)
+    assert {run.algo.name for run in runs} == algos <= set(METHODS)
     assert load_grid(name).summary
     assert len({run.path for run in runs}) == count
     assert " " not in "".join(str(run.path) for run in runs)
@@ -56,13 +62,18 @@ def test_numbers_tasks_and_algorithms(name):
 def test_the_papers_sizes_and_settings(name):
     runs = runs_of(name)
     assert {run.seed for run in runs} == set(range(6))
-    assert {(run.total_steps, run.num_envs, run.variant) for run in runs} == {(10_000_000, 8, "published")}
+    assert {(run.total_steps, run.num_envs, run.algo.variant) for run in runs} == {
+        (10_000_000, 8, "published")
+    }
     shared = {
-        (run.discount, run.cost_discount, run.lam, run.cost_lam, run.max_kl, run.cg_iters, run.damping,
-         run.shrink, run.critic_decay, run.critic_grad_norm, run.hidden, run.window, run.carry_episodes)
+        (*run.algo.returns, run.algo.critic_decay, run.algo.critic_grad_norm, run.algo.hidden, run.window,
+         run.carry_episodes)
         for run in runs
     }  # fmt: skip
-    assert shared == {(0.99, 0.99, 0.95, 0.95, 0.01, 15, 0.1, 0.8, 0.001, 40.0, (64, 64), 100, False)}
+    assert shared == {(0.99, 0.99, 0.95, 0.95, 0.95, 0.001, 40.0, (64, 64), 100, False)}
+    regions = {run.algo.region() for run in runs if isinstance(run.algo, NaturalGradient)}
+    sizes = {(region.max_kl, region.cg_iters, region.damping, region.shrink) for region in regions}
+    assert sizes <= {(0.01, 15, 0.1, 0.8)}
     if name not in ("limits",):
         assert {run.cost_limit for run in runs} == {25.0}
     if name not in ("samples",):
@@ -82,32 +93,32 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", ["table1", "velocity", "baselines", "cpo-variants"])
 def test_each_algorithm_has_its_published_settings(name):
     for run in runs_of(name):
-        own = run.settled
-        found = own.critic_passes, own.critic_batch, own.critic_lr, own.search_steps
-        expected = PUBLISHED[run.algo]
+        own, algo = run.recipe, run.algo.name
+        found = own.critic_passes, own.critic_batch, own.critic_lr, getattr(own, "search_steps", None)
+        expected = PUBLISHED[algo]
         assert found[: len(expected)] == expected
-        raw = run.algo in ("ppo-saute", "ppo-simmer") and "Goal" in run.env
+        raw = algo in ("ppo-saute", "ppo-simmer") and "Goal" in run.env
         assert own.normalise_obs is not raw
-        if run.algo.endswith(("-saute", "-simmer")):
-            missing = (run.algo, run.env) == ("ppo-simmer", "SafetyCarCircle1-v0")
+        if algo.endswith(("-saute", "-simmer")):
+            missing = (algo, run.env) == ("ppo-simmer", "SafetyCarCircle1-v0")
             tuned = run.env in NAVIGATION and not missing
-            assert own.algo_options.get("discount") == (0.9999 if tuned else None)
-            assert own.algo_options.get("unsafe_reward") == (-0.2 if tuned else None)
-            passes = 80 if tuned and run.algo.startswith("ppo") else None
-            assert own.algo_options.get("clipped.passes") == passes
-            assert own.algo_options["length"] == 1000
+            assert own.budget_discount == (0.9999 if tuned else 0.999)
+            assert own.unsafe_reward == (-0.2 if tuned else -1.0)
+            if algo.startswith("ppo"):
+                assert own.clipped.passes == (80 if tuned else 40)
+            assert own.length == 1000
 
 
 def test_the_ablations_change_one_thing():
     assert {run.cost_limit for run in runs_of("limits")} == {10.0, 25.0, 40.0}
-    assert {run.preset for run in runs_of("gates")} == {"paper", "released", "certified", "confident"}
-    references = {run.certificate["reference"] for run in runs_of("references")}
+    assert {run.algo.preset for run in runs_of("gates")} == {"paper", "released", "certified", "confident"}
+    references = {run.algo.certificate["reference"] for run in runs_of("references")}
     assert {"Beta(2, 5)", "Beta(1, 10)"} < references
     assert len(references) == 3
     for name, field in (("limits", "cost_limit"), ("gates", "preset"), ("references", "certificate"),
                         ("samples", "steps_per_epoch")):  # fmt: skip
         rest = [
-            {key: value for key, value in run.to_dict().items() if key not in (field, "out", "seed", "env")}
+            {key: value for key, value in flat(run).items() if key not in (field, "out", "seed", "env")}
             for run in runs_of(name)
         ]
         assert all(one == rest[0] for one in rest)
@@ -115,7 +126,7 @@ def test_the_ablations_change_one_thing():
 
 def test_the_references_make_certificates():
     for run in runs_of("references"):
-        assert Certificate.preset(run.preset, run.cost_limit, **run.certificate).reference_risk > 0.0
+        assert run.algo.certificate_for(run.cost_limit).reference_risk > 0.0
 
 
 def test_the_logit_normal_is_the_one_nearest_to_beta_2_5():
@@ -137,4 +148,5 @@ def test_quick_is_short():
 def test_learning_is_what_users_get_by_default():
     for run in runs_of("learning"):
         assert (run.total_steps, run.seed) == (1_000_000, 0)
-        assert replace(run, out="runs") == RunConfig(env=run.env, algo=run.algo, total_steps=1_000_000)
+        usual = {"env": run.env, "algo": run.algo.name, "total_steps": 1_000_000}
+        assert replace(run, out="runs") == make_config(usual)

@@ -1,6 +1,7 @@
 """The launcher's decisions, on an engine that is nothing but a script of endings."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -19,7 +20,7 @@ def config(tmp_path, seed):
 def write(cfg, epoch):
     """Leave a folder behind as a run of so many epochs would."""
     (cfg.path / "checkpoints").mkdir(parents=True, exist_ok=True)
-    (cfg.path / "config.json").write_text(json.dumps({"config": cfg.resolved().to_dict()}))
+    (cfg.path / "config.json").write_text(json.dumps({"config": cfg.to_dict()}))
     if epoch:
         (cfg.path / "checkpoints" / f"epoch-{epoch:08d}.safetensors").touch()
 
@@ -124,6 +125,6 @@ def test_sorting_out_what_is_left(tmp_path):
     assert known[0] == Outcome(done, "already finished")
     assert known[1].status == "failed"
     assert "damaged" in known[1].message
-    write(RunConfig(**{**vars(new), "cost_limit": 3.0}), 0)
+    write(replace(new, cost_limit=3.0), 0)
     with pytest.raises(InputError, match="cost_limit"):
         sort_out([new])

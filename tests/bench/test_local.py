@@ -100,18 +100,17 @@ def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
         "    walk = 'tests.training.probes:Walk'\n"
         "    good = sizes.runs(walk, 'cpo', **SETTINGS)\n"
         "    crashing = sizes.runs(walk, 'cpo', folder='crashing', env_options={'pause': 'x'}, **SETTINGS)\n"
-        "    return crashing + sizes.runs(walk, 'stingate', **SETTINGS) + good\n"
+        "    return crashing + good\n"
     )
     driver = bench(grid, tmp_path / "out", "--seeds", "0", "--total-steps", "160")
     out, said = driver.communicate(timeout=180)
     assert driver.returncode == 1, said
-    assert "did you mean steingate" in said
     assert "TypeError: 'str' object cannot be interpreted as an integer (" in said
     assert "fix the environment" in said
     assert "Traceback" not in said
     assert out.count("1 finished") == 1
-    assert out.count("1 failed") == 2
+    assert out.count("1 failed") == 1
     logs = {log: log.read_text() for log in (tmp_path / "out").rglob("seed-0.log")}
-    assert len(logs) == 3
+    assert len(logs) == 2
     assert not any("Traceback" in text for text in logs.values())
     assert all(str(log) in said for log, text in logs.items() if "Traceback" in text)

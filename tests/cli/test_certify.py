@@ -27,7 +27,7 @@ def test_json_is_strict_and_equals_the_library(capsys, costs_file, preset):
     values = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     certificate = Certificate.preset(preset, limit=25.0)
     checks = values["checks"]
-    assert [check["name"] for check in checks] == ["reference", "factor", "form", "lemma", "size"]
+    assert [check["name"] for check in checks] == [check.name for check in certificate.checks]
     assert [check["holds"] for check in checks] == [check.holds for check in certificate.checks]
     assert values == certificate.evaluate(COSTS).to_dict()
     assert out.count("\n") == 1
@@ -56,7 +56,8 @@ def test_the_table_shows_terms_and_diagnosis(capsys, costs_file, preset):
     assert main(["certify", costs_file, "--limit", "25", "--preset", preset]) == 0
     out = capsys.readouterr().out
     result = Certificate.preset(preset, limit=25.0).evaluate(COSTS)
-    assert f"{result.stein_bound:.4g}" in out
+    shown = result.bound if preset == "confident" else result.stein_bound
+    assert f"{shown:.4g}" in out
     assert f"{result.decision_value:.4g}" in out
     assert "SHUT" in out
     flat = " ".join(out.split())
@@ -153,3 +154,13 @@ def test_plot_to_a_missing_folder_is_a_sentence(capsys, costs_file):
     argv = ["certify", costs_file, "--limit", "25", "--preset", "released", "--plot", "/no/such/folder/a.png"]
     assert main(argv) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_a_risk_may_be_named(capsys, costs_file):
+    assert main(["certify", costs_file, "--limit", "25", "--risk", "sigmoid:0.5,0.02", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    soft = Certificate.preset("confident", limit=25.0, risk="sigmoid").evaluate(COSTS)
+    assert values["bound"] == soft.bound
+    assert values["violation_bound"] == pytest.approx(min(2.0 * soft.bound, 1.0))
+    assert main(["certify", costs_file, "--limit", "25", "--risk", "exceedence:0.5"]) == 2
+    assert "did you mean exceedance?" in capsys.readouterr().err

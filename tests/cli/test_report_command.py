@@ -14,13 +14,13 @@ def test_report_writes_page_tables_and_figure(tmp_path, capsys):
     write_run(tmp_path / "runs")
     broken = write_run(tmp_path / "runs", seed=1)
     (broken / "config.json").write_text("{")
-    files = [tmp_path / name for name in ("p.html", "t.md", "t.csv", "t.tex", "f.png")]
-    options = ["--out", str(files[0]), "--figure", str(files[4])]
+    files = [tmp_path / name for name in ("p.html", "t.md", "t.csv", "t.tex", "f.png", "g.png")]
+    options = ["--out", str(files[0]), "--figure", str(files[4]), "--frontier", str(files[5])]
     for file in files[1:4]:
         options += ["--table", str(file)]
     assert main(["report", str(tmp_path / "runs"), *options]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines()[-5:] == [str(file) for file in files]
+    assert said.out.splitlines()[-6:] == [str(file) for file in files]
     assert "PointGoal1" in said.out
     assert said.err.count("\n") == 1
     assert str(broken) in said.err
@@ -44,6 +44,7 @@ def test_report_names_its_page_itself(tmp_path, monkeypatch, capsys):
         (["report", "RUN", "--out", "."], "is a folder"),
         (["report", "RUN", "--out", "OUT", "--table", "t.doc"], "end the name with .md"),
         (["report", "RUN", "--out", "OUT", "--figure", "f.jpg"], "end the name with .png"),
+        (["report", "RUN", "--out", "OUT", "--frontier", "f.jpg"], "end the name with .png"),
         (["dashboard", "nowhere"], "There is no folder nowhere"),
         (["dashboard", "EMPTY", "--port", "99999"], "Port 99999"),
         (["dashboard", "EMPTY", "--port", "many"], "invalid int value"),

@@ -10,7 +10,7 @@ import pytest
 from tests.training.runs_of_probes import facts
 
 from steingate.algos.backend import configure
-from steingate.algos.catalog import FACTS
+from steingate.algos.methods import METHODS
 from steingate.cli import main
 from steingate.runs import read_progress
 from steingate.training.loop import stored_config
@@ -42,7 +42,7 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
     assert path == tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-2"
     assert len([line for line in said.err.splitlines() if line.startswith("epoch ")]) == 2
     assert read_progress(path)["Gate/Budget"] == [0.25, 0.25]
-    assert stored_config(path).certificate == {"budget": 0.25}
+    assert stored_config(path).algo.certificate == {"budget": 0.25}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,12 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
         (["train", "--cost-limit", "-3"], "cost_limit is -3.0"),
         (["train", "--config", "nowhere.toml"], "nowhere.toml cannot be read"),
         (["train", "--certificate", "budgt=3"], "no option 'budgt'"),
+        (
+            ["train", "--algo", "ppo", "--max-kl", "0.5"],
+            "no setting --max-kl (did you mean --clipped.max-kl?)",
+        ),
+        (["train", "--algo", "ppo", "--preset", "confident"], "ppo has no setting --preset"),
+        (["train", "--algo", "nowhere:Mine"], "cannot be imported"),
         (["resume", "nowhere"], "nowhere is not a run folder"),
         (["evaluate", "nowhere"], "nowhere is not a run folder"),
         (["evaluate", "nowhere", "--episodes", "many"], "invalid int value"),
@@ -100,10 +106,15 @@ def test_evaluate_prints_a_table_json_and_a_plot(run, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def sentences(name):
+    about = METHODS[name].about
+    return about.summary, about.paper, about.published, about.corrected
+
+
 def test_algos_are_listed(capsys):
     assert main(["algos"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(FACTS)
+    assert [line.split()[0] for line in lines] == list(METHODS)
     assert main(["algos", "--variants"]) == 0
     assert "published: " in capsys.readouterr().out
     assert main(["algos", "--json"]) == 0
@@ -113,7 +124,7 @@ def test_algos_are_listed(capsys):
 def test_all_about_some_algorithms(capsys):
     assert main(["algos", "cup", "focops"]) == 0
     out = capsys.readouterr().out
-    assert all(text in out for name in ("cup", "focops") for text in FACTS[name])
+    assert all(text in out for name in ("cup", "focops") for text in sentences(name))
     assert "evo" not in out
     assert main(["algos", "focop"]) == 2
     assert "did you mean focops?" in capsys.readouterr().err

@@ -40,6 +40,16 @@ def test_langevin_kernel_makes_the_proposition_vacuous_and_the_weighted_one_does
     assert "unbounded" in unbounded.assumptions
 
 
+def test_a_kernel_chosen_from_the_samples_voids_the_statement():
+    fixed = concentration_radii(100, 80, 0.05, 3.0)
+    chosen = concentration_radii(100, 80, 0.05, 3.0, kernel_from_data=True)
+    assert fixed.holds
+    assert not chosen.holds
+    assert (chosen.mass, chosen.interior) == (fixed.mass, fixed.interior)
+    assert "chosen from the samples" in chosen.assumptions
+    assert not discrepancy_lower_bound(0.2, 0.8, 0.7, chosen).holds
+
+
 def test_lower_bound_formula_and_floor():
     radii = concentration_radii(4000, 3000, 0.05, 0.01)
     found = discrepancy_lower_bound(0.2, 0.8, 0.7, radii)
@@ -66,6 +76,22 @@ def test_step_condition_of_the_safety_theorem():
     assert not step_condition(lower, found.required_factor * 0.999, **inputs).holds
     assert found.attainable
     assert not step_condition(lower, 0.1, **(inputs | {"horizon": 1000})).attainable
+
+
+def test_the_theorem_at_the_size_of_a_usual_task_promises_nothing():
+    """H = 1000, mean total variation 0.01, epsilon_h = 1: a penalty of 20,000 against a budget of 0.1."""
+    bound = stein_kernel_bound(Beta(2, 6.506), MATERN, "weighted", 1e-5)
+    for n in (16, 100):
+        radii = concentration_radii(n, n, 0.05, bound)
+        # A discrepancy of 1 is more than a hundred samples of a policy at the limit show.
+        lower = discrepancy_lower_bound(0.0, 1.0, 1.0, radii)
+        assert lower.value == 0.0
+        found = step_condition(
+            lower, 0.409, advantage_bound=1.0, horizon=1000, mean_total_variation=0.01, budget=0.1
+        )
+        assert found.penalty == pytest.approx(20_000)
+        assert found.required_factor == np.inf
+        assert not found.holds
 
 
 def test_a_policy_like_its_reference_has_no_finite_factor():

@@ -15,7 +15,7 @@ def episodes(*costs):
 def budgets(gate, cost, epochs):
     state, found = gate.init(), []
     for _ in range(epochs):
-        decision, state, log = gate.decide(state, episodes(cost))
+        decision, state, log, *_ = gate.decide(state, episodes(cost))
         assert (decision.mode, decision.slack, decision.price) == (Mode.IMPROVE, inf, 0.0)
         assert log["gate/cost_budget"] == pytest.approx(25.0 * decision.budget)
         found.append(log["gate/cost_budget"])
@@ -54,20 +54,20 @@ def test_the_derivative_answers_the_gap_between_asked_and_given():
     gains = Controller(proportional=0.1, integral=0.01, derivative=0.5, smoothing=0.0, largest=0.2)
     gate = budget_gate(25.0, 1.0, 1000, gains, window=1)
     state = gate.init()
-    _, state, _ = gate.decide(state, episodes(30.0))
-    assert state["asked"] == pytest.approx(0.1 * -5 + 0.01 * -5)
-    assert state["given"] == pytest.approx(-0.2)
-    _, state, _ = gate.decide(state, episodes(30.0))
-    assert state["asked"] == pytest.approx(0.1 * -5.2 + 0.01 * -10.2 + 0.5 * (-0.2 + 0.55))
+    _, state, _, *_ = gate.decide(state, episodes(30.0))
+    assert state.asked == pytest.approx(0.1 * -5 + 0.01 * -5)
+    assert state.given == pytest.approx(-0.2)
+    _, state, _, *_ = gate.decide(state, episodes(30.0))
+    assert state.asked == pytest.approx(0.1 * -5.2 + 0.01 * -10.2 + 0.5 * (-0.2 + 0.55))
 
 
 def test_epochs_without_an_episode_keep_the_average():
     gate = budget_gate(25.0, 0.9999, 1000)
-    decision, state, log = gate.decide(gate.init(), episodes())
+    decision, state, log, *_ = gate.decide(gate.init(), episodes())
     assert decision.budget == 1.0
     assert log["gate/fallback"] == 1.0
-    _, state, _ = gate.decide(state, episodes(60.0))
-    before = state["budget"]
-    _, state, log = gate.decide(state, episodes())
+    _, state, _, *_ = gate.decide(state, episodes(60.0))
+    before = state.budget
+    _, state, log, *_ = gate.decide(state, episodes())
     assert log["gate/mean_cost"] == 60.0
-    assert state["budget"] < before
+    assert state.budget < before

@@ -5,7 +5,7 @@ import pytest
 
 from steingate.core.certificate import Certificate
 from steingate.gates.base import Decision, Episodes, Mode
-from steingate.gates.stein import recovery_diagnosis, stein_gate
+from steingate.gates.stein import LONG_SHUT, stein_gate, why_shut
 
 
 def episodes(costs):
@@ -42,7 +42,7 @@ def test_released_decisions(released, costs, risk, top, weight, ksd, bound, valu
     assert result.stein_bound == pytest.approx(bound, abs=5e-6)
     assert result.bound == pytest.approx(value, abs=2e-5)
     gate = stein_gate(released)
-    decision, _, log = gate.decide(gate.init(), episodes(list(costs)))
+    decision, _, log, *_ = gate.decide(gate.init(), episodes(list(costs)))
     assert decision.mode == (Mode.IMPROVE if improves else Mode.RECOVER)
     assert decision.slack == pytest.approx(25.0 - np.mean(list(costs)))
     assert log["gate/bound"] == result.bound
@@ -70,18 +70,18 @@ def test_a_batch_of_equal_costs_flips_at_22_80(released):
 def test_without_episodes_the_window_mean_decides_and_the_log_says_so(released):
     gate = stein_gate(released, window=4)
     state = gate.init()
-    decision, state, log = gate.decide(state, episodes([]))
+    decision, state, log, *_ = gate.decide(state, episodes([]))
     assert decision == Decision(Mode.RECOVER, 0.0)  # nothing is known: no slack to spend
     assert log["gate/fallback"] == 1.0
-    _, state, _ = gate.decide(state, episodes([90.0, 10.0, 20.0]))
-    _, state, _ = gate.decide(state, episodes([30.0, 24.0]))
-    decision, state, log = gate.decide(state, episodes([]))
+    _, state, _, *_ = gate.decide(state, episodes([90.0, 10.0, 20.0]))
+    _, state, _, *_ = gate.decide(state, episodes([30.0, 24.0]))
+    decision, state, log, *_ = gate.decide(state, episodes([]))
     assert decision.mode == Mode.IMPROVE
     assert decision.slack == pytest.approx(25.0 - (10 + 20 + 30 + 24) / 4)
     assert log["gate/fallback"] == 1.0
     assert np.isnan(log["gate/bound"])
-    _, state, _ = gate.decide(state, episodes([40.0]))
-    decision, _, log = gate.decide(state, episodes([]))
+    _, state, _, *_ = gate.decide(state, episodes([40.0]))
+    decision, _, log, *_ = gate.decide(state, episodes([]))
     assert decision.mode == Mode.RECOVER
     assert decision.slack == pytest.approx(25.0 - (20 + 30 + 24 + 40) / 4)
     assert log["gate/shut_epochs"] == 2.0
@@ -96,40 +96,52 @@ def test_log_keys_do_not_depend_on_the_epoch(released):
 def test_deciding_is_pure(released):
     gate = stein_gate(released)
     state = gate.init()
-    _, after, _ = gate.decide(state, episodes([60.0, 1.0]))
-    assert state["shut_epochs"] == 0
-    assert state["window"].size == 0
-    assert after["shut_epochs"] == 1
+    _, after, _, *_ = gate.decide(state, episodes([60.0, 1.0]))
+    assert state.shut_epochs == 0
+    assert state.costs.size == 0
+    assert after.shut_epochs == 1
     first = gate.decide(after, episodes([60.0, 1.0]))
     second = gate.decide(after, episodes([60.0, 1.0]))
     assert first[0] == second[0]
     assert first[2] == second[2]
 
 
-def test_recovery_diagnosis_counts_epochs_and_names_the_cause(released):
+def test_why_shut_counts_epochs_and_names_the_cause(released):
     gate = stein_gate(released)
     state = gate.init()
     for epoch in range(1, 6):
-        _, state, log = gate.decide(state, episodes([60.0, 10.0, 10.0]))
+        _, state, log, *_ = gate.decide(state, episodes([60.0, 10.0, 10.0]))
         assert log["gate/shut_epochs"] == epoch
     assert log["gate/shut_by_atoms"] == 5
-    assert recovery_diagnosis(log).startswith("The gate has been shut for 5 epochs in a row: the atoms")
-    _, state, log = gate.decide(state, episodes([30.0, 30.0, 30.0]))
+    assert why_shut(state).startswith("The gate has been shut for 5 epochs in a row: the atoms")
+    _, state, log, *_ = gate.decide(state, episodes([30.0, 30.0, 30.0]))
     assert log["gate/shut_by_interior"] == 1
-    assert "(in 5 of them): the atoms" in recovery_diagnosis(log)
-    _, state, log = gate.decide(state, episodes([1.0, 2.0, 3.0]))
-    assert recovery_diagnosis(log) == "The gate is open."
+    assert "(in 5 of them): the atoms" in why_shut(state)
+    _, state, log, *_ = gate.decide(state, episodes([1.0, 2.0, 3.0]))
+    assert why_shut(state) == "The gate is open."
     assert log["gate/shut_by_atoms"] == 0
-    _, state, log = gate.decide(state, episodes([30.0, 30.0, 30.0]))
-    assert recovery_diagnosis(log).startswith("The gate has been shut for 1 epoch: the interior")
+    _, state, log, *_ = gate.decide(state, episodes([30.0, 30.0, 30.0]))
+    assert why_shut(state).startswith("The gate has been shut for 1 epoch: the interior")
 
 
-def test_recovery_diagnosis_for_a_reference_that_cannot_pass_and_for_too_few_episodes():
+def test_why_shut_for_a_reference_that_cannot_pass_and_for_too_few_episodes():
     for certificate, cause in (
         (Certificate.preset("released", limit=25.0, guard="none"), "the reference's own risk"),
         (Certificate.preset("confident", limit=25.0), "the episodes are too few"),
     ):
         gate = stein_gate(certificate)
-        decision, _, log = gate.decide(gate.init(), episodes(np.linspace(1.0, 12.0, 16)))
+        decision, state, *_ = gate.decide(gate.init(), episodes(np.linspace(1.0, 12.0, 16)))
         assert decision.mode == Mode.RECOVER
-        assert cause in recovery_diagnosis(log)
+        assert cause in why_shut(state)
+
+
+def test_a_gate_that_stays_shut_says_why_every_so_often(released):
+    gate = stein_gate(released)
+    state, told = gate.init(), {}
+    for epoch in range(1, 2 * LONG_SHUT + 1):
+        _, state, _, notes = gate.decide(state, episodes([60.0, 10.0, 10.0]))
+        if notes:
+            told[epoch] = notes
+    assert list(told) == [LONG_SHUT, 2 * LONG_SHUT]
+    assert told[LONG_SHUT][0].startswith(f"The gate has been shut for {LONG_SHUT} epochs in a row: the atoms")
+    assert gate.decide(state, episodes([1.0, 2.0, 3.0])).notes == ()

@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from steingate.core.risk import Sigmoid
 from steingate.errors import InputError
-from steingate.gates.base import Episodes, Mode
+from steingate.gates.base import Episodes, Mode, no_costs
 from steingate.gates.mean import open_gate
 from steingate.gates.tail import (
     ExtremeValue,
@@ -49,16 +49,16 @@ def test_cvar_of_plain_cases():
 
 def test_the_cvar_gate_spends_what_is_left_below_the_limit():
     gate = cvar_gate(25.0, 0.25, window=8)
-    decision, state, log = gate.decide(gate.init(), episodes([1, 2, 3, 40]))
+    decision, state, log, *_ = gate.decide(gate.init(), episodes([1, 2, 3, 40]))
     assert decision.mode == Mode.BALANCE
     assert decision.slack == pytest.approx(25.0 - 40.0)
     assert decision.level == 3.0
-    decision, state, _ = gate.decide(state, episodes([0] * 8))
+    decision, state, _, *_ = gate.decide(state, episodes([0] * 8))
     assert decision.slack == 25.0
-    after, _, log = gate.decide(state, episodes([]))
+    after, _, log, *_ = gate.decide(state, episodes([]))
     assert after == decision
     assert log["gate/fallback"] == 1.0
-    first, _, _ = gate.decide(gate.init(), episodes([]))
+    first, _, _, *_ = gate.decide(gate.init(), episodes([]))
     assert first.mode == Mode.RECOVER
     with pytest.raises(InputError, match="tail"):
         cvar_gate(25.0, 0.0)
@@ -67,12 +67,14 @@ def test_the_cvar_gate_spends_what_is_left_below_the_limit():
 def test_risk_slack_is_the_budget_less_the_mean_risk():
     risk = Sigmoid()
     gate = risk_slack(open_gate(), risk, 50.0, 0.1)
-    decision, _, _ = gate.decide(gate.init(), episodes([0.0, 25.0, 80.0]))
+    decision, _, _, *_ = gate.decide(gate.init(), episodes([0.0, 25.0, 80.0]))
     assert decision.slack == pytest.approx(0.1 - (float(risk(0.0)) + 0.5 + float(risk(1.0))) / 3)
     assert gate.decide(gate.init(), episodes([]))[0].slack == 0.0
 
 
-@pytest.mark.parametrize(("cfg", "value"), [(ExtremeValue().published(), 97.077), (ExtremeValue(), 49.077)])
+@pytest.mark.parametrize(
+    ("cfg", "value"), [(ExtremeValue().resolved(published=True), 97.077), (ExtremeValue(), 49.077)]
+)
 def test_the_extreme_value_of_one_to_fifty(cfg, value):
     found, fitted = extreme_value(ONE_TO_FIFTY, np.zeros(50), cfg)
     assert found == pytest.approx(value, abs=0.5)
@@ -130,10 +132,10 @@ def test_likelier_episodes_count_more(clamp):
 
 def test_the_gate_remembers_fifty_episodes_and_spends_the_rest():
     gate = extreme_value_gate(25.0)
-    decision, state, log = gate.decide(gate.init(), episodes(np.full(30, 99.0)))
+    decision, state, log, *_ = gate.decide(gate.init(), episodes(np.full(30, 99.0)))
     assert decision.slack == pytest.approx(25.0 - 99.0)
-    decision, state, log = gate.decide(state, episodes(ONE_TO_FIFTY / 5, np.zeros(50)))
-    assert len(state["costs"]) == 50
+    decision, state, log, *_ = gate.decide(state, episodes(ONE_TO_FIFTY / 5, np.zeros(50)))
+    assert len(state.costs) == 50
     assert decision.mode == Mode.BALANCE
     assert decision.slack == pytest.approx(25.0 - log["gate/extreme_cost"])
     assert log["gate/extreme_cost"] == pytest.approx(49.077 / 5, abs=0.5)
@@ -141,10 +143,19 @@ def test_the_gate_remembers_fifty_episodes_and_spends_the_rest():
 
 
 def test_epochs_without_cost_or_without_episodes():
-    for cfg, value in ((ExtremeValue().published(), 0.0), (ExtremeValue(), 9.0)):
+    for cfg, value in ((ExtremeValue().resolved(published=True), 0.0), (ExtremeValue(), 9.0)):
         gate = extreme_value_gate(25.0, cfg)
-        _, state, _ = gate.decide(gate.init(), episodes([9.0] * 20))
+        _, state, _, *_ = gate.decide(gate.init(), episodes([9.0] * 20))
         for quiet in ([], [0.0]):
-            decision, _, _ = gate.decide(state, episodes(quiet))
+            decision, _, _, *_ = gate.decide(state, episodes(quiet))
             assert decision.slack == pytest.approx(25.0 - value)
-    assert extreme_value_gate(25.0).decide({"costs": np.zeros(0)}, episodes([]))[0].mode == Mode.RECOVER
+    assert extreme_value_gate(25.0).decide(no_costs(), episodes([]))[0].mode == Mode.RECOVER
+
+
+def test_cvar_is_the_mean_of_the_worst():
+    costs = np.array([5.0, 1.0, 9.0, 3.0, 7.0])
+    assert cvar(costs, 0.2)[0] == pytest.approx(9.0)
+    assert cvar(costs, 0.4)[0] == pytest.approx(8.0)
+    assert cvar(costs, 0.3)[0] == pytest.approx((9.0 * 0.2 + 7.0 * 0.1) / 0.3)
+    assert cvar(costs, 0.1)[0] == pytest.approx(9.0)
+    assert cvar(costs, 1.0)[0] == pytest.approx(costs.mean())

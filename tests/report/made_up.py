@@ -10,18 +10,26 @@ WINDOW = 100
 
 
 def write_run(
-    root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4, **config
-):
-    """Write a run whose cost falls and whose return rises; return its folder."""
+    root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4,
+    steps=1000, look=None, **config,
+):  # fmt: skip
+    """Write a run whose cost falls and whose return rises; return its folder.
+
+    With ``recipe`` among the settings it is of today's form, else of the older one, which has them flat.
+    """
     rng = np.random.default_rng([seed, len(algo)])
     folder = root / algo / env / f"seed-{seed}"
     folder.mkdir(parents=True)
     settings = {
-        "env": env, "algo": algo, "total_steps": 1000 * (planned or epochs), "steps_per_epoch": 1000,
-        "seed": seed, "cost_limit": 25.0, "preset": "released", "certificate": {}, "hidden": [8, 8],
-        "window": WINDOW, "threads": None, "out": str(root), **config,
+        "env": env, "algo": algo, "total_steps": steps * (planned or epochs), "steps_per_epoch": steps,
+        "seed": seed, "cost_limit": 25.0, "window": WINDOW, "threads": None, "out": str(root),
     }  # fmt: skip
+    if "recipe" not in config:
+        settings |= {"variant": "published", "preset": "released", "certificate": {}, "hidden": [64, 64]}
+    settings |= config
     record = {"config": settings, "versions": {"steingate": "0.1.0"}, "started": "2026-01-01T00:00:00+00:00"}
+    if look is not None:
+        record["look"] = look
     (folder / "config.json").write_text(json.dumps(record))
     mean = np.linspace(60.0, 12.0, epochs)
     cost = np.round(rng.gamma(2.0, mean[:, None] / 2.0, (epochs, per_epoch)))
@@ -29,7 +37,7 @@ def write_run(
     rows = [",".join(EPISODE_COLUMNS)]
     for epoch in range(epochs):
         for slot in range(per_epoch):
-            step = 1000 * epoch + (slot + 1) * 1000 // per_epoch
+            step = steps * epoch + (slot + 1) * steps // per_epoch
             rows.append(f"{epoch},{step},{float(ret[epoch, slot])!r},{float(cost[epoch, slot])!r},250")
     (folder / "episodes.csv").write_text("\n".join(rows) + "\n")
     names = [
@@ -39,13 +47,13 @@ def write_run(
     ]  # fmt: skip
     table = [",".join(names)]
     for epoch in range(epochs):
-        seen = slice(max((epoch + 1) * per_epoch - WINDOW, 0), (epoch + 1) * per_epoch)
+        seen = slice(max((epoch + 1) * per_epoch - settings["window"], 0), (epoch + 1) * per_epoch)
         here = cost[epoch].mean()
         risk = float(np.mean(cost[epoch] > 25.0))
         gate = [0.1 + risk, 0.1, 0.1, 0.6 * risk, 0.4 * risk, 0.1 + risk] if algo == "steingate" else [""] * 6
         row = [
-            1000 * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(), ret[epoch].mean(),
-            here, 2 if here > 25.0 else 0, *gate,
+            steps * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(),
+            ret[epoch].mean(), here, 2 if here > 25.0 else 0, *gate,
         ]  # fmt: skip
         table.append(",".join(str(cell) for cell in row))
     (folder / "progress.csv").write_text("\n".join(table) + "\n")

@@ -6,8 +6,7 @@ import pytest
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError, RunError
-from steingate.report.groups import group_runs, mean_and_spread
-from steingate.report.loading import flat, inside, load_run, load_runs, require_runs, run_folders
+from steingate.report.loading import inside, load_run, load_runs, require_runs, run_folders, setting
 from steingate.report.stats import window_means
 
 
@@ -141,35 +140,23 @@ def test_paths_that_are_no_folders_are_named(tmp_path):
         require_runs([tmp_path, tmp_path / "nowhere"])
 
 
-def test_groups_differ_in_more_than_their_seed(tmp_path):
-    write_run(tmp_path / "a", seed=1)
-    write_run(tmp_path / "a", seed=0)
-    write_run(tmp_path / "b", seed=0, preset="certified", certificate={"budget": 0.2})
-    write_run(tmp_path / "a", algo="cpo")
-    write_run(tmp_path / "a", algo="home-made", env="Other-v3")
-    groups = group_runs(load_runs([tmp_path])[0])
-    assert [(group.env, group.label, group.seeds) for group in groups] == [
-        ("Other-v3", "home-made", [0]),
-        ("SafetyPointGoal1-v0", "cpo", [0]),
-        ("SafetyPointGoal1-v0", "steingate (preset certified, budget 0.2)", [0]),
-        ("SafetyPointGoal1-v0", "steingate (preset released, budget default)", [0, 1]),
-    ]
+def test_means_are_over_a_hundred_episodes_whatever_the_log_averages(tmp_path):
+    run = load_run(write_run(tmp_path, epochs=40, window=5))
+    for name, column in (("return", "Metrics/EpRet"), ("cost", "Metrics/EpCost")):
+        values = run.episodes[name]
+        expected = [values[max(4 * epoch - 100, 0) : 4 * epoch].mean() for epoch in range(1, 41)]
+        np.testing.assert_allclose(run.recent[name], expected)
+        assert not np.allclose(run.recent[name], run.progress[column])
+    assert setting(run, "window") == 5
 
 
-def test_options_without_effect_do_not_part_runs():
-    config = {"algo": "cpo", "seed": 3, "threads": 2, "out": "x", "certificate": {"budget": 0.1}}
-    assert flat(config) == {"algo": "cpo", "certificate.budget": 0.1}
-
-
-def test_means_over_seeds_of_different_length(tmp_path):
-    for seed, epochs in ((0, 6), (1, 4), (2, 6)):
-        write_run(tmp_path, seed=seed, epochs=epochs, planned=6)
-    (group,) = group_runs(load_runs([tmp_path])[0])
-    steps, mean, spread = mean_and_spread(group, "Metrics/EpRet")
-    columns = [run.progress["Metrics/EpRet"] for run in group.runs]
-    assert steps.tolist() == [1000.0 * k for k in range(1, 7)]
-    np.testing.assert_allclose(mean[:4], np.mean([c[:4] for c in columns], axis=0))
-    np.testing.assert_allclose(mean[4:], np.mean([columns[0][4:], columns[2][4:]], axis=0))
-    np.testing.assert_allclose(spread[:4], np.std([c[:4] for c in columns], axis=0, ddof=1))
-    one = group_runs(load_runs([group.runs[0].path])[0])[0]
-    assert np.isnan(mean_and_spread(one, "Metrics/EpRet")[2]).all()
+@pytest.mark.parametrize(("mode", "case", "shown"), [(1, 0, 2), (1, 1, 1), (1, 4, 0), (0, 0, 0), (1, "", 1)])
+def test_modes_are_what_the_steps_did(tmp_path, mode, case, shown):
+    folder = write_run(tmp_path, epochs=2)
+    lines = [line.split(",") for line in (folder / "progress.csv").read_text().splitlines()]
+    lines[0].append("Step/Case")
+    for cells in lines[1:]:
+        cells[6] = str(mode)
+        cells.append(str(case))
+    (folder / "progress.csv").write_text("\n".join(map(",".join, lines)) + "\n")
+    assert load_run(folder).modes.tolist() == [shown, shown]

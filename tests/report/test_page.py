@@ -11,11 +11,11 @@ from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
 from steingate.core.certificate import Certificate
+from steingate.report.cost_bars import BINS, bars, run_reference
+from steingate.report.evidence import gather
 from steingate.report.loading import load_runs
 from steingate.report.page import fitting_data, packed, page, write_page
 from steingate.report.page_data import Detail
-from steingate.report.references import BINS, bars, run_reference
-from steingate.report.reproduce import run_toml
 
 
 class Reader(HTMLParser):
@@ -62,14 +62,14 @@ def unpack(text):
 def many(tmp_path):
     for seed in range(2):
         for algo in ("steingate", "cpo"):
-            write_run(tmp_path / "runs", algo=algo, seed=seed)
+            write_run(tmp_path / "runs", algo=algo, seed=seed, steps=20_000)
     broken = write_run(tmp_path / "runs", algo="cpo", seed=9)
     (broken / "progress.csv").write_text("nonsense\n1\n")
     return tmp_path / "runs"
 
 
 def test_the_page_is_whole_and_needs_no_network(many, tmp_path):
-    write_page(*load_runs([many]), tmp_path / "page.html", title="A <title>")
+    write_page(gather([many]), tmp_path / "page.html", title="A <title>")
     text = (tmp_path / "page.html").read_text()
     reader = Reader(text)
     assert "<title>A &lt;title&gt;</title>" in text
@@ -96,9 +96,9 @@ def test_the_page_is_whole_and_needs_no_network(many, tmp_path):
 
 def test_the_numbers_of_a_run_are_on_the_page(tmp_path):
     write_run(tmp_path, epochs=12, planned=15)
-    runs, skipped = load_runs([tmp_path])
-    (run,) = runs
-    data = json.loads(packed(fitting_data(runs, skipped)))
+    evidence = gather([tmp_path])
+    (run,) = evidence.runs
+    data = json.loads(packed(fitting_data(evidence)))
     (shown,) = data["runs"]
     assert (shown["epochs"], shown["planned"], shown["limit"]) == (12, 15, 25)
     np.testing.assert_allclose(shown["curves"]["cost"], run.progress["Metrics/EpCost"], rtol=1e-3)
@@ -117,7 +117,7 @@ def test_the_numbers_of_a_run_are_on_the_page(tmp_path):
     phases = {name: (epochs, unpack(counts)) for name, epochs, counts in shown["phases"]}
     assert sum(phases["whole run"][1]) == 48
     assert phases["last fifth"][0] == 2
-    parts = [sum(phases[name][1]) for name in ("improving", "recovering") if name in phases]
+    parts = [sum(phases[name][1]) for name in ("improve", "recover") if name in phases]
     assert sum(parts) == 48
     assert [row[0] for row in shown["worst"]] == sorted(run.episodes["cost"], reverse=True)[:10]
 
@@ -128,12 +128,12 @@ def test_epochs_without_an_episode_leave_gaps(tmp_path):
     (folder / "episodes.csv").write_text(
         "\n".join(line for line in lines if not line.startswith("3,")) + "\n"
     )
-    data = fitting_data(*load_runs([tmp_path]))
+    data = fitting_data(gather([tmp_path]))
     assert data["runs"][0]["curves"]["worst"][3] is None
     assert data["runs"][0]["curves"]["worst"][5] is not None
     assert unpack(data["runs"][0]["frames"][3][2]) == [0] * (2 + BINS)
     (folder / "episodes.csv").unlink()
-    assert fitting_data(*load_runs([tmp_path]))["runs"][0]["worst"] == []
+    assert fitting_data(gather([tmp_path]))["runs"][0]["worst"] == []
 
 
 def test_the_reference_is_the_certificates(tmp_path):
@@ -153,7 +153,7 @@ def test_the_reference_is_the_certificates(tmp_path):
 
 def test_a_certificate_that_cannot_be_built_does_not_stop_the_page(tmp_path):
     write_run(tmp_path, preset="of the future")
-    data = fitting_data(*load_runs([tmp_path]))
+    data = fitting_data(gather([tmp_path]))
     assert data["references"][0]["name"] == ""
     assert data["references"][0]["scale"] == 50.0
 
@@ -161,9 +161,10 @@ def test_a_certificate_that_cannot_be_built_does_not_stop_the_page(tmp_path):
 def test_many_runs_are_shown_less_finely(tmp_path):
     for seed in range(3):
         write_run(tmp_path, seed=seed, epochs=200)
-    runs, skipped = load_runs([tmp_path])
-    full = len(packed(fitting_data(runs, skipped)))
-    data = fitting_data(runs, skipped, most=full // 2)
+    evidence = gather([tmp_path])
+    runs = evidence.runs
+    full = len(packed(fitting_data(evidence)))
+    data = fitting_data(evidence, most=full // 2)
     assert len(packed(data)) <= full // 2
     shown = data["runs"][0]
     assert len(shown["steps"]) < 200
@@ -175,7 +176,7 @@ def test_many_runs_are_shown_less_finely(tmp_path):
     assert mean == pytest.approx(runs[0].progress["Epoch/EpCost"].mean(), rel=1e-3)
     assert max(shown["curves"]["worst"]) == runs[0].episodes["cost"].max()
     # A size that cannot be met ends with the coarsest page, not without one.
-    assert fitting_data(runs, skipped, most=10)["runs"]
+    assert fitting_data(evidence, most=10)["runs"]
 
 
 def test_detail_ends():
@@ -192,50 +193,48 @@ def test_names_from_a_run_folder_cannot_become_markup(tmp_path):
     record["config"] |= {"env": evil, "algo": f'"{evil}'}
     record["versions"] = {evil: evil}
     (folder / "config.json").write_text(json.dumps(record))
-    text = page(fitting_data(*load_runs([tmp_path])))
+    text = page(fitting_data(gather([tmp_path])))
     assert text.count("<script") == 2
     assert Reader(text).data["runs"][0]["task"] == evil
 
 
 def test_no_runs_give_a_page_that_says_so(tmp_path):
-    data = fitting_data(*load_runs([tmp_path]))
+    data = fitting_data(gather([tmp_path]))
     reader = Reader(page(data))
     assert reader.data["runs"] == []
     assert reader.cells == []
 
 
-def test_the_toml_gives_the_configuration_back(tmp_path):
-    odd = {
-        "certificate": {"budget": 0.2, "kernel": 'a"b\\c', "a b": [1, True]},
-        "env_options": {"k": {"x": 1.5}},
-    }
-    write_run(tmp_path, **odd)
-    (run,) = load_runs([tmp_path])[0]
-    again = tomllib.loads(run_toml(run))
-    assert again == {key: value for key, value in run.config.items() if value is not None}
+def test_a_run_of_todays_form_is_shown_whole(tmp_path):
+    recipe = {"variant": "corrected", "preset": "released", "certificate": {"zero_mass": 0.2}, "max_kl": 0.1}
+    write_run(tmp_path, recipe=recipe, look={"order": 200, "colour": "#123456"})
+    data = fitting_data(gather([tmp_path]))
+    assert data["references"][0]["zero"] == 0.2
+    assert data["tasks"][0]["groups"][0]["colour"] == "#123456"
+    assert tomllib.loads(data["runs"][0]["toml"]).items() >= recipe.items()
 
 
-def test_the_toml_is_what_training_reads(tmp_path):
-    from steingate.training.config import RunConfig
-    from steingate.training.options import build
-
-    config = RunConfig(
-        seed=3, certificate={"budget": 0.2}, hidden=(8, 4), env_options={"max_episode_steps": 9}
-    )
-    folder = write_run(tmp_path)
-    record = json.loads((folder / "config.json").read_text())
-    record["config"] = json.loads(json.dumps(config.to_dict()))
-    (folder / "config.json").write_text(json.dumps(record))
-    (tmp_path / "run.toml").write_text(run_toml(load_runs([tmp_path])[0][0]))
-    assert build(RunConfig, {}, str(tmp_path / "run.toml")) == config
+def test_the_frontier_has_a_point_for_each_seed(many):
+    evidence = gather([many])
+    (task,) = fitting_data(evidence)["tasks"]
+    for group, shown in zip(evidence.groups, task["groups"], strict=True):
+        assert [seed for _, _, seed in shown["points"]] == [0, 1]
+        for run, (over, ret, _) in zip(group.runs, shown["points"], strict=True):
+            late = run.episodes["epoch"] >= 16
+            assert over == pytest.approx(np.mean(run.episodes["cost"][late] > 25), rel=1e-3)
+            assert ret == pytest.approx(run.episodes["return"][late].mean(), rel=1e-3)
+        for axis, (value, low, high) in enumerate(shown["medians"]):
+            points = [point[axis] for point in shown["points"]]
+            assert value == pytest.approx(np.median(points), rel=2e-3)
+            assert (low, high) == (min(points), max(points))
 
 
 def test_the_page_in_a_browser(many, tmp_path):
     """Where a browser is installed it opens the page; the structure is asserted either way."""
-    write_page(*load_runs([many]), tmp_path / "page.html")
+    write_page(gather([many]), tmp_path / "page.html")
     reader = Reader((tmp_path / "page.html").read_text())
     sections = {attributes.get("id") for tag, attributes in reader.tags if tag == "section"}
-    assert sections == {"overview", "tables", "run", "skipped"}
+    assert sections == {"overview", "frontier", "tables", "run", "skipped"}
     if CHROMIUM is None:
         return
     with Browser(tmp_path / "profile") as browser:
@@ -245,7 +244,12 @@ def test_the_page_in_a_browser(many, tmp_path):
             assert browser.ask("document.documentElement.scrollWidth") <= width
             assert browser.ask("document.querySelectorAll('#overview .curve').length") == 4
             assert browser.ask("document.querySelectorAll('#overview .plot line.limit').length") == 1
+            assert browser.ask("document.querySelectorAll('#frontier .mark:not(.median)').length") == 4
+            assert browser.ask("document.querySelectorAll('#frontier .median').length") == 2
+            assert browser.ask("document.querySelectorAll('#frontier .interval').length") == 4
+            assert "seed 1: return" in browser.ask("document.querySelector('#frontier').textContent")
             assert browser.ask("document.querySelectorAll('#run .shade').length") > 0
+            assert "recover" in browser.ask("document.querySelector('.facts').textContent")
             assert browser.ask("document.querySelector('#skipped').textContent.includes('seed-9')")
             # The slider moves, and the bars with it.
             seen = {
@@ -276,7 +280,7 @@ def test_odd_runs_in_a_browser(tmp_path):
     (write_run(tmp_path / "none", algo="cpo", epochs=2) / "episodes.csv").unlink()
     write_run(tmp_path / "odd", algo="evo", epochs=3, preset="of the future")
     for name in ("one", "none", "odd", "nothing"):
-        data = fitting_data(*load_runs([tmp_path / name]))
+        data = fitting_data(gather([tmp_path / name]))
         (tmp_path / f"{name}.html").write_text(page(data))
         assert len(Reader(page(data)).data["runs"]) == (name != "nothing")
     if CHROMIUM is None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steingate.errors import InputError, RunError
-from steingate.report.run_figure import effective_modes, run_figure, save_run_figure
+from steingate.report.run_figure import run_figure, save_run_figure
 from steingate.storage.tables import EPISODE_COLUMNS, Table
 
 
@@ -12,7 +12,10 @@ from steingate.storage.tables import EPISODE_COLUMNS, Table
 def run(tmp_path):
     """A made-up run folder of twelve epochs; in one no episode finished."""
     rng = np.random.default_rng(0)
-    config = {"algo": "steingate", "env": "Made-up", "seed": 1, "cost_limit": 25.0, "window": 100}
+    config = {
+        "algo": "steingate", "env": "Made-up", "seed": 1, "cost_limit": 25.0, "window": 100,
+        "total_steps": 12_000, "steps_per_epoch": 1000,
+    }  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps({"config": config}))
     progress = Table(tmp_path / "progress.csv")
     episodes = Table(tmp_path / "episodes.csv", EPISODE_COLUMNS)
@@ -70,15 +73,6 @@ def test_a_gate_without_a_bound_gets_no_panel_for_it(run):
     lines = [",".join(line.split(",")[i] for i in keep) for line in text]
     (run / "progress.csv").write_text("\n".join(lines) + "\n")
     assert [axes.get_ylabel() for axes in run_figure(run).axes] == ["return", "cost", "mode"]
-
-
-def test_balanced_steps_are_shown_as_what_they_did():
-    progress = {
-        "Gate/Mode": np.array([1.0, 1, 1, 1, 1, 0, 2]),
-        "Step/Case": np.array([0.0, 1, 2, 3, 4, 3, 0]),
-    }
-    assert effective_modes(progress).tolist() == [2, 1, 1, 0, 0, 0, 2]
-    assert effective_modes({"Gate/Mode": np.array([1.0])}).tolist() == [1]
 
 
 def test_bad_targets_are_named(run, tmp_path):

@@ -7,28 +7,33 @@ import pytest
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError
-from steingate.report.files import write_tables
-from steingate.report.groups import group_runs
-from steingate.report.loading import load_runs
-from steingate.report.published import published
+from steingate.report.evidence import gather
+from steingate.report.formats import Table, to_csv, to_html, to_latex, to_markdown, to_rich
+from steingate.report.report_tables import (
+    estimate,
+    feasibility_table,
+    number,
+    report_tables,
+    steps,
+    task,
+    write_tables,
+)
 from steingate.report.seeds import Estimate
-from steingate.report.summary import compare, summarise
-from steingate.report.summary_table import estimate, feasibility_table, number, report_tables, steps, task
-from steingate.report.tables import Table, to_csv, to_html, to_latex, to_markdown, to_rich
 
 
 @pytest.fixture
-def groups(tmp_path):
+def evidence(tmp_path):
     for seed in range(3):
-        write_run(tmp_path, seed=seed, epochs=20)
-        write_run(tmp_path, algo="cpo", seed=seed, epochs=20)
+        write_run(tmp_path, seed=seed, epochs=20, steps=20_000)
+        write_run(tmp_path, algo="cpo", seed=seed, epochs=20, steps=20_000)
     write_run(tmp_path, algo="cpo", env="Home-made", seed=0, planned=40)
-    return group_runs(load_runs([tmp_path])[0])
+    return gather([tmp_path])
 
 
-def test_the_summary_against_loops_over_its_files(groups):
-    group = next(group for group in groups if group.algo == "steingate")
-    found = summarise(group)
+def test_the_summary_against_loops_over_its_files(evidence):
+    group, found = next(
+        pair for pair in evidence.by_task()["SafetyPointGoal1-v0"] if pair[0].algo == "steingate"
+    )
     epochs, episodes, everything, switched = [], [], [], []
     for run in group.runs:
         with open(run.path / "progress.csv") as file:
@@ -55,52 +60,53 @@ def test_the_summary_against_loops_over_its_files(groups):
     assert found.mean_excess == pytest.approx(np.mean(over))
     assert found.total_excess == pytest.approx(sum(over) / 3)
     assert found.switches == pytest.approx(np.mean(switched))
-    assert (found.seeds, found.complete, found.steps) == (3, 3, 20_000)
+    assert (found.seeds, found.complete, found.steps) == (3, 3, 400_000)
     # The gate recovers whenever an epoch's mean cost is above the limit; each seed starts and may end so.
     recovering = np.concatenate([run.modes == 2 for run in group.runs])
     starts = sum(int(np.sum(np.diff(np.r_[0, run.modes == 2]) == 1)) for run in group.runs)
     assert found.recover_share == pytest.approx(recovering.mean())
     assert found.recover_dwell == pytest.approx(recovering.sum() / starts)
+    # One point per seed, from its own episodes; each seed has as many of them.
+    by_seed = np.array(episodes).reshape(3, -1, 2)
+    over = (by_seed[:, :, 1] > 25).mean(axis=1)
+    assert found.seed_return.value == pytest.approx(np.sort(by_seed[:, :, 0].mean(axis=1))[1])
+    assert found.seed_exceedance.value == pytest.approx(np.sort(over)[1])
+    assert min(over) <= found.seed_exceedance.low <= found.seed_exceedance.high <= max(over)
 
 
-def test_unfinished_runs_are_marked(groups):
-    other = summarise(groups[0])
+def test_unfinished_runs_are_marked(evidence):
+    other = evidence.summaries[0]
     assert (other.env, other.seeds, other.complete) == ("Home-made", 1, 0)
     assert feasibility_table([other]).rows[0][2] == "1 (1 unfinished)"
 
 
-def test_comparisons_use_shared_tasks_only(groups):
-    (found,) = compare(groups)
-    assert (found.better, found.than, found.tasks) == ("steingate", "cpo", 1)
-    assert 0.0 <= found.ret.low <= found.ret.value <= found.ret.high <= 1.0
-    assert compare(groups[:1]) == []
-
-
-def test_the_papers_numbers_stand_where_they_belong(groups):
-    assert published("SafetyCarGoal1-v0", "evo", 25.0) == (0.997, 3.23)
-    assert published("steingate/SafetyPointCircle1-v0", "trpo-simmer", 25.0) == (0.915, 40.80)
-    assert published("SafetyCarGoal1-v0", "evo", 10.0) is None
-    assert published("SafetyCarGoal1-v0", "ppo", 25.0) is None
-    assert published("SafetyAntVelocity-v1", "cpo", 25.0) is None
-    table = feasibility_table([summarise(group) for group in groups])
+def test_the_papers_numbers_stand_where_they_belong(evidence, tmp_path):
+    table = feasibility_table(evidence.summaries)
     assert [(row[0], row[1], row[5], row[7]) for row in table.rows] == [
         ("Home-made", "cpo", "–", "–"),
         ("PointGoal1", "cpo", "0.258", "19.21"),
         ("PointGoal1", "steingate", "0.987", "9.77"),
     ]
     assert any("not yet comparable" in note for note in table.notes)
+    assert not any("left out beside runs" in note for note in table.notes)
+    write_run(tmp_path / "other", variant="corrected", steps=20_000)
+    table = feasibility_table(gather([tmp_path / "other"]).summaries)
+    assert [row[5] for row in table.rows] == ["–"]
+    assert any("left out beside runs" in note for note in table.notes)
 
 
-def test_all_feasibilities_of_the_paper_are_counts_of_600_epochs():
-    for env in ("PointGoal1", "PointCircle1", "CarGoal1", "CarCircle1"):
-        for algo in ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"):
-            value = published(f"Safety{env}-v0", algo, 25.0).feasibility
-            assert any(round(k / 600, 3) == value for k in range(601))
+@pytest.mark.parametrize("window", [1, 5, 1000])
+def test_the_window_of_the_log_does_not_change_the_tables(tmp_path, window):
+    write_run(tmp_path / "usual", epochs=60)
+    write_run(tmp_path / "other", epochs=60, window=window)
+    usual, other = (gather([tmp_path / name]) for name in ("usual", "other"))
+    assert not np.array_equal(*(found.runs[0].progress["Metrics/EpCost"] for found in (usual, other)))
+    for first, second in zip(report_tables(usual)[:3], report_tables(other)[:3], strict=True):
+        assert first.rows == second.rows
 
 
-def test_formats_hold_the_same_cells(groups, tmp_path):
-    summaries = [summarise(group) for group in groups]
-    table = report_tables(summaries, compare(groups))[1]
+def test_formats_hold_the_same_cells(evidence, tmp_path):
+    table = report_tables(evidence)[1]
     markdown = [
         [cell.strip() for cell in line.strip("| ").split(" | ")] for line in to_markdown(table).splitlines()
     ]
@@ -133,17 +139,17 @@ def test_numbers_in_words():
     assert estimate(Estimate(1.0, np.nan, np.nan)) == "1.00"
 
 
-def test_files_of_tables(groups, tmp_path):
-    summaries, comparisons = [summarise(group) for group in groups], compare(groups)
+def test_files_of_tables(evidence, tmp_path):
     for suffix in ("md", "csv", "tex"):
-        write_tables(summaries, comparisons, tmp_path / f"t.{suffix}")
+        write_tables(evidence, tmp_path / f"t.{suffix}")
     assert (tmp_path / "t.tex").read_text().count("\\begin{tabular}") == 4
     assert "Probability of improvement" in (tmp_path / "t.md").read_text()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
-    assert float(rows[2]["epoch_feasibility"]) == summaries[2].epoch_feasibility
+    assert float(rows[2]["epoch_feasibility"]) == evidence.summaries[2].epoch_feasibility
+    assert float(rows[2]["seed_return_low"]) == evidence.summaries[2].seed_return.low
     assert rows[0]["paper_return"] == ""
     assert rows[2]["paper_return"] == "9.77"
     with pytest.raises(InputError, match=r"end the name with \.md"):
-        write_tables(summaries, comparisons, tmp_path / "t.doc")
+        write_tables(evidence, tmp_path / "t.doc")
     with pytest.raises(InputError, match="no folder"):
-        write_tables(summaries, comparisons, tmp_path / "no" / "t.md")
+        write_tables(evidence, tmp_path / "no" / "t.md")

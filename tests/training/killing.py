@@ -17,11 +17,11 @@ import jax  # noqa: F401  (imported here once, so that the children need not)
 import numpy as np
 
 from steingate.algos.networks import init_policy
-from steingate.algos.normaliser import init_stats
+from steingate.normaliser import init_stats
+from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.collect import collect
-from steingate.training.config import RunConfig
+from steingate.training.config import read_stored
 from steingate.training.loop import resume, train
-from steingate.training.recipe import build_algorithm, make_envs
 
 
 def child(cfg):
@@ -46,7 +46,7 @@ def warm_up(cfg):
     """Load the compiled kernels and the environments, which need no JAX."""
     envs = make_envs(cfg, build_algorithm(cfg))
     dims = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-    policy = init_policy(np.random.default_rng(0), *dims, cfg.hidden)
+    policy = init_policy(np.random.default_rng(0), *dims, cfg.algo.hidden)
     noise = np.zeros((2, cfg.num_envs, dims[1]), np.float32)
     collect(envs, policy, init_stats(dims[0]), noise, seeds=range(cfg.num_envs))
     envs.close()
@@ -63,7 +63,7 @@ def rows(path):
 def main():
     """Kill, resume, and finally let it finish."""
     settings, kills, seed = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    cfg = RunConfig(**{**settings, "hidden": tuple(settings["hidden"])})
+    cfg = read_stored(settings, "the command line")
     chance = random.Random(seed)
     warm_up(cfg)
     print("kills at rows", end="")

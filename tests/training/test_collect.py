@@ -3,12 +3,12 @@ import pytest
 from tests.training.probes import Constant, Endless, Walk
 
 from steingate.algos.networks import init_policy, log_prob, mean
-from steingate.algos.normaliser import Stats, init_stats, normalise, push
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
-from steingate.training.blame import RolloutStoppedError
+from steingate.normaliser import Stats, init_stats, normalise, push
 from steingate.training.collect import Carry, action_map, collect, flat_policy
 from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
+from steingate.training.env_errors import RolloutStoppedError
 
 
 def rng(seed=0):

@@ -3,7 +3,7 @@ import io
 from rich.console import Console
 
 from steingate.training.config import RunConfig
-from steingate.training.display import Display
+from steingate.training.logs.display import Display
 
 ROW = {
     "Train/Epoch": 4,

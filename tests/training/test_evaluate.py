@@ -12,9 +12,9 @@ from steingate.policy import load
 from steingate.runs import RunFolder
 from steingate.training import evaluate as module
 from steingate.training.collect_kernels import FROZEN
-from steingate.training.evaluate import cvar, episode_seeds, evaluate, load_player, play
-from steingate.training.film import film
+from steingate.training.evaluate import episode_seeds, evaluate, load_player, play
 from steingate.training.loop import train
+from steingate.training.video import film
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +81,6 @@ def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_STEPS", 300)
     with pytest.raises(RunError, match="has not ended after 300 steps"):
         play(make_vec(Endless, 1, copy=False), load_player(run, print), [1], False)
-
-
-def test_cvar_is_the_mean_of_the_worst():
-    costs = np.array([5.0, 1.0, 9.0, 3.0, 7.0])
-    assert cvar(costs, 0.2) == 9.0
-    assert cvar(costs, 0.4) == 8.0
-    assert cvar(costs, 0.3) == pytest.approx((9.0 * 0.2 + 7.0 * 0.1) / 0.3)
-    assert cvar(costs, 0.1) == 9.0
-    assert cvar(costs, 1.0) == pytest.approx(costs.mean())
 
 
 class Drawn(Walk):

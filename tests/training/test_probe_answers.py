@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from tests.training.vector_probes import Conflict, Gamble
 
-from steingate.algos.catalog import FACTS, FIRST_ORDER
-from steingate.algos.library import make_recipe
+from steingate.algos.methods import METHODS
+from steingate.algos.recipe import FirstOrder, NaturalGradient, Setup
 from steingate.envs.budget import Augmented
 from steingate.gates.base import Episodes, Mode
-from steingate.training.beside import beside
-from steingate.training.config import RunConfig
+from steingate.training.assemble import build_algorithm
+from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.recipe import build_algorithm
+from steingate.training.loop import second_thread
 from steingate.training.state import first_state
 
 UNCONSTRAINED = ("trpo", "ppo")
@@ -22,32 +22,32 @@ LAGRANGIAN = ("trpo-lag", "ppo-lag", "rcpo", "focops", "cup")
 
 def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     """Return the rows of progress and the policy's mean action and deviation after some epochs."""
-    if algo in FIRST_ORDER:
+    if issubclass(METHODS[algo], FirstOrder):
         options = {"clipped.learning_rate": 1e-2, "clipped.passes": 10, **(options or {})}
     steps = num_envs * probe.length
-    cfg = RunConfig(
-        env="probe",
-        algo=algo,
-        cost_limit=limit,
-        num_envs=num_envs,
-        steps_per_epoch=steps,
-        total_steps=steps * epochs,
-        hidden=(8,),
-        critic_lr=1e-2,
-        algo_options={
+    cfg = make_config(
+        {
+            "env": "probe",
+            "algo": algo,
+            "cost_limit": limit,
+            "num_envs": num_envs,
+            "steps_per_epoch": steps,
+            "total_steps": steps * epochs,
+            "hidden": (8,),
+            "critic_lr": 1e-2,
             **({"length": probe.length} if algo in PER_STEP else {}),
             **(options or {}),
-        },
-        **changes,
+            **changes,
+        }
     )
     recipe = build_algorithm(cfg)
     envs = probe(num_envs)
     if recipe.account is not None:
         envs = Augmented(envs, recipe.account)
     dims = envs.single_observation_space.shape[0]
-    state = first_state(cfg, recipe, dims, 1, getattr(envs, "extra_features", 0))
+    state = first_state(cfg, recipe, dims, 1)
     rows = []
-    with beside(False) as pool:
+    with second_thread(False) as pool:
         for _ in range(epochs):
             state, report = run_epoch(recipe, cfg, state, envs, pool)
             rows.append(report.row)
@@ -63,10 +63,12 @@ def conflict(algo, options=None, epochs=120, **changes):
         options = {"unsafe_reward": -5.0, **(options or {})}  # worse than any reward the task gives
     if algo == "crpo":
         options = {"tolerance": 0.0}
-    return learn(Conflict, algo, 2.5, epochs, 40, options, max_kl=0.03, **changes)
+    if issubclass(METHODS[algo], NaturalGradient):
+        changes = {"max_kl": 0.03, **changes}
+    return learn(Conflict, algo, 2.5, epochs, 40, options, **changes)
 
 
-@pytest.mark.parametrize("algo", FACTS)
+@pytest.mark.parametrize("algo", METHODS)
 def test_reward_against_cost(algo):
     """Unconstrained: cost 10 at a = 1. Under the limit 2.5 the best return is -2.5; doing nothing has -10."""
     if algo in LAGRANGIAN:
@@ -114,16 +116,16 @@ def episodes(costs):
 
 
 @pytest.mark.parametrize("variant", ["corrected", "published"])
-@pytest.mark.parametrize("algo", FACTS)
+@pytest.mark.parametrize("algo", METHODS)
 def test_same_mean_another_tail_as_a_gate_sees_it(algo, variant):
     """Sure costs of 18, and 60 with chance 0.3: one mean, below the limit of 25."""
     sure, risky = episodes([18.0] * 40), episodes([60.0] * 12 + [0.0] * 28)
     assert sure.cost.mean() == risky.cost.mean() == 18.0
-    gate = make_recipe(algo, limit=25.0, variant=variant).build().gate
+    gate = METHODS[algo](variant=variant).build(Setup(limit=25.0)).gate
 
     def accepts(seen):
-        decision, state, _ = gate.decide(gate.init(), seen)
-        again, _, _ = gate.decide(state, seen)
+        decision, state, _, *_ = gate.decide(gate.init(), seen)
+        again, _, _, *_ = gate.decide(state, seen)
         cheaper = again.price <= decision.price
         return decision.mode != Mode.RECOVER and decision.slack >= 0 and cheaper and decision.budget == 1.0
 

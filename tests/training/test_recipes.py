@@ -7,19 +7,20 @@ import pytest
 from tests.training import probes
 from tests.training.runs_of_probes import facts, tiny
 
-from steingate.algos.catalog import FACTS, FIRST_ORDER
+from steingate.algos.methods import METHODS
+from steingate.algos.recipe import FirstOrder
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.errors import InputError
 from steingate.policy import load
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
+from steingate.training.batch import tail_costs
 from steingate.training.evaluate import episode_seeds, evaluate, load_player
-from steingate.training.learn import tail_costs
 from steingate.training.loop import resume, stored_config, train
 
 CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}
 RUNS = [
-    *((name, "corrected", {}) for name in FACTS),
+    *((name, "corrected", {}) for name in METHODS),
     *((name, "published", {}) for name in ("trpo-simmer", "evo")),
     ("steingate", "corrected", {"recovery": "tail"}),
     ("trpo-lag", "corrected", {"multiplier": "pid"}),
@@ -31,9 +32,9 @@ class Killed(BaseException):
 
 
 def run_of(out, name, variant, options, **changes):
-    if name in FIRST_ORDER:
+    if issubclass(METHODS[name], FirstOrder):
         options = {**CLIPPED, **options}
-    return tiny(out, algo=name, variant=variant, total_steps=400, algo_options=options, **changes)
+    return tiny(out, algo=name, variant=variant, total_steps=400, **options, **changes)
 
 
 def killed(cfg, monkeypatch, epochs):
@@ -80,14 +81,15 @@ def test_states_that_matter_are_in_the_checkpoint(tmp_path):
     for name in ("trpo-lag", "trpo-simmer", "evo", "ppo"):
         path = train(run_of(tmp_path, name, "corrected", {}), quiet=True)
         tree[name] = latest_checkpoint(path / "checkpoints").tree
-    assert tree["trpo-lag"]["gate"]["law"]["steps"] == 5
+    assert tree["trpo-lag"]["gate"][1][1] == 5
     assert 0.0 < tree["trpo-simmer"]["budget"] < 1.0
-    assert tree["trpo-simmer"]["gate"]["budget"] > 0.0
-    lengths = tree["evo"]["memory"]["lengths"]
-    assert lengths.sum() == len(tree["evo"]["memory"]["steps"]["obs"])
-    assert len(lengths) == len(tree["evo"]["gate"]["gate"]["costs"]) <= 50
-    assert tree["ppo"]["step"]["epoch"] == 5
-    assert tree["ppo"]["step"]["adam"][0] > 0
+    assert tree["trpo-simmer"]["gate"][1] > 0.0
+    steps, lengths, _ = tree["evo"]["memory"]
+    assert lengths.sum() == len(steps[0])
+    assert len(lengths) == len(tree["evo"]["gate"][0][0]) <= 50
+    adam, epoch, _ = tree["ppo"]["step"]
+    assert epoch == 5
+    assert adam[0] > 0
 
 
 def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_path):
@@ -99,26 +101,16 @@ def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_p
     }
     counts = {}
     for given in (None, 2):
-        cfg = tiny(
-            tmp_path / str(given), algo="ppo", total_steps=400, critic_passes=given, algo_options=stopped
-        )
+        cfg = tiny(tmp_path / str(given), algo="ppo", total_steps=400, critic_passes=given, **stopped)
         path = train(cfg, quiet=True)
         progress = read_progress(path)
         np.testing.assert_allclose(progress["Step/LearningRate"], 0.01 * (1.0 - np.arange(5) / 5), rtol=1e-6)
         counts[given] = sum(progress["Step/Passes"])
-        per_pass = -(-cfg.steps_per_epoch // cfg.critic_batch)
+        per_pass = -(-cfg.steps_per_epoch // cfg.algo.critic_batch)
         adam = latest_checkpoint(path / "checkpoints").tree["critics"][1]
         assert adam[0] == per_pass * (counts[None] if given is None else 2 * 5)
-        assert stored_config(path).critic_passes == given
+        assert stored_config(path).algo.critic_passes == given
     assert counts[None] < 6 * 5
-
-
-@pytest.mark.parametrize("option", ["limit=1.0", "variant=published", "region.max_kl=1.0", "backbone=ppo"])
-def test_settings_of_the_run_are_not_options_of_the_algorithm(tmp_path, option):
-    name, _, value = option.partition("=")
-    with pytest.raises(InputError, match=f"{name} is not an option of the algorithm: set"):
-        train(tiny(tmp_path, algo="cpo", algo_options={name: value}), quiet=True)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -159,11 +151,11 @@ def test_evaluation_starts_with_the_share_that_training_reached(tmp_path):
 
 def test_shaped_rewards_stay_out_of_the_statistics(tmp_path):
     """Both see the same actions in the first epoch, so the episodes agree although one reward is reshaped."""
-    reshaped = {"length": 1, "discount": 0.9, "unsafe_reward": -77.0}
+    reshaped = {"length": 1, "budget_discount": 0.9, "unsafe_reward": -77.0}
     first = {}
     for name, options in (("trpo", {}), ("trpo-saute", reshaped)):
-        cfg = tiny(tmp_path, algo=name, total_steps=80, cost_limit=0.01, env="tests.training.probes:Constant")
-        path = train(replace(cfg, algo_options=options), quiet=True)
+        constant = {"cost_limit": 0.01, "env": "tests.training.probes:Constant"}
+        path = train(tiny(tmp_path, algo=name, total_steps=80, **constant, **options), quiet=True)
         first[name] = read_progress(path)
     assert first["trpo"]["Epoch/EpRet"] == first["trpo-saute"]["Epoch/EpRet"] == [10.0]
     assert first["trpo"]["Epoch/EpCost"] == first["trpo-saute"]["Epoch/EpCost"] == [5.0]
@@ -194,41 +186,15 @@ def test_increments_of_a_tail_add_up_to_the_tail_of_the_episode():
 
 def test_settings_of_the_algorithm_are_recorded(tmp_path):
     path = train(run_of(tmp_path, "ppo-saute", "corrected", {}), quiet=True)
-    stored = stored_config(path)
-    assert stored.critic_lr == 3e-4
-    assert stored.normalise_obs is True
-    assert stored.algo_options["length"] == 1000
+    stored = stored_config(path).algo
+    assert (stored.critic_lr, stored.normalise_obs, stored.length) == (3e-4, True, 1000)
     native = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0")
-    assert native.resolved().algo_options == {"length": 500, "discount": 0.9999, "unsafe_reward": -0.2}
-    published = replace(native, variant="published").resolved()
-    assert published.algo_options["length"] == 1000
+    assert (native.recipe.length, native.recipe.budget_discount) == (500, 0.9999)
+    published = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0", variant="published")
+    assert published.recipe.length == 1000
     short = replace(native, env_options={"max_episode_steps": 77})
-    assert short.resolved().algo_options["length"] == 77
-    given = tiny(tmp_path, algo="ppo", critic_lr=0.5, algo_options={"clipped.passes": 7})
-    assert given.settled.critic_lr == 0.5
-    assert given.resolved() == given.resolved().resolved()
-
-
-def test_unknown_options_are_refused_before_anything_is_made(tmp_path):
-    cfg = run_of(tmp_path, "crpo", "corrected", {"tolerence": 3.0})
-    with pytest.raises(InputError, match="did you mean tolerance"):
-        train(cfg, quiet=True)
-    assert not cfg.path.exists()
-
-
-def test_theorem_quantities_are_logged(tmp_path):
-    path = train(run_of(tmp_path, "steingate", "corrected", {"recovery": "tail"}), quiet=True)
-    progress = read_progress(path)
-    assert all(0.0 <= tv <= 1.0 for tv in progress["Theorem/TotalVariation"])
-    assert all(h == 12.0 for h in progress["Theorem/Horizon"])
-    for bound, tv, penalty in zip(
-        progress["Theorem/AdvantageBound"],
-        progress["Theorem/TotalVariation"],
-        progress["Theorem/Penalty"],
-        strict=True,
-    ):
-        assert penalty == pytest.approx(2 * 12**2 * bound * tv)
-    assert None not in progress["Theorem/Margin"]
+    assert short.recipe.length == 77
+    assert replace(native, algo=native.recipe).recipe == native.recipe
 
 
 def test_a_foreign_environment_can_be_augmented(tmp_path):

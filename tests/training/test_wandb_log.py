@@ -7,16 +7,16 @@ import pytest
 from tests.training.runs_of_probes import tiny
 
 from steingate.errors import MissingExtraError
-from steingate.report.loading import NO_EFFECT
+from steingate.report.record import NO_EFFECT
 from steingate.training.config import WITHOUT_EFFECT
+from steingate.training.logs.wandb_log import WandbLog
 from steingate.training.loop import train
-from steingate.training.wandb_log import WandbLog
 
 
 def test_a_missing_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'steingate\[wandb\]'"):
-        WandbLog("project", tmp_path, {})
+        WandbLog("project", tmp_path, {}, "abc")
 
 
 def test_every_epoch_is_sent_once(tmp_path, monkeypatch):
@@ -29,7 +29,7 @@ def test_every_epoch_is_sent_once(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", package)
     path = train(tiny(tmp_path, wandb="tails"), quiet=True)
     assert asked["project"] == "tails"
-    assert asked["id"] == "-".join(path.parts[-3:])
+    assert asked["id"].startswith("-".join(path.parts[-3:]) + "-")
     assert asked["config"]["algo"] == "steingate"
     assert sent[-1] == "end"
     assert [step for step, _ in sent[:-1]] == [80 * (k + 1) for k in range(6)]

@@ -30,6 +30,9 @@ class About:
     paper: str = ""
     published: str = "nothing wrong is known"  # what the published code does
     corrected: str = NO_DIFFERENCE  # what the corrected variant changes
+    gate: str = ""  # what is watched
+    step: str = ""  # how the policy moves
+    sees: str = ""  # what the policy sees beside the task's observation
     order: float = inf  # place in tables and figures, smallest first
     colour: str | None = None  # such as "#2f6f9f"; None takes the next that is free
 
@@ -80,7 +83,7 @@ class Recipe:
         if self.critic_passes is not None:
             require_positive(self, "critic_passes")
         require_positive(self, "critic_lr", "critic_batch", "critic_grad_norm")
-        require_between(self, 0.0, inf, "critic_decay")
+        require_between(self, 0.0, 1e6, "critic_decay")
 
     @property
     def name(self) -> str:

@@ -29,13 +29,15 @@ def mean_total_variation(new: Params, batch: Batch) -> float:
     return float(_mean_total_variation(new, batch.obs, batch.act, batch.logp))
 
 
-def step_audit(certificate: Certificate, learns_risk: bool) -> Callable[[Episodes, Batch, Params], Log]:
+def step_audit(
+    certificate: Certificate, advantage_bound: float = 1.0
+) -> Callable[[Episodes, Batch, Params], Log]:
     """Return a function that logs margin, penalty and required factor of the theorem for the step made.
 
-    H is the longest episode of the epoch. epsilon_h is the largest risk advantage seen in the batch when the
-    cost advantages are of the risk (``learns_risk``); otherwise it is 1, which no risk advantage exceeds. It
-    is measured on visited states only, so the condition is reported, not certified. Without a finished
-    episode only the total variation is known.
+    H is the longest episode of the epoch. epsilon_h, ``advantage_bound``, must hold for every state. The risk
+    of an episode lies in [0, 1], so 1 always does; the advantages of a batch do not show it: they are
+    centred, discounted and of visited states only. Without a finished episode only the total variation is
+    known.
     """
 
     def audit(episodes: Episodes, batch: Batch, new: Params) -> Log:
@@ -55,22 +57,22 @@ def step_audit(certificate: Certificate, learns_risk: bool) -> Callable[[Episode
             ),
             form="ksd" if certificate.interior_statistic == "ksd" else "squared",
             stein_factor=result.stein_factor,
+            kernel_from_data=certificate.base_kernel is None,
         )
         lower = discrepancy_lower_bound(
             result.discrete_discrepancy, result.interior_discrepancy, result.interior_mass, radii
         )
-        bound = float(np.max(np.abs(batch.cost_adv))) if learns_risk else 1.0
         condition = step_condition(
             lower,
             result.stein_factor,
-            advantage_bound=bound,
+            advantage_bound=advantage_bound,
             horizon=int(episodes.length.max()),
             mean_total_variation=variation,
             budget=certificate.budget,
         )
         return {
             "theorem/total_variation": variation,
-            "theorem/advantage_bound": bound,
+            "theorem/advantage_bound": advantage_bound,
             "theorem/horizon": float(episodes.length.max()),
             "theorem/discrepancy": lower.value,
             "theorem/margin": condition.margin,

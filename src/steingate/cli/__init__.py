@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("steingate.cli.report", "one page, tables and a figure from run folders"),
     "dashboard": ("steingate.cli.dashboard", "the same page, live, on 127.0.0.1"),
     "certify": ("steingate.cli.certify", "the certificate of a list of episode costs"),
+    "monitor": ("steingate.cli.monitor", "watch episode costs as they come: certified, unsafe, drifting"),
     "plan": ("steingate.cli.plan", "how many episodes a budget needs, and what n episodes can certify"),
     "algos": ("steingate.cli.algos", "the algorithms, one line each"),
     "envs": ("steingate.cli.envs", "the native tasks, one line each"),

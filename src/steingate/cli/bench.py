@@ -129,8 +129,8 @@ def _launch(
     args: argparse.Namespace, grid: "Grid", out: str, todo: "Sequence[RunConfig]", done: int
 ) -> "list[Outcome]":
     from steingate.bench.launch import launch
+    from steingate.bench.live import LiveTable
     from steingate.bench.local import LocalEngine
-    from steingate.bench.progress import Progress
     from steingate.bench.ray_engine import RayEngine
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
@@ -147,7 +147,7 @@ def _launch(
         folder_lock(RunFolder(Path(out))),
         place as engine,
         stop_on_signals() as stop,
-        Progress(grid.name, out, todo, done, engine.slots) as progress,
+        LiveTable(grid.name, out, todo, done, engine.slots) as progress,
     ):
         outcomes = launch(todo, engine, progress, stop)
     if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):

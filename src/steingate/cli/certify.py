@@ -28,6 +28,12 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--delta", type=float, metavar="P", help="error probability of the preset confident (default: 0.05)"
     )
+    parser.add_argument(
+        "--risk",
+        metavar="H",
+        help="what counts as risk: exceedance:0.5, sigmoid:0.5,0.02, hinge:0.5, power:2 or module:function, "
+        "of the cost divided by its scale (default: the preset's)",
+    )
     parser.add_argument("--column", metavar="C", help="column or key to read: a name, or a CSV column from 1")
     parser.add_argument("--json", action="store_true", help="print the result as JSON and nothing else")
     parser.add_argument("--plot", metavar="FILE", help="draw the certificate to FILE (.png, .svg or .pdf)")
@@ -38,7 +44,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     """Certify the costs in ``args.file`` and return 0, or 1 when ``--check`` finds the gate shut."""
-    overrides = {name: getattr(args, name) for name in ("budget", "delta") if getattr(args, name) is not None}
+    given = {name: getattr(args, name) for name in ("budget", "delta", "risk")}
+    overrides = {name: value for name, value in given.items() if value is not None}
     certificate = Certificate.preset(args.preset, limit=args.limit, **overrides)
     if args.delta is not None and certificate.decision != "confident":
         raise InputError(f"--delta {args.delta:g} has no effect on the preset {args.preset}; leave it out.")
@@ -76,6 +83,15 @@ def _rows(certificate: Certificate, result: Result) -> list[tuple[str, str, str]
         (f"at {result.scale:g} or more", f"{result.one_mass:.1%}", f"reference {certificate.one_mass:.1%}"),
         ("mean risk of the episodes", _number(result.empirical_risk), "no statistical guarantee by itself"),
         ("", "", ""),
+    ]
+    rows += _stein_rows(certificate, result) if result.delta is None else _confidence_rows(result)
+    rows += [("", "", ""), ("decided by", _number(result.decision_value), rule_in_words(result.decided_by))]
+    rows.append(("budget", _number(result.budget), "the gate opens up to here"))
+    return [(name, str(value), note) for name, value, note in rows]
+
+
+def _stein_rows(certificate: Certificate, result: Result) -> list[tuple[str, Any, str]]:
+    rows = [
         ("risk of the reference", _number(result.reference_risk), _reference_note(certificate)),
         ("+ atoms", _number(result.discrete_term), f"discrepancy {_number(result.discrete_discrepancy)}"),
         (
@@ -86,22 +102,21 @@ def _rows(certificate: Certificate, result: Result) -> list[tuple[str, str, str]
         ("= Stein bound", _number(result.stein_bound), ""),
     ]
     if result.null_quantile is not None:
-        rows.append(
-            (
-                "less sampling noise",
-                _number(result.decision_value),
-                f"noise quantile {_number(result.null_quantile)}",
-            )
-        )
-    if result.delta is not None:
-        upper = "does not apply" if result.stein_upper is None else _number(result.stein_upper)
-        rows += [
-            ("Stein confidence bound", upper, f"holds with probability {1.0 - result.delta:g}"),
-            ("direct confidence bound", _number(result.direct_upper), "the smaller one counts"),
-        ]
-    rows += [("", "", ""), ("decided by", _number(result.decision_value), rule_in_words(result.decided_by))]
-    rows.append(("budget", _number(result.budget), "the gate opens up to here"))
-    return [(name, str(value), note) for name, value, note in rows]
+        note = f"noise quantile {_number(result.null_quantile)}, never below the mean risk"
+        rows.append(("less sampling noise", _number(result.decision_value), note))
+    return rows
+
+
+def _confidence_rows(result: Result) -> list[tuple[str, Any, str]]:
+    over = f"at most {result.violation_bound:.2%}"
+    return [
+        (
+            "bound on the risk",
+            _number(result.bound),
+            f"holds with probability {1.0 - (result.delta or 0.0):g}",
+        ),
+        (f"cost more than {result.limit:g}", over, f"{result.violation_factor:.3g} x the bound"),
+    ]
 
 
 def _reference_note(certificate: Certificate) -> str:

@@ -19,8 +19,10 @@ def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, and return the exit status."""
     from steingate.report.dashboard import ADDRESS, make_server
     from steingate.report.loading import require_runs
+    from steingate.report.monitors import monitor_files
 
-    require_runs(args.runs)
+    if not monitor_files(args.runs):
+        require_runs(args.runs)
     with make_server(args.runs, args.port) as server:
         print(f"http://{ADDRESS}:{server.server_address[1]}/", flush=True)
         print("Ctrl-C ends it; runs are only read.", flush=True)

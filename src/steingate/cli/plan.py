@@ -62,7 +62,8 @@ def _show(args: Namespace) -> None:
             (f"{n} episodes", f"{budget:.4g}", "within the budget" if budget <= args.budget else "over it")
             for n, budget in budgets
         ],
-        "With violations and a smooth risk function, the preset confident needs more than this.",
+        "Exact for the preset confident, which counts episodes over the limit; a soft risk needs more. "
+        "Fix the number before the first look; steingate monitor may be watched.",
     )
 
 

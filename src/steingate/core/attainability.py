@@ -17,10 +17,11 @@ _NEGLIGIBLE = 1e-9
 
 
 def attainability(certificate: "Certificate") -> tuple[Check, ...]:
-    """Return the checks of a configuration: reference risk, factor, form of the bound, lemma, sample size."""
+    """Return the checks of a configuration: what it needs to be proven, and what its number then says."""
+    if certificate.decision == "confident":  # needs neither reference nor factor
+        return _sample_check(), _size_check(certificate), _risk_check(certificate)
     checks = [_reference_check(certificate), _factor_check(certificate), _form_check(certificate)]
-    checks += [_lemma_check(certificate), _size_check(certificate)]
-    return tuple(checks)
+    return (*checks, _lemma_check(certificate), _size_check(certificate), _risk_check(certificate))
 
 
 def proven(certificate: "Certificate") -> bool:
@@ -38,17 +39,12 @@ def _reference_check(certificate: "Certificate") -> Check:
     text = f"The reference's risk {risk:.6g} is not below the budget {budget:g}, so the Stein bound never is."
     if certificate.guard != "none":
         text += " Only the empirical guard can open the gate, and the guard carries no guarantee."
-    if certificate.decision == "confident":
-        text += " The direct bound can still open the gate."
     return Check("reference", False, text)
 
 
 def _factor_check(certificate: "Certificate") -> Check:
     factor, required = certificate.stein_factor, certificate.required_factor
-    if factor is None:
-        reason = certificate.factor_reason
-        text = f"No valid Stein factor is known ({reason}), so the direct bound decides alone."
-        return Check("factor", False, text)
+    assert factor is not None  # only confident goes without
     if required is None:
         text = f"The Stein factor {factor:.4g} is not known to be valid: {certificate.factor_reason}."
         return Check("factor", False, text)
@@ -110,6 +106,39 @@ def _lemma_check(certificate: "Certificate") -> Check:
         )
         return Check("lemma", True, text)
     return Check("lemma", False, constants.reason)
+
+
+def _sample_check() -> Check:
+    text = (
+        "The guarantee is for independent episodes of one unchanged policy whose number was fixed before the "
+        "first look; to look while episodes arrive, use a Monitor (steingate monitor)."
+    )
+    return Check("sample", True, text)
+
+
+def _risk_check(certificate: "Certificate") -> Check:
+    factor, budget, limit = certificate.violation_factor, certificate.budget, certificate.limit
+    if factor <= 1.0 + 1e-9:
+        share = _percent(budget)
+        text = f"A risk of at most {budget:g} means at most {share} of episodes over the limit {limit:g}."
+        return Check("risk", True, text)
+    most = factor * budget
+    if most >= 1.0:
+        text = (
+            f"A risk of at most {budget:g} says nothing about how many episodes are over the limit {limit:g}"
+        )
+    else:
+        text = (
+            f"The risk is soft: a risk of at most {budget:g} allows up to {factor:.3g} times as many "
+            f"episodes, {_percent(most)}, over the limit {limit:g}"
+        )
+    return Check(
+        "risk", False, f"{text}; risk=Exceedance({1.0 / certificate.scale_multiplier:g}) counts them."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.4g} %"
 
 
 def _size_check(certificate: "Certificate") -> Check:

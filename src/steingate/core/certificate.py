@@ -1,9 +1,11 @@
 """The certificate: a configuration checked once, then evaluated on any list of episode costs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from steingate.core.attainability import attainability, proven
@@ -18,7 +20,8 @@ from steingate.core.reference import HybridReference, Interior
 from steingate.core.result import Check, Result
 from steingate.core.risk import Risk, Sigmoid
 from steingate.core.stein import Operator, Statistic
-from steingate.errors import InputError
+from steingate.core.text_forms import from_plain, to_plain
+from steingate.errors import InputError, nearest
 
 _SIGMOID = Sigmoid()
 
@@ -66,7 +69,7 @@ class Certificate:
         Whether the interior term carries the interior mass; the paper's Algorithm 2 omits it.
     stein_factor
         Factor of the interior term; ``None`` computes the smallest valid one. Where none is known it stays
-        ``None`` for ``confident``, whose direct bound needs none, and is an error otherwise.
+        ``None`` for ``confident``, which needs none, and is an error otherwise.
     discrete_weight
         Factor of the atom term.
     guard, guard_slack
@@ -74,13 +77,12 @@ class Certificate:
         none beyond the reference's) and it is at most ``reference_risk + guard_slack``.
     decision
         ``bound`` compares the bound with the budget; ``excess`` first removes the discrepancy that sampling
-        noise explains; ``confident`` uses a bound that holds with probability ``1 - delta``.
+        noise explains, but never goes below the mean risk of the episodes; ``confident`` uses a bound on the
+        risk that holds with probability ``1 - delta`` and neither reference nor kernel.
     alpha
         Level of the noise quantile that ``excess`` removes.
     delta
         Error probability of ``confident``.
-    stein_share
-        Share of ``delta`` spent on the Stein half of ``confident``; the direct bound gets the rest.
     preset_name
         Where the configuration started; a label only.
     """
@@ -110,7 +112,6 @@ class Certificate:
     decision: Rule = "excess"
     alpha: float = 0.05
     delta: float = 0.05
-    stein_share: float = 0.01
     preset_name: str = "custom"
     reference_risk: float = field(init=False)
     scale: float = field(init=False, repr=False, compare=False)
@@ -122,10 +123,47 @@ class Certificate:
     def preset(cls, name: str, limit: float, **overrides: Any) -> "Certificate":
         """Return the preset ``paper``, ``released``, ``certified`` or ``confident`` with overrides applied.
 
-        Besides the fields, ``risk_threshold`` and ``risk_width`` set the sigmoid risk function.
+        Besides the fields, ``risk_threshold`` and ``risk_width`` set the risk function. Texts such as
+        ``exceedance:0.5``, ``Beta(1, 10)`` or ``module:function`` stand for risks and densities.
+
+        >>> Certificate.preset("confident", limit=25.0, risk="hinge:0.3").risk
+        Hinge(threshold=0.3)
         """
-        known = [item.name for item in fields(cls) if item.init and item.name not in ("limit", "preset_name")]
-        return cls(limit=limit, **preset_fields(name, overrides, known))
+        return cls(limit=limit, **preset_fields(name, overrides, cls._options()))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Certificate":
+        """Return the certificate of a plain dict: ``limit``, ``preset`` and options, as texts and numbers.
+
+        ``to_dict`` gives such a dict back.
+
+        >>> made = Certificate.from_dict({"preset": "confident", "limit": 25, "budget": 0.05})
+        >>> Certificate.from_dict(made.to_dict()) == made
+        True
+        """
+        given = {name: from_plain(value) for name, value in values.items() if name != "preset"}
+        if "limit" not in given:
+            raise InputError("The certificate has no limit; give the episode-cost limit as 'limit'.")
+        preset = values.get("preset", "custom")
+        if preset != "custom":
+            return cls.preset(preset, given.pop("limit"), **given)
+        known = ["limit", *cls._options()]
+        for name in given:
+            if name not in known:
+                raise InputError(f"A certificate has no option {name!r}{nearest(name, known)}.")
+        return cls(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every option as JSON types, with the reference and the factor that were solved for.
+
+        A risk or density that has no text form (see ``core.text_forms``) is refused.
+        """
+        options = {name: to_plain(getattr(self, name)) for name in ("limit", *self._options())}
+        return {"preset": self.preset_name, **options}
+
+    @classmethod
+    def _options(cls) -> list[str]:
+        return [item.name for item in fields(cls) if item.init and item.name not in ("limit", "preset_name")]
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -142,7 +180,8 @@ class Certificate:
         self._fill("base_kernel", kernel)
         if self.stein_factor is None:
             self._fill("stein_factor", self._valid_factor())
-        self._fill("confidence", self._confidence_rule() if self.decision == "confident" else None)
+        rule = ConfidenceRule.build(self.risk, self.budget, self.delta)
+        self._fill("confidence", rule if self.decision == "confident" else None)
 
     def _fill(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # only while the frozen instance is being made
@@ -159,6 +198,17 @@ class Certificate:
         if self.stein_factor is None:
             raise InputError(f"No valid Stein factor is known here ({self.factor_reason}).")
         return self.stein_factor
+
+    @cached_property
+    def violation_factor(self) -> float:
+        """How many times the risk the share of episodes over the limit may be: 1 / h(limit), inf if h is 0.
+
+        An episode just over the limit has this risk, so P(cost > limit) <= violation_factor * risk: 1 for an
+        exceedance of the limit, 2 for the sigmoid, whose risk at the limit is one half.
+        """
+        just_over = min(float(np.nextafter(1.0 / self.scale_multiplier, 2.0)), 1.0)
+        least = float(np.asarray(self.risk(np.array([just_over])), dtype=np.float64)[0])
+        return 1.0 / least if least > 0.0 else float("inf")
 
     @property
     def attainable(self) -> bool:
@@ -216,21 +266,3 @@ class Certificate:
                 f"choose another kernel, reference or risk, or give stein_factor explicitly."
             )
         return value
-
-    def _confidence_rule(self) -> ConfidenceRule:
-        required = self.required_factor
-        given = self.stein_factor
-        valid = required is not None and given is not None and given >= required * (1.0 - 1e-9)
-        valid = valid and self.statistic == "V" and self.min_interior <= 1
-        return ConfidenceRule.build(
-            interior=self.interior,
-            risk=self.risk,
-            kernel=self.base_kernel if valid else None,
-            operator=self.operator,
-            zero_tol=self.zero_tol,
-            one_tol=self.one_tol,
-            clip=self.interior_clip,
-            budget=self.budget,
-            delta=self.delta,
-            stein_share=self.stein_share,
-        )

@@ -74,7 +74,14 @@ class StepCondition:
 
 
 def concentration_radii(
-    n: int, m: int, delta: float, kernel_bound: float, *, form: Form = "ksd", stein_factor: float | None = 1.0
+    n: int,
+    m: int,
+    delta: float,
+    kernel_bound: float,
+    *,
+    form: Form = "ksd",
+    stein_factor: float | None = 1.0,
+    kernel_from_data: bool = False,
 ) -> ConcentrationRadii:
     """Return the radii eps_w and eps_int for n episodes, m of them in the interior.
 
@@ -92,6 +99,10 @@ def concentration_radii(
     stein_factor
         Factor with which the radii enter a bound on a risk, ``None`` if there is no such bound; decides
         ``vacuous`` only.
+    kernel_from_data
+        Whether the length of the kernel was chosen by looking at the samples, as ``paper`` and ``released``
+        do. One sample then moves every term of the statistic, McDiarmid's inequality does not apply, and
+        ``holds`` is false.
     """
     for name, count in (("n", n), ("m", m)):
         if count != int(count) or count < 0 or (name == "n" and count < 1):
@@ -110,8 +121,10 @@ def concentration_radii(
         interior = embedding_radius(kernel_bound, m, delta / 3.0)
     else:
         interior = 2.0 * sqrt(2.0) * kernel_bound * sqrt(level / m) + kernel_bound / m
-    holds = isfinite(kernel_bound)
-    if not holds:
+    holds = isfinite(kernel_bound) and not kernel_from_data
+    if kernel_from_data:
+        words = f"{_COMMON} Here the kernel was chosen from the samples, so the statement does not apply."
+    elif not holds:
         words = f"{_COMMON} Here the Stein kernel is unbounded, so the statement does not apply."
     elif m == 0:
         words = f"{_COMMON} Here no sample is in the interior, so SD_int is not bounded."

@@ -1,5 +1,6 @@
 """One evaluation: costs in, result out; what does not depend on the costs is in the certificate."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,15 +56,15 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
         )
         decided_by = "excess"
         extra = {"null_quantile": quantile, "excess_discrepancy": _used(certificate, excess)}
+        # Without noise the bound is never below the mean risk, so what noise is taken off must stop there.
+        if value < empirical_risk:
+            value, decided_by = empirical_risk, "mean_risk"
     elif certificate.confidence is not None:
-        found = certificate.confidence.bounds(risks, zeros, ones, found_ksd, factor or 0.0)
-        bound = value = found.bound
-        guarded, decided_by = False, found.decided_by
+        bound = value = certificate.confidence.upper(risks)
+        guarded, decided_by = False, "direct_confidence"
         extra = {
             "delta": certificate.delta,
-            "stein_upper": found.stein_upper,
-            "direct_upper": found.direct_upper,
-            "more_episodes": certificate.confidence.more_episodes(risks, bound),
+            "count_more": partial(certificate.confidence.more_episodes, risks),
         }
     return Result(
         bound=bound,
@@ -88,6 +89,7 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
         stein_bound=stein_bound,
         guarded=guarded,
         stein_factor=factor,
+        violation_factor=certificate.violation_factor,
         attainable=certificate.attainable,
         valid=certificate.valid,
         checks=certificate.checks,

@@ -36,7 +36,6 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "guard_slack": (-1.0, 1.0, "[]"),
     "alpha": (0.0, 1.0, "()"),
     "delta": (SMALLEST, 1.0, "[)"),
-    "stein_share": (0.0, 1.0, "()"),
 }
 NUMBERS = (*(name for name in _RANGES if name != "min_interior"), "kernel_length", "stein_factor")
 _DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample")
@@ -87,7 +86,9 @@ def check_options(certificate: "Certificate") -> None:
         )
     reference = certificate.reference
     if reference is not None and not _is_density(reference):
-        raise InputError(f"reference is {reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density.")
+        raise InputError(
+            f"reference is {reference!r}; write Beta(a, b) or LogitNormal(mu, sigma), or give a Density."
+        )
     check_risk(certificate.risk)
 
 

@@ -1,6 +1,5 @@
 """The four named configurations of the certificate, and the overrides that may change them."""
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -9,8 +8,9 @@ from scipy.optimize import brentq
 
 from steingate.core.checks import hashable
 from steingate.core.kernels import Kernel
-from steingate.core.reference import Beta, HybridReference, Interior, LogitNormal
-from steingate.core.risk import Risk, Sigmoid
+from steingate.core.reference import Beta, HybridReference
+from steingate.core.risk import Exceedance, Risk, Sigmoid
+from steingate.core.text_forms import from_plain
 from steingate.errors import InputError, nearest
 
 _PUBLISHED: dict[str, Any] = {
@@ -54,10 +54,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "guard": "released",
     },
     "certified": {**_OURS, "decision": "excess"},
-    "confident": {**_OURS, "decision": "confident"},
+    # At most so many episodes over the limit: what people mean by a certificate, and exact (Clopper-Pearson).
+    "confident": {**_OURS, "decision": "confident", "risk": Exceedance(0.5)},
 }
 
-_NAMED: dict[str, type[Beta] | type[LogitNormal]] = {"Beta": Beta, "LogitNormal": LogitNormal}
 _SHORTCUTS = ("risk_threshold", "risk_width")
 
 
@@ -69,9 +69,9 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
     name
         ``paper``, ``released``, ``certified`` or ``confident``.
     overrides
-        Any field of the certificate, or ``risk_threshold`` and ``risk_width`` for the sigmoid risk function.
-        ``kernel`` may be a ``Kernel``, ``reference`` a ``HybridReference`` or text such as ``Beta(1, 10)``,
-        as configuration files need it, and ``guard`` a bool.
+        Any field of the certificate, or ``risk_threshold`` and ``risk_width``. With a width the risk is a
+        sigmoid; a threshold alone moves that of the preset's own risk. Texts mean what ``core.text_forms``
+        says, ``kernel`` may be a ``Kernel``, ``reference`` a ``HybridReference``, and ``guard`` a bool.
     known
         The names of the fields.
     """
@@ -82,20 +82,16 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
         if key not in allowed:
             hint = nearest(key, allowed) or f"; it has {', '.join(allowed)}"
             raise InputError(f"A certificate has no option {key!r}{hint}.")
+    overrides = {key: from_plain(value) for key, value in overrides.items()}
     values = {**PRESETS[name], **overrides, "preset_name": name}
     if any(key in values for key in _SHORTCUTS):
         if "risk" in overrides:
             raise InputError("Give either risk or risk_threshold and risk_width, not both.")
-        default = Sigmoid()
-        values["risk"] = Sigmoid(
-            values.pop("risk_threshold", default.threshold), values.pop("risk_width", default.width)
-        )
+        values["risk"] = _shifted(values)
     if isinstance(values["kernel"], Kernel):
         if "kernel_length" in overrides:
             raise InputError("Give the length either in the Kernel or as kernel_length, not both.")
         values["kernel"], values["kernel_length"] = values["kernel"].name, values["kernel"].length
-    if isinstance(values["reference"], str):
-        values["reference"] = named_reference(values["reference"])
     if isinstance(values["reference"], HybridReference):
         if "zero_mass" in overrides or "one_mass" in overrides:
             raise InputError("Give the atoms either in the HybridReference or as masses, not both.")
@@ -106,13 +102,11 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
     return values
 
 
-def named_reference(text: str) -> Interior:
-    """Return the density that text such as ``Beta(1, 10)`` or ``LogitNormal(-1, 0.5)`` names."""
-    number = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*"
-    match = re.fullmatch(rf"\s*(\w+)\s*\({number},{number}\)\s*", text)
-    if match and match[1] in _NAMED:
-        return _NAMED[match[1]](float(match[2]), float(match[3]))
-    raise InputError(f"reference is {text!r}; write Beta(a, b) or LogitNormal(mu, sigma) with numbers.")
+def _shifted(values: dict[str, Any]) -> Risk:
+    """Return the risk that the shortcuts ask for, and take them out of ``values``."""
+    given = {key.removeprefix("risk_"): values.pop(key) for key in _SHORTCUTS if key in values}
+    hard = isinstance(values.get("risk"), Exceedance) and "width" not in given
+    return Exceedance(**given) if hard else Sigmoid(**given)
 
 
 def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:

@@ -1,10 +1,12 @@
 """What a certificate says about a list of costs: every term of the bound, which rule decided, and why."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
-DecidedBy = Literal["stein_bound", "guard", "excess", "stein_confidence", "direct_confidence"]
+DecidedBy = Literal["stein_bound", "guard", "excess", "mean_risk", "direct_confidence"]
 ShutBy = Literal["atoms", "interior", "reference", "samples"]
 
 
@@ -32,7 +34,8 @@ class Result:
     decided_by
         Which rule gave ``decision_value``.
     decision_value
-        The number compared with the budget; differs from ``bound`` only when sampling noise was subtracted.
+        The number compared with the budget; differs from ``bound`` only under the rule ``excess``, which
+        takes sampling noise off, though never more than down to the mean risk.
     preset, limit, scale
         Where the configuration started, the cost limit, and the cost that maps to 1.
     samples, interior_samples
@@ -51,7 +54,10 @@ class Result:
         Whether the empirical guard replaced the Stein bound.
     stein_factor
         The factor in front of the interior discrepancy; ``None``, like ``interior_term`` and ``stein_bound``,
-        when no valid one is known and the direct bound of ``confident`` decides alone.
+        when no valid one is known, which ``confident`` does not need.
+    violation_factor
+        P(cost > limit) is at most this many times the risk: 1 for an exceedance of the limit, 2 for the
+        default sigmoid.
     attainable
         Whether this configuration's bound can meet the budget at all.
     valid
@@ -59,11 +65,8 @@ class Result:
     null_quantile, excess_discrepancy
         The discrepancy that sampling noise alone explains at this size, and what exceeds it (rule
         ``excess``).
-    delta, stein_upper, direct_upper
-        Error probability and both confidence bounds (rule ``confident``); ``None`` where one does not apply.
-    more_episodes
-        How many further episodes without risk would open the gate (rule ``confident``); 0 when it is open,
-        ``None`` when they are more than 1e15.
+    delta
+        Error probability (rule ``confident``).
     checks
         What the configuration can and cannot promise, as ``certificate.checks``.
     """
@@ -90,24 +93,37 @@ class Result:
     stein_bound: float | None
     guarded: bool
     stein_factor: float | None
+    violation_factor: float
     attainable: bool
     valid: bool
     null_quantile: float | None = None
     excess_discrepancy: float | None = None
     delta: float | None = None
-    stein_upper: float | None = None
-    direct_upper: float | None = None
-    more_episodes: int | None = None
     checks: tuple[Check, ...] = ()
+    count_more: Callable[[], int | None] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def more_episodes(self) -> int | None:
+        """How many more episodes without any risk would open the gate (rule ``confident``), 0 if it is open.
+
+        ``None`` when the mean risk is itself over the budget, or the number more than 1e15. It says how large
+        a sample had to be; episodes added after looking at the result void its guarantee.
+        """
+        return None if self.count_more is None else self.count_more()
+
+    @property
+    def violation_bound(self) -> float:
+        """The bound on the share of episodes over the limit that follows from ``bound``, at most 1."""
+        return min(self.violation_factor * self.bound, 1.0) if self.bound > 0.0 else 0.0
 
     @property
     def shut_by(self) -> ShutBy | None:
         """Return what keeps the gate shut, or ``None`` when it is open."""
         if self.safe:
             return None
-        if self.delta is not None:
-            if self.empirical_risk <= self.budget:
-                return "samples"
+        if self.delta is not None and self.empirical_risk <= self.budget:
+            return "samples"
+        if self.delta is not None or self.decided_by == "mean_risk":
             return "atoms" if self.one_mass >= 0.5 * self.empirical_risk else "interior"
         atoms, interior = self.discrete_term, self.decision_value - self.reference_risk - self.discrete_term
         if not self.attainable:
@@ -125,15 +141,11 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return every field, ``shut_by`` and the diagnosis as JSON types, ``None`` where not finite."""
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        kept = [item.name for item in fields(self) if item.name not in ("checks", "count_more")]
+        values = {name: _plain(getattr(self, name)) for name in kept}
         values["checks"] = [check._asdict() for check in self.checks]
-        return {**values, "shut_by": self.shut_by, "diagnosis": self.diagnosis}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Result":
-        """Return the result that ``to_dict`` was taken from."""
-        known = {field.name: values[field.name] for field in fields(cls) if field.name != "checks"}
-        return cls(**known, checks=tuple(Check(**check) for check in values.get("checks", ())))
+        more = {"more_episodes": self.more_episodes, "violation_bound": _plain(self.violation_bound)}
+        return {**values, **more, "shut_by": self.shut_by, "diagnosis": self.diagnosis}
 
 
 def _plain(value: Any) -> Any:
@@ -144,8 +156,8 @@ _RULES: dict[str, str] = {
     "stein_bound": "the Stein bound",
     "guard": "the empirical guard (mean risk of the episodes seen, no statistical guarantee)",
     "excess": "the Stein bound less the discrepancy that sampling noise explains",
-    "stein_confidence": "the Stein bound plus its confidence radii",
-    "direct_confidence": "the direct confidence bound on the risk",
+    "mean_risk": "the mean risk of the episodes, below which taking off noise must not go",
+    "direct_confidence": "the confidence bound on the risk",
 }
 
 
@@ -171,9 +183,9 @@ def _reason(result: Result) -> str:
             f"but are too few: {_more(result)}."
         )
     if shut_by == "atoms":
-        effect = (
-            f"this adds {result.discrete_term:.4g} to the bound" if result.delta is None else _more(result)
-        )
+        effect = f"this adds {result.discrete_term:.4g} to the bound"
+        if result.delta is not None or result.decided_by == "mean_risk":
+            effect = _POLICY
         return (
             f"The atoms keep it shut: {result.one_mass:.1%} of the episodes cost {result.scale:g} or more "
             f"and {result.zero_mass:.1%} cost nothing; {effect}."
@@ -186,27 +198,47 @@ def _reason(result: Result) -> str:
     return _interior_reason(result)
 
 
+_POLICY = "more episodes of this policy would not help, a safer policy would"
+
+
 def _open_reason(result: Result) -> str:
     if result.guarded and not result.attainable:
         return (
             f"Without the guard it could never open, because the reference risk {result.reference_risk:.4g} "
             f"is above the budget."
         )
-    if result.decided_by == "excess" and result.bound > result.budget:
-        return (
-            f"The bound itself is {result.bound:.4g}; with {_episodes(result.samples)} the rest "
-            f"cannot be told from sampling noise."
-        )
+    if result.decided_by in ("excess", "mean_risk"):
+        noise = ""
+        if result.bound > result.budget:
+            noise = (
+                f"The bound itself is {result.bound:.4g}; with {_episodes(result.samples)} the rest "
+                f"cannot be told from sampling noise. "
+            )
+        return f"{noise}This is a test of the episodes seen, not a guarantee."
     if result.delta is not None:
-        return f"For independent episodes this fails with probability at most {result.delta:g}."
+        return (
+            f"For {_episodes(result.samples)}, independent and planned beforehand, this fails with "
+            f"probability at most {result.delta:g}{_over_the_limit(result)}."
+        )
     return ""
+
+
+def _over_the_limit(result: Result) -> str:
+    if result.violation_factor <= 1.0 + 1e-9:
+        return f"; at most {result.bound:.2%} of episodes cost more than {result.limit:g}"
+    if result.violation_bound >= 1.0:
+        return f"; it says nothing about how many episodes cost more than {result.limit:g}"
+    return (
+        f"; the risk is soft, so up to {result.violation_factor:.3g} times as many episodes, "
+        f"{result.violation_bound:.2%}, may cost more than {result.limit:g}"
+    )
 
 
 def _interior_reason(result: Result) -> str:
     if result.empirical_risk > result.budget:
         advice = f"mean risk {result.empirical_risk:.4g}, so too many of them are costly"
-        if result.more_episodes is not None:
-            advice += f"; {_more(result)}"
+        if result.delta is not None:
+            advice += f"; {_POLICY}"
     else:
         advice = (
             f"their mean risk is only {result.empirical_risk:.4g}, so they may well be safe "
@@ -217,9 +249,14 @@ def _interior_reason(result: Result) -> str:
 
 
 def _more(result: Result) -> str:
-    if result.more_episodes is None:
-        return "more episodes are needed"
-    return f"{result.more_episodes} more without any risk would open it"
+    more = result.more_episodes
+    enough = "more are needed"
+    if more is not None:
+        enough = f"{more} more without any risk, {result.samples + more} in all, would have been enough"
+    return (
+        f"{enough}; the number must be fixed before looking, so plan a new sample, "
+        f"or use a Monitor (steingate monitor), which may be watched"
+    )
 
 
 def _episodes(count: int) -> str:

@@ -41,6 +41,9 @@ class Episodes(NamedTuple):
     log_ratio: Array | None = None
     """For algorithms that remember episodes: one number for each remembered one, oldest first, those of this
     epoch last; the log of how much likelier the current policy makes it than the policy that it is from."""
+    start: npt.NDArray[np.int64] | None = None
+    """The step of the epoch at which each began in its own environment, negative when it began in an epoch
+    before; ``None`` when unknown."""
 
 
 class Ruling(NamedTuple, Generic[S]):

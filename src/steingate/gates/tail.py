@@ -143,6 +143,7 @@ def extreme_value(costs: Array, log_ratio: Array, cfg: ExtremeValue) -> tuple[fl
 
     Episodes count by how likely the current policy makes them, rounded to about ten thousand copies in all.
     """
+    cfg = cfg.resolved()
     weight = episode_weights(log_ratio, cfg.clamp)
     copies = (weight / weight.sum() * 1e4).astype(np.int64)
     sample = np.repeat(costs, copies)

@@ -10,7 +10,7 @@ from steingate.core.certificate import Certificate
 from steingate.core.costs import Costs, check_costs, normalised
 from steingate.core.result import Result
 from steingate.errors import MissingExtraError
-from steingate.report.look import INK, SOFT, STYLE, save_figure
+from steingate.report.style import INK, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,13 +167,12 @@ def _terms(axes: "Axes", result: Result) -> None:
 
 def _others(result: Result) -> list[tuple[str, float, bool]]:
     """Return the bars beside the Stein bound: name, height, and whether it is the one that decided."""
-    if result.direct_upper is not None:
-        direct = ("direct\nbound", result.direct_upper, result.decided_by == "direct_confidence")
-        if result.stein_upper is None:
-            return [direct]
-        return [("Stein\n+ radii", result.stein_upper, result.decided_by == "stein_confidence"), direct]
+    if result.delta is not None:
+        return [("direct\nbound", result.bound, True)]
+    if result.decided_by == "mean_risk":
+        return [("mean\nrisk", result.empirical_risk, True)]
     if result.null_quantile is not None:
-        return [("less\nnoise", result.decision_value, True)]
+        return [("minus\nnoise", result.decision_value, True)]
     return [("mean\nrisk", result.empirical_risk, result.guarded)]
 
 

@@ -16,7 +16,9 @@ from time import monotonic
 from urllib.parse import unquote, urlsplit
 
 from steingate.errors import InputError
-from steingate.report.loading import Run, inside, load_run, load_runs, run_folders, run_id
+from steingate.report.evidence import gather
+from steingate.report.loading import Run, inside, load_run, run_folders, run_id
+from steingate.report.monitors import monitors_data
 from steingate.report.page import fitting_data, packed, page
 
 ADDRESS = "127.0.0.1"
@@ -61,8 +63,7 @@ class Source:
             # Looked at before reading: what is written meanwhile shows as a change the next time.
             state = [_signature(folder) for folder, _ in run_folders(self.roots)]
             if state != self._state:
-                runs, skipped = load_runs(self.roots, self._load)
-                self._content = packed(fitting_data(runs, skipped)).encode()
+                self._content = packed(fitting_data(gather(self.roots, self._load))).encode()
                 self._tag = f'"{hashlib.sha256(self._content).hexdigest()[:24]}"'
                 self._state = state
                 ended = self._clock()
@@ -137,6 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.document, "text/html; charset=utf-8")
         elif path == "/data.json":
             self._send_numbers()
+        elif path == "/monitors.json":
+            monitors = {"monitors": monitors_data(self.source.roots)}
+            self._send(packed(monitors).encode(), "application/json")
         else:
             self._send_file(unquote(path).split("/"))
 

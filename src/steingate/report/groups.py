@@ -1,33 +1,42 @@
-"""Runs that differ in nothing but their seed, with a label that says what sets them apart."""
+"""Runs that differ in nothing but their seed, with a label that says what sets them apart, and a colour."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.report.loading import Run, flat
+from steingate.report.loading import Run
+from steingate.report.record import canonical, look_of, settings
+from steingate.report.style import free_colours
 
 Array = npt.NDArray[np.float64]
-
-# The order of the paper's table, then of its figures.
-_ORDER = (
-    "cpo", "pcpo", "rcpo", "evo", "trpo", "ppo", "trpo-lag", "ppo-lag", "trpo-saute", "ppo-saute",
-    "trpo-simmer", "ppo-simmer", "cvar-cpo", "crpo", "steingate-ppo", "steingate",
-)  # fmt: skip
+Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Group:
     """The seeds of one configuration.
 
-    ``label`` is the algorithm, with the options in which this group differs from others of the same task and
-    algorithm.
+    Attributes
+    ----------
+    env, algo
+        The task and the algorithm.
+    method
+        Tells the configurations of one task apart; the same on all tasks for those that are shown together.
+    label
+        The same for readers: the algorithm, with the settings in which its configurations differ on any task.
+        No two methods share a label.
+    runs
+        In order of seed.
     """
 
     env: str
     algo: str
+    method: str
     label: str
     runs: tuple[Run, ...]
 
@@ -41,25 +50,49 @@ class Group:
         """The seeds in order."""
         return [run.seed for run in self.runs]
 
+    @property
+    def order(self) -> float:
+        """The method's place in tables and figures; methods that do not say theirs come last."""
+        orders = [look_of(run.record).order for run in self.runs]
+        return min((order for order in orders if order is not None), default=inf)
+
+    @property
+    def colour(self) -> str | None:
+        """The colour that the method asks for."""
+        colours = (look_of(run.record).colour for run in self.runs)
+        return next((colour for colour in colours if colour is not None), None)
+
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Return the groups in order of task, algorithm and label."""
+    """Return the groups in order of task, method and label."""
     members: dict[str, list[Run]] = {}
     for run in runs:
-        members.setdefault(str(sorted(flat(run.config).items(), key=str)), []).append(run)
-    options = [flat(group[0].config) for group in members.values()]
+        members.setdefault(canonical(settings(run.config)), []).append(run)
+    by_algo: dict[str, list[Settings]] = {}
+    for group in members.values():
+        by_algo.setdefault(group[0].algo, []).append(_told_apart(group[0]))
+    names = {algo: _differing(configurations) for algo, configurations in by_algo.items()}
+    labels = _labels({algo: (by_algo[algo], names[algo]) for algo in by_algo})
     groups = []
-    for group, mine in zip(members.values(), options, strict=True):
-        rivals = [other for other in options if (other["env"], other["algo"]) == (mine["env"], mine["algo"])]
-        label = _label(mine, rivals)
-        first = group[0]
-        ordered = tuple(sorted(group, key=lambda run: run.seed))
-        groups.append(Group(first.env, first.algo, label, ordered))
-    return sorted(groups, key=lambda group: (group.env, _place(group.algo), group.label))
+    for group in members.values():
+        first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
+        method = _method(_told_apart(first), names[first.algo])
+        groups.append(Group(first.env, first.algo, method, labels[method], ordered))
+    return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
-def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
-    """Return steps, mean and standard deviation over seeds of a column of progress, epoch by epoch.
+def group_colours(groups: Sequence[Group]) -> dict[str, str]:
+    """Return a colour for each method: the one it asks for, or the next that is free; no two share one."""
+    chosen: dict[str, str] = {}
+    for group in groups:
+        if group.method not in chosen and group.colour is not None and group.colour not in chosen.values():
+            chosen[group.method] = group.colour
+    rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
+    return chosen | dict(zip(rest, free_colours(len(rest), set(chosen.values())), strict=True))
+
+
+def mean_and_spread(group: Group, name: str) -> tuple[Array, Array, Array]:
+    """Return steps, mean and standard deviation over seeds of recent returns or costs, epoch by epoch.
 
     Where some seeds have gone further than others, a mean is over those that are there. The standard
     deviation is the sample's (divided by n - 1), and NaN for a single seed.
@@ -67,7 +100,7 @@ def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
     longest = max(group.runs, key=lambda run: run.epochs)
     table = np.full((len(group.runs), longest.epochs), np.nan)
     for row, run in zip(table, group.runs, strict=True):
-        row[: run.epochs] = run.progress[column]
+        row[: run.epochs] = run.recent[name]
     known = np.isfinite(table)
     count = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -77,16 +110,56 @@ def mean_and_spread(group: Group, column: str) -> tuple[Array, Array, Array]:
     return longest.progress["TotalEnvSteps"], np.where(count > 0, mean, np.nan), spread
 
 
-def _label(mine: dict[str, Any], rivals: list[dict[str, Any]]) -> str:
-    names = [name for name in mine if any(other.get(name) != mine[name] for other in rivals)]
-    names += [name for name in {key: 0 for other in rivals for key in other} if name not in mine]
-    told = [f"{name.rsplit('.', 1)[-1]} {_short(mine.get(name, 'default'))}" for name in names]
+def _told_apart(run: Run) -> Settings:
+    """Return the settings, and whether the folder is of the form that does not list all of the method's."""
+    return {**settings(run.config), "folder": "today's" if "recipe" in run.config else "older"}
+
+
+def _differing(configurations: Sequence[Settings]) -> list[str]:
+    """Return the names of the settings in which configurations of one algorithm differ on the same task."""
+    tasks: dict[str, list[Settings]] = {}
+    for mine in configurations:
+        tasks.setdefault(mine["env"], []).append(mine)
+    names: dict[str, None] = {}
+    for rivals in tasks.values():
+        for name in dict.fromkeys(name for mine in rivals for name in mine):
+            holders = [mine for mine in rivals if name in mine]
+            # Folders of another form list other names; what they lack is no difference.
+            forms = {mine["folder"] for mine in holders}
+            lacking = any(name not in mine and mine["folder"] in forms for mine in rivals)
+            if lacking or len({canonical(mine[name]) for mine in holders}) > 1:
+                names[name] = None
+    return list(names)
+
+
+def _method(mine: Settings, names: Sequence[str]) -> str:
+    return canonical([mine["algo"], *(f"{name} {canonical(mine[name])}" for name in names if name in mine)])
+
+
+def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, str]:
+    """Return a label for each method; where short numbers leave two alike, with all their digits."""
+    methods = {
+        _method(mine, names): (mine, names)
+        for configurations, names in by_algo.values()
+        for mine in configurations
+    }
+    short = {method: _label(mine, names, _short) for method, (mine, names) in methods.items()}
+    count = Counter(short.values())
+    return {
+        method: short[method] if count[short[method]] == 1 else _label(mine, names, canonical)
+        for method, (mine, names) in methods.items()
+    }
+
+
+def _label(mine: Settings, names: Sequence[str], write: Callable[[Any], str]) -> str:
+    last = Counter(name.rsplit(".", 1)[-1] for name in names)
+    told = []
+    for name in names:
+        end = name.rsplit(".", 1)[-1]
+        value = write(mine[name]) if name in mine else "default"
+        told.append(f"{end if last[end] == 1 else name} {value}")
     return f"{mine['algo']} ({', '.join(told)})" if told else str(mine["algo"])
 
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _place(algo: str) -> tuple[int, str]:
-    return (_ORDER.index(algo), algo) if algo in _ORDER else (len(_ORDER), algo)

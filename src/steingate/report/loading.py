@@ -17,22 +17,15 @@ import numpy.typing as npt
 
 from steingate.errors import InputError, RunError, SteingateError
 from steingate.gates.base import Mode
-from steingate.report.run_figure import effective_modes
+from steingate.gates.modes import effective_modes
+from steingate.report.record import canonical, check_record, find_setting, settings
+from steingate.report.stats import window_means
 from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
 
 _REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
-_KINDS: dict[str, tuple[type, ...]] = {
-    "algo": (str,),
-    "env": (str,),
-    "seed": (int,),
-    "cost_limit": (int, float),
-    "total_steps": (int,),
-    "steps_per_epoch": (int,),
-}
-# They change neither the policy nor a number of the log.
-NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every", "wandb")
+WINDOW = 100  # episodes in the means that tables and curves show, whatever a run logs
 
 
 @dataclass(frozen=True)
@@ -49,6 +42,9 @@ class Run:
         Columns of ``progress.csv``, one entry per epoch, NaN where a cell is empty.
     episodes
         Columns of ``episodes.csv``, one entry per episode of those epochs.
+    recent
+        ``return`` and ``cost``: for each epoch, the mean of the last hundred episodes finished by its end.
+        The log's own running means may be over another number of episodes.
     modes
         What each epoch's policy step did, as ``Mode``.
     """
@@ -57,6 +53,7 @@ class Run:
     record: dict[str, Any]
     progress: dict[str, Array]
     episodes: dict[str, Array]
+    recent: dict[str, Array]
     modes: npt.NDArray[np.int64]
 
     @property
@@ -131,7 +128,7 @@ def load_runs(
         except SteingateError as error:
             skipped.append(Skipped(folder, str(error)))
             continue
-        identity = f"{sorted(flat(run.config).items(), key=str)} {run.seed}"
+        identity = f"{canonical(settings(run.config))} {run.seed}"
         if identity in seen:
             reason = f"It has the configuration and seed of {seen[identity]} and is counted once."
             skipped.append(Skipped(folder, reason))
@@ -158,7 +155,7 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
             raise RunError(f"{file} leads out of the run folders; it is not read.")
     try:
         record = read_config(path)
-        _check_config(folder.config, record)
+        check_record(folder.config, record)
         # Progress first: episodes are written before it, so those of each epoch read here are complete.
         progress = {name: _numbers(cells) for name, cells in read_progress(folder.path).items()}
         _check_progress(folder, progress)
@@ -167,10 +164,20 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
         raise RunError(f"{path} is damaged: progress.csv or episodes.csv is not a table.") from error
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error}).") from error
-    modes = effective_modes(progress)
-    known = episodes["epoch"] < len(modes)
+    modes = effective_modes(progress["Gate/Mode"], progress.get("Step/Case"))
     _check_episodes(folder.episodes, episodes)
-    return Run(folder.path, record, progress, {key: cells[known] for key, cells in episodes.items()}, modes)
+    known = episodes["epoch"] < len(modes)
+    episodes = {key: cells[known] for key, cells in episodes.items()}
+    recent = {
+        name: window_means(episodes[name], episodes["epoch"], len(modes), WINDOW)
+        for name in ("return", "cost")
+    }
+    return Run(folder.path, record, progress, episodes, recent, modes)
+
+
+def setting(run: Run, name: str, default: Any = None) -> Any:
+    """Return a setting of a run by its name, such as ``"variant"`` or ``"certificate.budget"``."""
+    return find_setting(run.config, name, default)
 
 
 def inside(path: Path, root: Path) -> bool:
@@ -191,31 +198,6 @@ def require_runs(roots: Sequence[str | Path]) -> None:
     for root in roots:
         if not Path(root).is_dir():
             raise InputError(f"There is no folder {root}; name run folders or a folder that holds some.")
-
-
-def flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return what decides a run's results, with nested options as ``certificate.budget``."""
-    result: dict[str, Any] = {}
-    for key, value in config.items():
-        if not prefix and key in NO_EFFECT:
-            continue
-        if isinstance(value, dict):
-            result |= flat(value, f"{prefix}{key}.")
-        else:
-            result[f"{prefix}{key}"] = value
-    return result
-
-
-def _check_config(path: Path, record: dict[str, Any]) -> None:
-    config = record.get("config")
-    if not isinstance(config, dict):
-        raise RunError(f"{path} is damaged: it has no configuration.")
-    for name, kinds in _KINDS.items():
-        value = config.get(name)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise RunError(f"{path} is damaged: {name} is {value!r}.")
-    if not 0.0 < float(config["cost_limit"]) < float("inf") or config["steps_per_epoch"] < 1:
-        raise RunError(f"{path} is damaged: cost_limit and steps_per_epoch must be positive.")
 
 
 def _check_progress(folder: RunFolder, progress: dict[str, Array]) -> None:

@@ -3,39 +3,32 @@
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from steingate import __version__
-from steingate.report.groups import group_runs
-from steingate.report.loading import Run, Skipped
+from steingate.report.evidence import Evidence
+from steingate.report.formats import to_html, write_text
 from steingate.report.page_data import Detail, page_data
-from steingate.report.summary import compare, summarise
-from steingate.report.summary_table import report_tables
-from steingate.report.tables import to_html, write_text
+from steingate.report.report_tables import report_tables
 
 MAX_BYTES = 9_500_000
-_SCRIPTS = ("chart.js", "sections.js", "page.js")
+_SCRIPTS = ("chart.js", "sections.js", "page.js", "monitors.js")
 
 
-def write_page(
-    runs: Sequence[Run], skipped: Sequence[Skipped], path: str | Path, title: str = "SteinGate runs"
-) -> None:
+def write_page(evidence: Evidence, path: str | Path, title: str = "SteinGate runs") -> None:
     """Write the page of some runs."""
-    write_text(Path(path), page(fitting_data(runs, skipped), title))
+    write_text(Path(path), page(fitting_data(evidence), title))
 
 
-def fitting_data(runs: Sequence[Run], skipped: Sequence[Skipped], most: int = MAX_BYTES) -> dict[str, Any]:
+def fitting_data(evidence: Evidence, most: int = MAX_BYTES) -> dict[str, Any]:
     """Return the data of a page of at most ``most`` bytes: many runs are shown less finely than one."""
     detail = Detail()
-    groups = group_runs(runs)
-    summaries = [summarise(group) for group in groups]
-    tables = [to_html(table) for table in report_tables(summaries, compare(groups))]
+    tables = [to_html(table) for table in report_tables(evidence)]
     while True:
-        data = page_data(groups, skipped, tables, detail)
+        data = page_data(evidence, tables, detail)
         if len(packed(data)) <= most or detail == detail.coarser():
             return data
         detail = detail.coarser()
@@ -77,6 +70,7 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
 <header><h1>{escape(title)}</h1><p id="status"></p></header>
 <main>
 <section id="overview" aria-label="Curves"></section>
+<section id="frontier" aria-label="Return against safety"></section>
 <section id="tables" aria-label="Tables">{tables}</section>
 <section id="run" aria-label="One run"></section>
 <section id="skipped" aria-label="Left out"></section>

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.gates.base import Mode
+from steingate.gates.modes import NAMES
+from steingate.report.cost_bars import BINS, Counts, Reference, bars, run_reference
+from steingate.report.evidence import Evidence
+from steingate.report.frontier import seed_points
 from steingate.report.groups import Group, mean_and_spread
-from steingate.report.loading import Run, Skipped, run_id
-from steingate.report.look import label_colours
-from steingate.report.references import BINS, Counts, Reference, bars, run_reference
-from steingate.report.reproduce import run_toml
+from steingate.report.loading import Run, run_id, setting
+from steingate.report.record import to_toml
+from steingate.report.report_tables import task
+from steingate.report.seeds import Estimate
 from steingate.report.stats import tail_start
-from steingate.report.summary_table import task
+from steingate.report.summary import Summary
 
 Array = npt.NDArray[np.float64]
 WORST = 10
@@ -34,41 +37,50 @@ class Detail:
         return Detail(max(self.points // 2, 8), max(self.frames // 2, 4))
 
 
-def page_data(
-    groups: Sequence[Group],
-    skipped: Sequence[Skipped],
-    tables: Sequence[str],
-    detail: Detail,
-) -> dict[str, Any]:
+def page_data(evidence: Evidence, tables: Sequence[str], detail: Detail) -> dict[str, Any]:
     """Return everything a page shows of the runs."""
     references = _References()
-    colours = label_colours([group.label for group in groups])
     return {
         "tables": list(tables),
-        "skipped": [[str(item.path), item.reason] for item in skipped],
-        "tasks": _tasks(groups, colours, detail),
-        "runs": [run_data(run, group.label, references, detail) for group in groups for run in group.runs],
+        "skipped": [[str(item.path), item.reason] for item in evidence.skipped],
+        "modes": list(NAMES.values()),
+        "tasks": _tasks(evidence, detail),
+        "runs": [
+            run_data(run, group.label, references, detail) for group in evidence.groups for run in group.runs
+        ],
         "references": references.listed,
     }
 
 
-def _tasks(groups: Sequence[Group], colours: dict[str, str], detail: Detail) -> list[dict[str, Any]]:
-    result = []
-    for env in dict.fromkeys(group.env for group in groups):
-        members = [group for group in groups if group.env == env]
-        result.append(
-            {
-                "name": task(env),
-                "limits": sorted({group.limit for group in members}),
-                "groups": [_curves(group, colours[group.label], detail.points) for group in members],
-            }
-        )
-    return result
+def _tasks(evidence: Evidence, detail: Detail) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": task(env),
+            "limits": sorted({group.limit for group, _ in members}),
+            "groups": [
+                {**_curves(group, evidence.colour(group), detail.points), **_frontier(group, summary)}
+                for group, summary in members
+            ],
+        }
+        for env, members in evidence.by_task().items()
+    ]
+
+
+def _frontier(group: Group, summary: Summary) -> dict[str, Any]:
+    """Return a point for each seed (share over the limit, return, seed), and medians with intervals."""
+    return {
+        "points": [[_round(point.exceedance), _round(point.ret), seed] for seed, point in seed_points(group)],
+        "medians": [_interval(summary.seed_exceedance), _interval(summary.seed_return)],
+    }
+
+
+def _interval(estimate: Estimate) -> list[float | None]:
+    return [_round(value) for value in (estimate.value, estimate.low, estimate.high)]
 
 
 def _curves(group: Group, colour: str, points: int) -> dict[str, Any]:
-    steps, ret, ret_spread = mean_and_spread(group, "Metrics/EpRet")
-    _, cost, cost_spread = mean_and_spread(group, "Metrics/EpCost")
+    steps, ret, ret_spread = mean_and_spread(group, "return")
+    _, cost, cost_spread = mean_and_spread(group, "cost")
     series = {"ret": ret, "retSpread": ret_spread, "cost": cost, "costSpread": cost_spread}
     return {
         "label": group.label,
@@ -95,7 +107,7 @@ def run_data(run: Run, label: str, references: "_References", detail: Detail) ->
         "planned": run.planned,
         "perEpoch": int(run.config["steps_per_epoch"]),
         "tailStart": start,
-        "window": run.config.get("window", 100),
+        "window": setting(run, "window", 100),
         "modes": "".join(str(mode) for mode in run.modes),
         "steps": _ends(run.progress["TotalEnvSteps"], detail.points),
         "curves": _run_curves(run, detail.points),
@@ -105,7 +117,7 @@ def run_data(run: Run, label: str, references: "_References", detail: Detail) ->
         "frames": _frames(run, reference, detail.frames),
         "phases": _phases(run, reference, start),
         "worst": _worst(run),
-        "toml": run_toml(run),
+        "toml": to_toml(run.config),
         "made": _made(run),
     }
 
@@ -172,8 +184,7 @@ def _phases(run: Run, reference: Reference, start: int) -> list[list[Any]]:
     if run.epochs > 1:
         phases["first fifth"] = np.arange(run.epochs) < run.epochs - start
         phases["last fifth"] = np.arange(run.epochs) >= start
-    names = {Mode.IMPROVE: "improving", Mode.BALANCE: "balancing", Mode.RECOVER: "recovering"}
-    phases |= {name: run.modes == mode for mode, name in names.items() if (run.modes == mode).any()}
+    phases |= {name: run.modes == mode for mode, name in NAMES.items() if (run.modes == mode).any()}
     result = []
     for name, chosen in phases.items():
         cost = run.episodes["cost"][chosen[epoch]]
@@ -215,7 +226,7 @@ class _References:
         self._index: dict[str, int] = {}
 
     def index(self, run: Run) -> int:
-        key = repr((run.config.get("preset"), run.config.get("certificate"), run.limit))
+        key = repr((setting(run, "preset"), setting(run, "certificate"), run.limit))
         if key not in self._index:
             reference = run_reference(run)
             self._index[key] = len(self.known)

@@ -4,7 +4,11 @@ Every value there is a multiple of 1/600 after rounding, so the table evidently 
 last fifths by their logged 100-episode means, not episodes as its text says.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from steingate.core.certificate import Certificate
+from steingate.report.record import canonical, method_settings, settings
 
 LIMIT = 25.0
 STEPS = 10_000_000
@@ -27,10 +31,73 @@ _ROWS = {
     "steingate": ((0.987, 9.77), (0.992, 46.15), (0.998, 12.65), (0.997, 16.77)),
 }
 
+# What the numbers were made with, by the names that settings have in config.json; None stands for the same.
+_SHARED: dict[str, Any] = {
+    "cost_limit": LIMIT, "steps_per_epoch": 20_000, "num_envs": 8, "window": 100, "carry_episodes": False,
+    "variant": "published", "hidden": [64, 64], "normalise_obs": True, "max_kl": 0.01, "cg_iters": 15,
+    "damping": 0.1, "search_steps": 20, "shrink": 0.8, "discount": 0.99, "lam": 0.95, "cost_discount": 0.99,
+    "cost_lam": 0.95, "cost_adv_lam": 0.95, "critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128,
+    "critic_decay": 0.001, "critic_grad_norm": 40.0,
+}  # fmt: skip
+_SAUTE = {"search_steps": 15, "budget_discount": 0.9999, "unsafe_reward": -0.2, "length": 1000}
+_SIMMER = {
+    "controller.proportional": 5e-4, "controller.integral": 1e-5, "controller.derivative": 0.0,
+    "controller.smoothing": 0.995, "controller.memory": 10, "controller.largest": 1.0,
+}  # fmt: skip
+_EVO = {
+    "extreme.capacity": 50, "extreme.percentile": 95.0, "extreme.quantile": 0.5, "extreme.clamp": "log_ratio",
+    "extreme.count_twice": True, "extreme.free_location": True, "extreme.quiet_is_safe": True,
+    "replay.copies": 4, "replay.percentile": 90.0, "replay.quantile": 0.5, "replay.buffer": 100,
+    "replay.whole_epoch": False, "replay.everywhere": True, "replay.free_location": True,
+}  # fmt: skip
+_PRESET = "released"
+_OWN: dict[str, dict[str, Any]] = {
+    "cpo": {},
+    "evo": _EVO,
+    "trpo-saute": _SAUTE,
+    "trpo-simmer": _SAUTE | _SIMMER,
+    "steingate": {"preset": _PRESET, "recovery": "mean"},
+}
 
-def published(env: str, algo: str, limit: float) -> Published | None:
-    """Return what the paper's table says of an algorithm on a task, or ``None`` where it says nothing."""
-    env = env.removeprefix("steingate/")
-    if limit != LIMIT or algo not in _ROWS or env not in _TASKS:
+
+def published(config: Mapping[str, Any]) -> Published | None:
+    """Return what the paper's table says of a run's task and method, if the run has the paper's settings.
+
+    ``None`` where the table says nothing, or where a setting makes the two incomparable: another variant,
+    limit, preset or option. Only the number of steps may differ, which stands beside the numbers.
+    """
+    env, algo = str(config.get("env")), str(config.get("algo"))
+    if not in_table(env, algo) or not _as_in_the_paper(dict(config), algo):
         return None
-    return Published(*_ROWS[algo][_TASKS.index(env)])
+    return Published(*_ROWS[algo][_TASKS.index(env.removeprefix("steingate/"))])
+
+
+def in_table(env: str, algo: str) -> bool:
+    """Return whether the paper's table has a method on a task."""
+    return algo in _ROWS and env.removeprefix("steingate/") in _TASKS
+
+
+def _as_in_the_paper(config: dict[str, Any], algo: str) -> bool:
+    expected = _SHARED | _OWN[algo] | _certificate(algo)
+    found = settings(config)
+    # Names that an older folder has for all methods alike say nothing about this one; options that it was
+    # given, the environment's too, always do.
+    telling = {name for name in found if name.startswith("env_options.")} | set(method_settings(config))
+    if algo == "steingate":
+        telling |= {name for name in found if name.startswith("certificate.")}
+    if found.get("variant") is None or telling - set(expected):
+        return False
+    return all(
+        found[name] is None or canonical(found[name]) == canonical(value)
+        for name, value in expected.items()
+        if name in found
+    )
+
+
+def _certificate(algo: str) -> dict[str, Any]:
+    """Return the preset's own settings: naming one of them changes nothing."""
+    if algo != "steingate":
+        return {}
+    own = vars(Certificate.preset(_PRESET, LIMIT))
+    plain = {name: value for name, value in own.items() if isinstance(value, str | int | float | bool)}
+    return {f"certificate.{name}": value for name, value in plain.items()}

@@ -1,21 +1,24 @@
 """One picture of a run: return, cost, bound and mode over environment steps."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import MissingExtraError
-from steingate.report.look import FAINT, INK, LIMIT, SOFT, STYLE, save_figure
-from steingate.runs import read_config, read_episodes, read_progress
+from steingate.gates.base import Mode
+from steingate.gates.modes import NAMES
+from steingate.report.loading import Run, load_run, setting
+from steingate.report.stats import tail_start
+from steingate.report.style import DASHES, FAINT, INK, LIMIT, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _RETURN, _COST = "#2f6f9f", "#c7683c"
-_MODES = {0: ("improve", "#2a9d8f"), 1: ("balance", "#edae49"), 2: ("recover", "#d1495b")}
+_MODES = {Mode.IMPROVE: "#2a9d8f", Mode.BALANCE: "#edae49", Mode.RECOVER: "#d1495b"}
 _TERMS = {
     "ReferenceRisk": ("reference", "#5b7f9c"),
     "DiscreteTerm": ("atoms", "#d1495b"),
@@ -37,13 +40,10 @@ def run_figure(run: str | Path) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("Plotting", "plot") from None
-    folder = Path(run)
-    config = read_config(folder).get("config", {})
-    progress = {name: _numbers(values) for name, values in read_progress(folder).items()}
-    episodes = read_episodes(folder)
-    steps = progress["TotalEnvSteps"] / 1e6
+    found = load_run(run)
+    steps = found.progress["TotalEnvSteps"] / 1e6
     heights = [3.0, 3.0, 0.55]
-    certified = "Gate/Bound" in progress and bool(np.isfinite(progress["Gate/Bound"]).any())
+    certified = bool(np.isfinite(found.progress.get("Gate/Bound", np.nan)).any())
     if certified:
         heights.insert(2, 2.2)
     with rc_context(STYLE):
@@ -66,33 +66,20 @@ def run_figure(run: str | Path) -> "Figure":
             panel.tick_params(labelbottom=False)
             panel.grid(axis="y", color=FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
-        limit = float(config.get("cost_limit", np.nan))
-        _stream(panels[0], steps, progress, episodes, "EpRet", "return", _RETURN, config)
-        _stream(panels[1], steps, progress, episodes, "EpCost", "cost", _COST, config)
-        _limit(panels[1], limit, episodes["cost"])
+        _stream(panels[0], steps, found, "EpRet", "return", _RETURN)
+        _stream(panels[1], steps, found, "EpCost", "cost", _COST)
+        _limit(panels[1], found.limit, found.episodes["cost"])
         if certified:
-            _bound(panels[2], steps, progress)
-        _modes(panels[-1], steps, progress)
+            _bound(panels[2], steps, found.progress)
+        _modes(panels[-1], steps, found.modes)
         panels[0].set_xlim(0.0, float(steps[-1]))
-        _headline(figure, config, progress, limit)
+        _headline(figure, found)
     return figure
 
 
-def _numbers(values: list[Any]) -> Array:
-    return np.array([value if isinstance(value, int | float) else np.nan for value in values], np.float64)
-
-
-def _stream(
-    panel: "Axes",
-    steps: Array,
-    progress: dict[str, Array],
-    episodes: dict[str, Array],
-    name: str,
-    column: str,
-    colour: str,
-    config: dict[str, Any],
-) -> None:
+def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colour: str) -> None:
     """Draw single episodes as dots, this epoch's mean, and the mean of the last episodes."""
+    progress, episodes = run.progress, run.episodes
     size = float(np.clip(40_000 / max(len(episodes["step"]), 1), 1.5, 14.0))
     panel.scatter(
         episodes["step"] / 1e6,
@@ -104,8 +91,8 @@ def _stream(
         rasterized=True,
     )
     panel.plot(steps, progress[f"Epoch/{name}"], color=colour, linewidth=0.9, alpha=0.9, label="epoch")
-    window = config.get("window", 100)
-    panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=f"last {window} episodes")
+    label = f"last {setting(run, 'window', 100)} episodes"
+    panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
     panel.set_ylabel(column)
     panel.legend(loc="upper left", frameon=False, ncols=2, fontsize=8.5, handlelength=1.4)
     seen = episodes[column][np.isfinite(episodes[column])]
@@ -116,9 +103,7 @@ def _stream(
 
 
 def _limit(panel: "Axes", limit: float, costs: Array) -> None:
-    if not np.isfinite(limit):
-        return
-    panel.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
+    panel.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
     # Linear where it matters, logarithmic where single episodes run far away.
     panel.set_yscale("symlog", linthresh=2.0 * limit, linscale=1.6)
     top = max(float(costs.max(initial=0.0)), 2.0 * limit)
@@ -151,7 +136,7 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     budget = progress["Gate/Budget"]
     value = progress.get("Gate/DecisionValue", progress["Gate/Bound"])
     panel.stairs(value, edges, baseline=None, color=INK, linewidth=1.1, label="decides")
-    panel.stairs(budget, edges, baseline=None, color=LIMIT, linewidth=1.2, linestyle=(0, (5, 3)))
+    panel.stairs(budget, edges, baseline=None, color=LIMIT, linewidth=1.2, linestyle=DASHES)
     top = float(np.nanquantile(np.maximum(base, np.nan_to_num(value)), 0.97))
     panel.set_ylim(0.0, 1.35 * max(top, 2.0 * float(np.nanmax(budget))))
     panel.annotate(
@@ -161,13 +146,12 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     panel.legend(loc="upper left", frameon=False, ncols=4, fontsize=8.5, handlelength=1.2, columnspacing=1.2)
 
 
-def _modes(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
+def _modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
     """Draw what each epoch's step was for as one coloured strip."""
     from matplotlib.patches import Patch
 
     starts = np.concatenate([[0.0], steps[:-1]])
-    modes = effective_modes(progress)
-    colours = [_MODES[int(mode)][1] for mode in modes]
+    colours = [_MODES[Mode(mode)] for mode in modes]
     panel.bar(starts, 1.0, width=steps - starts, align="edge", color=colours, linewidth=0)
     panel.set_ylim(0.0, 1.0)
     panel.set_yticks([])
@@ -175,8 +159,8 @@ def _modes(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     panel.set_xlabel("environment steps, millions", loc="left")
     panel.spines["left"].set_visible(False)
     keys = [
-        Patch(color=colour, label=f"{name} {np.mean(modes == mode):.0%}")
-        for mode, (name, colour) in _MODES.items()
+        Patch(color=colour, label=f"{NAMES[mode]} {np.mean(modes == mode):.0%}")
+        for mode, colour in _MODES.items()
         if (modes == mode).any()
     ]
     panel.legend(
@@ -184,25 +168,15 @@ def _modes(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     )
 
 
-def effective_modes(progress: dict[str, Array]) -> npt.NDArray[np.int64]:
-    """Return what each step did: a balanced one far from the limit improves, or recovers."""
-    modes = progress["Gate/Mode"].astype(np.int64)
-    case = progress.get("Step/Case")
-    if case is None:
-        return modes
-    free, lost = (modes == 1) & (case >= 3), (modes == 1) & (case == 0)
-    return np.where(free, 0, np.where(lost, 2, modes))
-
-
-def _headline(figure: "Figure", config: dict[str, Any], progress: dict[str, Array], limit: float) -> None:
-    tail = max(len(progress["TotalEnvSteps"]) // 5, 1)
-    cost = progress["Metrics/EpCost"][-tail:]
-    known = cost[np.isfinite(cost)]
-    title = f"{config.get('algo', 'run')} on {config.get('env', '?')}, seed {config.get('seed', '?')}"
+def _headline(figure: "Figure", run: Run) -> None:
+    start = tail_start(run.epochs)
+    ret, cost = run.recent["return"][start:], run.recent["cost"][start:]
+    known = np.isfinite(cost)
+    title = f"{run.algo} on {run.env}, seed {run.seed}"
     figure.text(0.085, 1.0 - 0.29 / figure.get_figheight(), title, fontsize=14, fontweight="bold")
-    if len(known):
+    if known.any():
         text = (
-            f"last fifth: return {np.nanmean(progress['Metrics/EpRet'][-tail:]):.2f}, "
-            f"cost {known.mean():.2f}; within the limit in {np.mean(known <= limit):.0%} of its epochs"
+            f"last fifth: return {ret[known].mean():.2f}, cost {cost[known].mean():.2f}; "
+            f"within the limit in {np.mean(cost[known] <= run.limit):.0%} of its epochs"
         )
         figure.text(0.085, 1.0 - 0.56 / figure.get_figheight(), text, color=SOFT)

@@ -1,4 +1,4 @@
-"""What few seeds can say: interquartile means, bootstrap intervals, probability of improvement.
+"""What few seeds can say: medians, interquartile means, bootstrap intervals, probability of improvement.
 
 The conventions are those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical
 precipice" (2021): runs are resampled within each task, never across tasks, and ties count one half.
@@ -29,6 +29,11 @@ class Estimate:
 def mean(scores: npt.ArrayLike) -> Array:
     """Return the mean over the last axis."""
     return np.asarray(np.mean(np.asarray(scores, np.float64), axis=-1))
+
+
+def median(scores: npt.ArrayLike) -> Array:
+    """Return the median over the last axis."""
+    return np.asarray(np.median(np.asarray(scores, np.float64), axis=-1))
 
 
 def interquartile_mean(scores: npt.ArrayLike) -> Array:
@@ -73,7 +78,7 @@ def improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if not len(x) or not len(y):
         raise InputError("A probability of improvement needs at least one score on both sides.")
-    # The rank sum of x, less what it would be against itself alone, counts the pairs that x wins.
+    # The rank sum of x, minus what it would be against itself alone, counts the pairs that x wins.
     wins = rankdata(np.concatenate([x, y]))[: len(x)].sum() - len(x) * (len(x) + 1) / 2
     return float(wins / (len(x) * len(y)))
 

@@ -1,4 +1,4 @@
-"""What is measured on the episodes and epochs of training, as functions of arrays.
+"""What is measured on the episodes, epochs and modes of training, as functions of arrays.
 
 A point is feasible when its cost is at most the limit. The paper's text counts *episodes*; its table counts
 *epochs*, each by the mean of the last hundred episodes. Both use the functions below, on different arrays.
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from steingate.gates.base import Mode
+from steingate.gates.tail import cvar as tail_mean
 
 Array = npt.NDArray[np.float64]
 
@@ -58,11 +61,8 @@ def exceedance(cost: npt.ArrayLike, limit: float) -> float:
 
 def cvar(cost: npt.ArrayLike, level: float) -> float:
     """Return the mean of the costliest ``1 - level`` share; the point at the edge counts in part."""
-    cost = np.sort(_known(cost))[::-1]
-    if not len(cost):
-        return np.nan
-    share = np.clip((1.0 - level) * len(cost) - np.arange(len(cost)), 0.0, 1.0)
-    return float(share @ cost / share.sum())
+    cost = _known(cost)
+    return tail_mean(cost, 1.0 - level)[0] if len(cost) else np.nan
 
 
 def worst(cost: npt.ArrayLike) -> float:
@@ -103,6 +103,50 @@ def violations(cost: npt.ArrayLike, limit: float) -> Violations:
         max_excess=float(excess.max()),
         total_excess=float(excess.sum()),
     )
+
+
+@dataclass(frozen=True)
+class Dwell:
+    """The unbroken stretches of one mode, in epochs.
+
+    The first and the last stretch of a run are cut off by its ends; they count with the length that was seen.
+    """
+
+    stretches: int
+    mean: float
+    longest: int
+    share: float  # of all epochs
+
+
+def stretches(modes: npt.ArrayLike) -> list[tuple[int, int, int]]:
+    """Return the unbroken stretches in order, each as mode, first epoch and length."""
+    modes = np.asarray(modes, np.int64)
+    if not len(modes):
+        return []
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(modes)) + 1])
+    lengths = np.diff(np.concatenate([starts, [len(modes)]]))
+    return [
+        (int(modes[start]), int(start), int(length)) for start, length in zip(starts, lengths, strict=True)
+    ]
+
+
+def switches(modes: npt.ArrayLike) -> int:
+    """Return how many epochs have another mode than the epoch before."""
+    return int(np.count_nonzero(np.diff(np.asarray(modes, np.int64))))
+
+
+def dwell_times(modes: npt.ArrayLike) -> dict[Mode, Dwell]:
+    """Return the stretches of each mode that occurs."""
+    runs = stretches(modes)
+    total = sum(length for _, _, length in runs)
+    result = {}
+    for mode in Mode:
+        lengths = [length for value, _, length in runs if value == mode]
+        if lengths:
+            result[mode] = Dwell(
+                len(lengths), sum(lengths) / len(lengths), max(lengths), sum(lengths) / total
+            )
+    return result
 
 
 def _known(values: npt.ArrayLike) -> Array:

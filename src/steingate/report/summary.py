@@ -1,13 +1,12 @@
-"""The evidence on each group of runs: one record of numbers per configuration, and comparisons of two."""
+"""The numbers of one group of runs: what the seeds of a configuration did in the last fifth, and in all."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.gates.base import Mode
-from steingate.report.gate_stats import dwell_times, switches
 from steingate.report.groups import Group
 from steingate.report.loading import Run
 from steingate.report.published import Published, published
@@ -16,13 +15,15 @@ from steingate.report.seeds import (
     Statistic,
     interquartile_mean,
     mean,
-    probability_of_improvement,
+    median,
     stratified_bootstrap,
 )
 from steingate.report.stats import (
     cvar,
+    dwell_times,
     exceedance,
     feasible_return,
+    switches,
     tail_feasibility,
     tail_start,
     violations,
@@ -54,6 +55,9 @@ class Summary:
         Epoch feasibility, mean over seeds with its bootstrap interval.
     ret, cost
         Interquartile means over seeds of the tail's mean return and cost, with bootstrap intervals.
+    seed_return, seed_exceedance
+        Medians over seeds, with bootstrap intervals: the mean return of tail episodes, and the share of them
+        above the limit.
     exceedance, cvar90, cvar95, worst
         Tail episodes: share above the limit, means of the costliest tenth and twentieth, the costliest.
     violations, violation_share, mean_excess, total_excess, worst_ever
@@ -63,7 +67,7 @@ class Summary:
         The gate, means over seeds: changes of mode, share of epochs that recover, mean length of a recovery
         in epochs (NaN when there was none).
     paper
-        What the paper's table says, where it says anything.
+        What the paper's table says, where it says anything and the runs have the paper's settings.
     """
 
     env: str
@@ -80,6 +84,8 @@ class Summary:
     feasibility: Estimate
     ret: Estimate
     cost: Estimate
+    seed_return: Estimate
+    seed_exceedance: Estimate
     exceedance: float
     cvar90: float
     cvar95: float
@@ -102,6 +108,7 @@ def summarise(group: Group, tail: float = TAIL) -> Summary:
     episodes = [tail_episodes(run, tail) for run in runs]
     ret, cost = (np.concatenate(parts) for parts in zip(*epochs, strict=True))
     ep_ret, ep_cost = (np.concatenate(parts) for parts in zip(*episodes, strict=True))
+    points = [tail_point(run, tail) for run in runs]
     everything = np.concatenate([run.episodes["cost"] for run in runs])
     broken = violations(everything, limit)
     dwell = [dwell_times(run.modes).get(Mode.RECOVER) for run in runs]
@@ -121,6 +128,8 @@ def summarise(group: Group, tail: float = TAIL) -> Summary:
         feasibility=_estimate([tail_feasibility(part[1], limit) for part in epochs], mean),
         ret=_estimate([_mean(part[0]) for part in epochs]),
         cost=_estimate([_mean(part[1]) for part in epochs]),
+        seed_return=_estimate([point.ret for point in points], median),
+        seed_exceedance=_estimate([point.exceedance for point in points], median),
         exceedance=exceedance(ep_cost, limit),
         cvar90=cvar(ep_cost, 0.90),
         cvar95=cvar(ep_cost, 0.95),
@@ -138,45 +147,27 @@ def summarise(group: Group, tail: float = TAIL) -> Summary:
             if recoveries
             else np.nan
         ),
-        paper=published(group.env, group.algo, limit),
+        paper=published(runs[0].config),
     )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """How probable it is that a seed of one algorithm does better than one of another, over shared tasks."""
+class Point(NamedTuple):
+    """One run: mean return of its tail episodes, and the share of them above the limit."""
 
-    better: str
-    than: str
-    tasks: int
-    feasibility: Estimate
-    ret: Estimate
+    ret: float
+    exceedance: float
 
 
-def compare(groups: Sequence[Group], tail: float = TAIL) -> list[Comparison]:
-    """Return a comparison of each pair of labels, in both epoch feasibility and return of the tail."""
-    labels = list(dict.fromkeys(group.label for group in groups))
-    scores = {(group.label, group.env): _scores(group, tail) for group in groups}
-    envs = list(dict.fromkeys(group.env for group in groups))
-    result = []
-    for i, than in enumerate(labels):
-        for better in labels[i + 1 :]:
-            shared = [env for env in envs if (better, env) in scores and (than, env) in scores]
-            pairs = [(scores[better, env], scores[than, env]) for env in shared]
-            pairs = [(x, y) for x, y in pairs if len(x) and len(y)]
-            if pairs:
-                feasibility, ret = (
-                    probability_of_improvement([x[:, k] for x, _ in pairs], [y[:, k] for _, y in pairs])
-                    for k in (0, 1)
-                )
-                result.append(Comparison(better, than, len(pairs), feasibility, ret))
-    return result
+def tail_point(run: Run, tail: float = TAIL) -> Point:
+    """Return where a run stands; NaN where no episode finished in the last epochs."""
+    ret, cost = tail_episodes(run, tail)
+    return Point(_mean(ret), exceedance(cost, run.limit))
 
 
 def tail_epochs(run: Run, tail: float = TAIL) -> tuple[Array, Array]:
-    """Return the logged returns and costs of the last epochs, without those before any episode finished."""
+    """Return the recent returns and costs of the last epochs, without those before any episode finished."""
     start = tail_start(run.epochs, tail)
-    ret, cost = run.progress["Metrics/EpRet"][start:], run.progress["Metrics/EpCost"][start:]
+    ret, cost = run.recent["return"][start:], run.recent["cost"][start:]
     known = np.isfinite(ret) & np.isfinite(cost)
     return ret[known], cost[known]
 
@@ -187,8 +178,8 @@ def tail_episodes(run: Run, tail: float = TAIL) -> tuple[Array, Array]:
     return run.episodes["return"][late], run.episodes["cost"][late]
 
 
-def _scores(group: Group, tail: float) -> Array:
-    """Return (seeds, 2): feasibility and mean return of the tail, for the seeds that have both."""
+def tail_scores(group: Group, tail: float = TAIL) -> Array:
+    """Return (seeds, 2): feasibility and mean return of the tail's epochs, for the seeds that have both."""
     rows = []
     for run in group.runs:
         ret, cost = tail_epochs(run, tail)

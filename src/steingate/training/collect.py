@@ -8,8 +8,8 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from steingate.algos.base import Params
-from steingate.algos.normaliser import Stats
 from steingate.gates.base import Episodes
+from steingate.normaliser import Stats
 from steingate.training import collect_kernels as kernels
 from steingate.training.env_errors import NamedErrors, RolloutStoppedError
 from steingate.training.environment import TrainerEnv

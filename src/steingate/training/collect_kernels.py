@@ -7,7 +7,7 @@ allocated here: every array is made by ``collect.collect``. Rows are environment
 import numba
 import numpy as np
 
-from steingate.algos.normaliser import CLIP, STD_FLOOR
+from steingate.normaliser import CLIP, STD_FLOOR
 
 GOES_ON, TERMINATED, TRUNCATED = 0, 1, 2
 QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")

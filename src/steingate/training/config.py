@@ -66,8 +66,8 @@ class RunConfig:
         _require(
             "threads", self.threads, self.threads is None or self.threads > 0, "greater than zero, or none"
         )
-        for key, value in self.env_options.items():
-            _require_text(f"env_options[{key!r}]", value)
+        _require_json("env_options", self.env_options)
+        _require_json("a setting of the algorithm", to_plain(self.algo))
         if self.steps_per_epoch % self.num_envs:
             raise InputError(
                 f"steps_per_epoch is {self.steps_per_epoch}, which {self.num_envs} environments cannot share "
@@ -187,14 +187,17 @@ def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: li
 
 def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
     """Return the run that a ``config.json`` describes, of this version or an earlier one."""
-    if "recipe" not in stored:
-        stored = _converted(stored)
-    recipe = stored["recipe"]
-    if not isinstance(recipe, Mapping):
-        raise InputError(f"{source} is damaged: the recipe is {recipe!r}.")
-    own = {name: value for name, value in stored.items() if name != "recipe"}
-    kind = find_recipe(str(own.pop("algo", "")))
-    return make_config({**own, "algo": with_settings(kind(), recipe, source)})
+    try:
+        if "recipe" not in stored:
+            stored = _converted(stored)
+        recipe = stored["recipe"]
+        if not isinstance(recipe, Mapping):
+            raise InputError(f"recipe is {recipe!r}: a table of names and values is expected.")
+        own = {name: value for name, value in stored.items() if name != "recipe"}
+        kind = find_recipe(str(own.pop("algo", "")))
+        return make_config({**own, "algo": with_settings(kind(), recipe, kind.about.name)})
+    except InputError as error:
+        raise InputError(f"{source} cannot be used: {error}") from error
 
 
 # Settings of earlier versions that are now those of some recipes, by their old names.
@@ -221,13 +224,20 @@ def _require(name: str, value: Any, holds: bool, expected: str) -> None:
         raise InputError(f"{name} is {value!r}: it must be {expected}.")
 
 
-def _require_text(name: str, value: Any) -> None:
+def _require_json(name: str, table: Mapping[str, Any]) -> None:
     """Refuse what ``config.json`` cannot hold, because the run could not be resumed."""
-    if callable(value):
-        raise InputError(
-            f"{name} is {value!r}: give it as text, 'module:function', so that the run can be resumed."
-        )
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} is {value!r}: config.json cannot hold it ({error}).") from error
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            _require_json(key, value)
+        elif callable(value):
+            raise InputError(
+                f"{key!r} of {name} is {value!r}: give it as text, 'module:function', so that the run can be "
+                "resumed."
+            )
+        else:
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError) as error:
+                raise InputError(
+                    f"{key!r} of {name} is {value!r}: config.json cannot hold it ({error})."
+                ) from error

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from steingate.algos.base import Params
 from steingate.algos.methods.stein import Certified
-from steingate.algos.normaliser import Stats
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
-from steingate.policy import policy_from
-from steingate.runs import Checkpoint, check_identity, latest_checkpoint, read_config
+from steingate.gates.tail import cvar
+from steingate.normaliser import Stats
+from steingate.policy import policy_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
@@ -66,7 +66,7 @@ class Evaluation:
             "cost": {"mean": float(cost.mean()), "std": float(cost.std()), "limit": self.limit},
             "length": {"mean": float(self.episodes.length.mean())},
             "over_limit": float(np.mean(cost > self.limit)),
-            "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)},
+            "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)[0]},
             "worst": {
                 "seed": self.seeds[self.worst],
                 "cost": float(cost[self.worst]),
@@ -119,15 +119,7 @@ def evaluate(
 def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
     """Return the newest policy of a run folder with its configuration."""
     cfg = stored_config(path)
-    config = read_config(path)
-
-    def check(checkpoint: Checkpoint) -> None:
-        check_identity(checkpoint, config)
-        policy_from(checkpoint.tree, str(checkpoint.path))
-
-    checkpoint = latest_checkpoint(Path(path) / "checkpoints", warn, check)
-    if checkpoint is None:
-        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
+    checkpoint = policy_checkpoint(path, warn)
     params, seen = checkpoint.tree["policy"], checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
     policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
@@ -202,11 +194,3 @@ def _wave(
     raise RunError(
         f"An episode of {player.cfg.env} has not ended after {MAX_STEPS} steps; give it a max_episode_steps."
     )
-
-
-def cvar(cost: npt.NDArray[np.float64], tail: float) -> float:
-    """Return the mean of the worst ``tail`` share of the costs; an episode at the edge counts in part."""
-    weight = np.full(len(cost), 1.0 / len(cost))
-    before = np.cumsum(weight) - weight
-    share = np.clip(tail - before, 0.0, weight)
-    return float(np.sum(np.sort(cost)[::-1] * share) / share.sum())

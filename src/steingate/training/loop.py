@@ -11,15 +11,7 @@ from typing import Any, TypeVar
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.errors import InputError, RunError
-from steingate.runs import (
-    Checkpoint,
-    RunFolder,
-    check_identity,
-    folder_lock,
-    latest_checkpoint,
-    read_config,
-    write_config,
-)
+from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig, read_stored
@@ -168,13 +160,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
 
 def _last_state(run: RunFolder, first: TrainState, display: Display) -> TrainState:
     """Return the state of the newest usable checkpoint; damaged and foreign ones are named and put aside."""
-    config = read_config(run.path)
-
-    def check(checkpoint: Checkpoint) -> None:
-        check_identity(checkpoint, config)
-        from_tree(checkpoint.tree, first, str(checkpoint.path))
-
-    checkpoint = latest_checkpoint(run.checkpoints, display.note, check)
+    checkpoint = newest_checkpoint(
+        run.path, display.note, lambda found: from_tree(found.tree, first, str(found.path))
+    )
     if checkpoint is None:
         return first
     for epoch, path in checkpoint_files(run.checkpoints):

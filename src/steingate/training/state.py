@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Algorithm, Params
-from steingate.algos.normaliser import Stats, init_stats
 from steingate.errors import RunError
 from steingate.gates.base import State
+from steingate.normaliser import Stats, init_stats
 from steingate.training.collect import Carry
 from steingate.training.config import RunConfig
 from steingate.training.fitting import Critics, init_critics

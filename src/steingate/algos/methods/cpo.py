@@ -27,6 +27,8 @@ class CPO(SecondOrder, Constrained):
         "in effect a switch between raising reward and lowering cost",
         "divides the violation by the mean episode length and solves the subproblem with the right signs; "
         "where costs are rare its predictions are mostly noise and the limit is not held (docs/learning.md)",
+        gate="mean cost",
+        step="trust region",
         order=10,
         colour="#2f6f9f",
     )
@@ -48,6 +50,8 @@ class PCPO(SecondOrder, Constrained):
         "gradient of another length; takes the violation per episode",
         "projects the natural-gradient step, with the violation per step; does not hold the limit where "
         "CPO's corrected step does not",
+        gate="mean cost",
+        step="trust region, projected",
         order=20,
         colour="#4fa3d1",
     )
@@ -71,6 +75,8 @@ class CRPO(SecondOrder, Constrained):
         "CRPO (Xu et al., ICML 2021)",
         "logs its counters only when it lowers cost",
         "logs the mode in every epoch; the steps are the same",
+        gate="mean cost, switch with tolerance",
+        step="trust region",
         order=140,
         colour="#3f5fa8",
     )
@@ -100,6 +106,9 @@ class CVaRCPO(SecondOrder, Constrained):
         "CVaR-Constrained Policy Optimization (Zhang et al., TNNLS 2024), on CPO's step",
         "there is no published code for this form; takes CPO's published step",
         "takes CPO's corrected step, whose predictions are noisier still for a tail of few episodes",
+        gate="CVaR",
+        step="trust region",
+        sees="running cost",
         order=130,
         colour="#9a7b4f",
     )

@@ -23,6 +23,8 @@ class EVO(SecondOrder, Constrained):
         "the cost gradient; on CPO's published step",
         "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions, whose copies "
         "enter the reward gradient alone; on CPO's corrected step",
+        gate="extreme value",
+        step="trust region over replayed extremes",
         order=40,
         colour="#e0a030",
     )

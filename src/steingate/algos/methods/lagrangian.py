@@ -50,7 +50,13 @@ class TRPOLag(SecondOrder, Lagrangian):
     """TRPO on reward minus cost at a price."""
 
     about = replace(
-        _LAGRANGIAN, name="trpo-lag", summary=_LAGRANGIAN.summary + ", by TRPO", order=70, colour="#7a9a3a"
+        _LAGRANGIAN,
+        name="trpo-lag",
+        summary=_LAGRANGIAN.summary + ", by TRPO",
+        gate="multiplier",
+        step="trust region",
+        order=70,
+        colour="#7a9a3a",
     )
     search_steps: int = 15
 
@@ -64,7 +70,13 @@ class PPOLag(FirstOrder, Lagrangian):
     """PPO on reward minus cost at a price."""
 
     about = replace(
-        _LAGRANGIAN, name="ppo-lag", summary=_LAGRANGIAN.summary + ", by PPO", order=80, colour="#4b6b1f"
+        _LAGRANGIAN,
+        name="ppo-lag",
+        summary=_LAGRANGIAN.summary + ", by PPO",
+        gate="multiplier",
+        step="clipped",
+        order=80,
+        colour="#4b6b1f",
     )
 
     def build(self, setup: Setup) -> Algorithm:
@@ -83,6 +95,8 @@ class RCPO(NaturalGradient, Lagrangian):
         "takes natural-gradient steps without a line search and prices a standardised reward advantage; the "
         "paper penalises the reward of an actor-critic",
         "prices cost in the units of the reward, as the paper's penalised reward does",
+        gate="multiplier",
+        step="trust region, no line search",
         order=30,
         colour="#9a5b73",
     )
@@ -106,6 +120,8 @@ class FOCOPS(FirstOrder, Lagrangian):
         "multiplies a column by a row, so the mask of states inside the ball does not choose whose "
         "advantages count: it scales the mean over all of them",
         "counts the advantages of the states inside the ball",
+        gate="multiplier",
+        step="towards the best policy in a KL ball",
         order=150,
         colour="#b5477d",
     )
@@ -135,6 +151,8 @@ class CUP(FirstOrder, Lagrangian):
         "cup",
         "raise reward by PPO, then project towards lower cost at a price",
         "Constrained Update Projection (Yang et al., NeurIPS 2022)",
+        gate="multiplier",
+        step="clipped, then projected",
         order=160,
         colour="#c48fb0",
     )

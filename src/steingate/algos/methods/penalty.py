@@ -21,6 +21,8 @@ class P3O(FirstOrder, Constrained):
         "either off or all of twenty times the cost's gradient",
         "takes the violation per step (the paper multiplies it by 1 - discount) and clips both surrogates, "
         "as the paper does",
+        gate="mean cost",
+        step="clipped, with a penalty",
         order=170,
         colour="#5fae5f",
     )

@@ -124,7 +124,14 @@ class TRPOSaute(_ByTRPO):
     """Sauté on TRPO."""
 
     about = replace(
-        _SAUTE, name="trpo-saute", summary=_SAUTE.summary + ", by TRPO", order=90, colour="#8a63a6"
+        _SAUTE,
+        name="trpo-saute",
+        summary=_SAUTE.summary + ", by TRPO",
+        gate="open",
+        step="trust region",
+        sees="remaining budget",
+        order=90,
+        colour="#8a63a6",
     )
 
 
@@ -133,7 +140,14 @@ class PPOSaute(_ByPPO):
     """Sauté on PPO."""
 
     about = replace(
-        _SAUTE, name="ppo-saute", summary=_SAUTE.summary + ", by PPO", order=100, colour="#b79fce"
+        _SAUTE,
+        name="ppo-saute",
+        summary=_SAUTE.summary + ", by PPO",
+        gate="open",
+        step="clipped",
+        sees="remaining budget",
+        order=100,
+        colour="#b79fce",
     )
 
 
@@ -142,7 +156,14 @@ class TRPOSimmer(_ByTRPO, Simmer):
     """Simmer on TRPO."""
 
     about = replace(
-        _SIMMER, name="trpo-simmer", summary=_SIMMER.summary + ", by TRPO", order=110, colour="#c7683c"
+        _SIMMER,
+        name="trpo-simmer",
+        summary=_SIMMER.summary + ", by TRPO",
+        gate="budget controller",
+        step="trust region",
+        sees="remaining budget",
+        order=110,
+        colour="#c7683c",
     )
 
 
@@ -156,6 +177,9 @@ class PPOSimmer(_ByPPO, Simmer):
         summary=_SIMMER.summary + ", by PPO",
         published=_SIMMER.published + "; lacks its own settings on CarCircle1",
         corrected=_SIMMER.corrected + ", with PointCircle1's settings on CarCircle1",
+        gate="budget controller",
+        step="clipped",
+        sees="remaining budget",
         order=120,
         colour="#e3a27f",
     )

@@ -68,6 +68,9 @@ class SteinGate(SecondOrder, Certified):
         "while the mean cost is below the limit",
         "divides the slack by the mean episode length, and a recovery may not raise the predicted cost; "
         "--preset chooses the certificate",
+        gate="certificate",
+        step="trust region",
+        sees="(running cost with recovery=tail)",
         order=200,
         colour="#1f8a7d",
     )
@@ -87,6 +90,9 @@ class SteinGatePPO(FirstOrder, Certified):
         "SteinGate (UAI 2026), Algorithm 1 with PPO",
         "there is no published code",
         NO_DIFFERENCE,
+        gate="certificate",
+        step="clipped",
+        sees="(running cost with recovery=tail)",
         order=190,
         colour="#6fc4b8",
     )

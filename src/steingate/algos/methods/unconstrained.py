@@ -15,6 +15,8 @@ class TRPO(SecondOrder):
         "trpo",
         "raise reward inside a trust region; cost is ignored",
         "Trust Region Policy Optimization (Schulman et al., ICML 2015)",
+        gate="open",
+        step="trust region",
         order=50,
         colour="#6d7a86",
     )
@@ -33,6 +35,8 @@ class PPO(FirstOrder):
         "ppo",
         "raise reward with a clipped surrogate; cost is ignored",
         "Proximal Policy Optimization (Schulman et al., 2017)",
+        gate="open",
+        step="clipped",
         order=60,
         colour="#a3adb5",
     )

@@ -145,6 +145,19 @@ function stairs(p, xs, ys, colour, width = 1.4) {
   svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = colour;
 }
 
+// A point that says what it is to a pointer and to a screen reader.
+function mark(p, x, y, size, colour, opacity, title) {
+  const dot = svg("circle", { class: "mark", cx: p.X(x).toFixed(1), cy: p.Y(y).toFixed(1), r: size, opacity }, p.root);
+  dot.style.fill = colour;
+  svg("title", { text: title }, dot);
+  return dot;
+}
+
+function interval(p, x0, x1, y0, y1, colour) {
+  if (![x0, x1, y0, y1].every(known)) return;
+  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = colour;
+}
+
 function limitLine(p, value, text) {
   const y = p.Y(value);
   svg("line", { class: "limit", x1: p.left, x2: p.width - p.right, y1: y, y2: y }, p.root);

@@ -12,6 +12,7 @@ function draw() {
   if (!data) return;
   status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
   overview(section("overview"), data);
+  frontier(section("frontier"), data);
   if (!data.runs.length) html("p", { class: "empty", text: poll ? "No run has finished an epoch yet; this page is waiting for one." : "There is no run to show." }, section("overview"));
   drawRun();
   skipped(section("skipped"));

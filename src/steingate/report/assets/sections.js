@@ -1,6 +1,6 @@
 // The sections of the page: curves of all runs, then one run in detail.
 
-const MODES = [["improve", "var(--improve)"], ["balance", "var(--balance)"], ["recover", "var(--recovering)"]];
+const MODE_COLOURS = ["var(--improve)", "var(--balance)", "var(--recovering)"];
 const xScale = (last, width) => ({ map: (v) => v / last, ticks: niceTicks(0, last, width < 420 ? 3 : 5) });
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
@@ -21,7 +21,7 @@ function overview(parent, data) {
     taskPlot(card, task, "cost", "cost");
   }
   const bands = spread ? " Shaded: one standard deviation over seeds." : "";
-  html("p", { class: "note", text: `Lines: means over seeds of what each epoch logs, the mean of the last 100 episodes.${bands} Dashed: the limit.` }, parent);
+  html("p", { class: "note", text: `Lines: the mean of the last 100 episodes by the end of each epoch, mean over seeds.${bands} Dashed: the limit.` }, parent);
 }
 
 function taskPlot(card, task, key, name) {
@@ -39,19 +39,59 @@ function taskPlot(card, task, key, name) {
   hover(p, longest.steps, (i) => [stepText(longest.steps[i]), ...task.groups.map((g) => `${g.label}  ${valueText(g[key][i])}`)]);
 }
 
+// A card per task: return over the share of episodes above the limit; small marks are seeds, large ones medians.
+function frontier(parent, data) {
+  parent.replaceChildren();
+  const tasks = data.tasks.filter((task) => task.groups.some((g) => g.points.length));
+  if (!tasks.length) return;
+  html("h2", { text: "Return against safety" }, parent);
+  const grid = html("div", { class: "grid" }, parent);
+  const cards = tasks.map(() => html("div", { class: "card" }, grid));
+  for (const [index, task] of tasks.entries()) frontierPlot(cards[index], task);
+  const bars = tasks.some((task) => task.groups.some((g) => g.points.length > 1)) ? ", with 95 % bootstrap intervals" : "";
+  html("p", { class: "note", text: `Last fifth of training: mean return of its episodes against the share of them over the limit. Small: one seed. Large: median over seeds${bars}. Dotted: methods that no other beats in both. Better is up and to the left.` }, parent);
+}
+
+function frontierPlot(card, task) {
+  const groups = task.groups.filter((g) => g.points.length);
+  html("h3", { text: task.name }, card);
+  legend(card, groups.map((g) => ({ label: g.label, colour: g.colour, kind: "box" })));
+  const ends = (axis) => groups.flatMap((g) => [g.points.map((point) => point[axis]), g.medians[axis]]);
+  const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);
+  const x = linearScale(-0.02 * most, most, card.clientWidth < 420 ? 3 : 5);
+  const p = plot(card, { label: `return against episodes over the limit on ${task.name}`, height: 300, x, y: linearScale(low, high), xText: (v) => `${+(100 * v).toFixed(1)} %` });
+  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: "return" }, p.root);
+  svg("text", { class: "name", x: p.width - p.right, y: p.height - p.bottom - 6, "text-anchor": "end", text: "episodes over the limit" }, p.root);
+  const best = unbeaten(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
+  const edge = svg("path", { d: best.map(([a, b], i) => `${i ? "L" : "M"}${p.X(a).toFixed(1)} ${p.Y(b).toFixed(1)}`).join(""), fill: "none", "stroke-width": 1.4, "stroke-dasharray": "2 4" }, p.root);
+  edge.style.stroke = "var(--soft)";
+  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.colour, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
+  for (const g of groups) {
+    const [[a, left, right], [b, bottom, top]] = g.medians;
+    interval(p, left, right, b, b, g.colour);
+    interval(p, a, a, bottom, top, g.colour);
+    mark(p, a, b, 6, g.colour, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
+  }
+}
+
+function unbeaten(points) {
+  const beats = (a, b) => a[0] <= b[0] && a[1] >= b[1] && (a[0] < b[0] || a[1] > b[1]);
+  return points.filter((point) => !points.some((other) => beats(other, point))).sort((a, b) => a[0] - b[0]);
+}
+
 function runDetail(parent, data, view) {
   parent.replaceChildren();
   if (!data.runs.length) return;
   const run = data.runs[view.run];
   html("h2", { text: "One run" }, parent);
   chooser(parent, data, view);
-  facts(parent, run);
+  facts(parent, run, data.modes);
   const stack = html("div", { class: "stack" }, parent);
   curves(html("div", { class: "card" }, stack), run);
-  gate(html("div", { class: "card" }, stack), run);
+  gate(html("div", { class: "card" }, stack), run, data.modes);
   distribution(html("div", { class: "card", id: "distribution" }, stack), run, data.references[run.reference], view);
   const grid = html("div", { class: "grid" }, stack);
-  worst(html("div", { class: "card" }, grid), run);
+  worst(html("div", { class: "card" }, grid), run, data.modes);
   reproduce(html("div", { class: "card" }, grid), run);
 }
 
@@ -70,7 +110,7 @@ function chooser(parent, data, view) {
   if (data.runs.length > 1) html("button", { text: "→", "aria-label": "next run" }, bar).addEventListener("click", () => move(1));
 }
 
-function facts(parent, run) {
+function facts(parent, run, modes) {
   const row = html("p", { class: "facts" }, parent);
   const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); html("b", { text: value }, item); };
   fact("epochs", run.epochs < run.planned ? `${run.epochs} of ${run.planned}` : `${run.epochs}`);
@@ -81,7 +121,7 @@ function facts(parent, run) {
   let switches = 0;
   for (let i = 1; i < run.modes.length; i++) switches += run.modes[i] !== run.modes[i - 1];
   fact("switches", `${switches}`);
-  for (const [mode, [name]] of MODES.entries()) {
+  for (const [mode, name] of modes.entries()) {
     const share = [...run.modes].filter((m) => +m === mode).length / run.modes.length;
     if (share) fact(name, `${Math.round(100 * share)} %`);
   }
@@ -120,7 +160,7 @@ function curves(card, run) {
   if (per > 1) html("p", { class: "note", text: `Each point is the mean of up to ${per} epochs; the worst episode is the worst of them all.` }, card);
 }
 
-function gate(card, run) {
+function gate(card, run, modes) {
   const last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth), g = run.gate;
   if (!g) {
     html("h3", { text: "The gate over training" }, card);
@@ -146,16 +186,16 @@ function gate(card, run) {
     if (budget.length) limitLine(p, budget[budget.length - 1], `budget ${valueText(budget[budget.length - 1])}`);
     hover(p, run.steps, (i) => [stepText(run.steps[i]), `decides ${valueText(g.decides[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
   }
-  modeStrip(card, run, x);
+  modeStrip(card, run, modes, x);
 }
 
-function modeStrip(card, run, x) {
-  const used = MODES.map(([name, colour], mode) => ({ label: name, colour, kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
+function modeStrip(card, run, modes, x) {
+  const used = modes.map((label, mode) => ({ label, colour: MODE_COLOURS[mode], kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
   const p = plot(card, { height: 46, x, y: { map: (v) => v, ticks: [] }, keys: used, label: "mode of each epoch" });
   for (let i = 0; i < run.modes.length; ) {
     let end = i + 1;
     while (end < run.modes.length && run.modes[end] === run.modes[i]) end++;
-    shade(p, i * run.perEpoch, end * run.perEpoch, MODES[+run.modes[i]][1]);
+    shade(p, i * run.perEpoch, end * run.perEpoch, MODE_COLOURS[+run.modes[i]]);
     i = end;
   }
 }
@@ -238,7 +278,7 @@ function costBars(place, counts, total, reference, limit) {
   }
 }
 
-function worst(card, run) {
+function worst(card, run, modes) {
   html("h3", { text: "Worst episodes of training" }, card);
   if (!run.worst.length) { html("p", { class: "note", text: "No episode has finished yet." }, card); return; }
   const table = html("table", {}, html("div", { class: "scroll", tabindex: 0 }, card));
@@ -248,7 +288,7 @@ function worst(card, run) {
   for (const [cost, ret, length, epoch, step, mode] of run.worst) {
     const tr = html("tr", {}, body);
     for (const text of [valueText(cost), valueText(ret), valueText(length), `${epoch}`, stepText(step)]) html("td", { class: "number", text }, tr);
-    html("td", { class: "word", text: MODES[mode][0] }, tr);
+    html("td", { class: "word", text: modes[mode] }, tr);
   }
   html("p", { class: "note path", text: `A film of what the policy does now in its worst episode: steingate render ${run.path} --worst --out worst.mp4` }, card);
 }

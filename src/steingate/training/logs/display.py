@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from steingate.gates.base import Mode
+from steingate.gates.modes import NAMES, effective_modes
 from steingate.training.config import RunConfig
 
-MODES = {0: ("improve", "green"), 1: ("balance", "yellow"), 2: ("recover", "red")}
+STYLES = ("green", "yellow", "red")  # of the modes
 TERMS = (
     ("Gate/ReferenceRisk", "reference"),
     ("Gate/DiscreteTerm", "atoms"),
@@ -86,7 +87,7 @@ class Display:
         ]
         if row.get("Gate/Budget") is not None:
             parts.append(f"bound {_number(row.get('Gate/Bound'), 3)}/{row['Gate/Budget']:g}")
-        parts.append(MODES[_mode(row)][0] + (" (fallback)" if row.get("Gate/Fallback") else ""))
+        parts.append(NAMES[_mode(row)] + (" (fallback)" if row.get("Gate/Fallback") else ""))
         parts += [f"{row['Time/FPS']:.0f} steps/s", f"{self._left(row)} left"]
         return "  ".join(parts)
 
@@ -119,8 +120,8 @@ class Display:
     def _strip(self, row: dict[str, Any]) -> Text:
         strip = Text()
         for mode in self.modes:
-            strip.append("█", style=MODES[mode][1])
-        name, style = MODES[_mode(row)]
+            strip.append("█", style=STYLES[mode])
+        name, style = NAMES[_mode(row)], STYLES[_mode(row)]
         strip.append(f"  {name}", style=f"bold {style}")
         if row.get("Gate/Fallback"):
             strip.append("  no episode finished: judged by older ones", style="yellow")
@@ -137,12 +138,9 @@ class Display:
         )
 
 
-def _mode(row: dict[str, Any]) -> int:
+def _mode(row: dict[str, Any]) -> Mode:
     """Return what the step did: a balanced step far from the limit improves, or recovers."""
-    case = row.get("Step/Case")
-    if int(row["Gate/Mode"]) == Mode.BALANCE and case is not None:
-        return int({0: Mode.RECOVER, 1: Mode.BALANCE, 2: Mode.BALANCE}.get(int(case), Mode.IMPROVE))
-    return int(row["Gate/Mode"])
+    return Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
 
 
 def _number(value: Any, digits: int = 2) -> str:

@@ -1,0 +1,33 @@
+"""What a policy step did, as the tables tell it: one function and one set of names for all who show it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.gates.base import Mode
+
+NAMES = {mode: mode.name.lower() for mode in Mode}
+
+
+def effective_modes(mode: npt.ArrayLike, case: npt.ArrayLike | None = None) -> npt.NDArray[np.int64]:
+    """Return what steps did, where a gate leaves it to a balanced step what to do.
+
+    Parameters
+    ----------
+    mode
+        What the gate said: the column ``Gate/Mode``.
+    case
+        How the step solved its subproblem: the column ``Step/Case``, NaN or ``None`` where there is none. A
+        balanced step in case 0 found no point within the limit and lowered cost; in case 3 and above the
+        limit was out of reach and it raised reward alone.
+
+    Examples
+    --------
+    >>> effective_modes([1, 1, 1, 2], [0, 1, 4, 4]).tolist()
+    [2, 1, 0, 2]
+    """
+    modes = np.asarray(mode, np.float64).astype(np.int64)
+    if case is None:
+        return modes
+    cases, balanced = np.asarray(case, np.float64), modes == Mode.BALANCE
+    result = np.where(balanced & (cases >= 3), Mode.IMPROVE, modes)
+    return np.where(balanced & (cases == 0), Mode.RECOVER, result)

@@ -1,0 +1,89 @@
+"""Monitors beside runs: what the state files below some folders say, as plain JSON types."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from steingate.errors import SteingateError
+from steingate.monitor.monitor import Monitor
+from steingate.monitor.several import FORMAT as SEVERAL
+from steingate.monitor.several import Monitors
+from steingate.monitor.state import read_state
+from steingate.report.monitor_figure import bound_trace
+
+SUFFIX = ".monitor.json"
+_SHOWN = 200
+_DEPTH = 3
+
+
+def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
+    """Return the files at most three folders below the roots that end with ``.monitor.json``; no links."""
+    found = {Path(root) for root in roots if str(root).endswith(SUFFIX)}
+    for root in map(Path, roots):
+        for depth in range(_DEPTH + 1):
+            for path in root.glob("*/" * depth + f"*{SUFFIX}"):
+                if path.resolve().is_relative_to(root.resolve()):
+                    found.add(path)
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """Return one entry per monitored cost of every state file below the roots.
+
+    An entry has the file's ``name`` and ``path``, the numbers of ``Monitor.summary``, the ``state`` in a word
+    and ``trace``: episodes, share over the limit and bound along the way. A file that cannot be read has
+    ``problem`` instead.
+
+    Parameters
+    ----------
+    roots
+        Folders, or state files themselves.
+    """
+    return [entry for path in monitor_files(roots) for entry in _file_entries(path)]
+
+
+def _file_entries(path: Path) -> tuple[dict[str, Any], ...]:
+    try:
+        status = path.stat()
+    except OSError:  # it has just gone
+        return ()
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int, size: int) -> tuple[dict[str, Any], ...]:
+    """Return the entries of a file; a live page asks often, and most files have not changed since."""
+    name = path.name.removesuffix(SUFFIX)
+    try:
+        return tuple(
+            {"name": f"{name}: {cost}" if cost else name, "path": str(path), **_entry(monitor)}
+            for cost, monitor in _load(path).items()
+        )
+    except SteingateError as error:
+        return ({"name": name, "path": str(path), "problem": str(error)},)
+
+
+def _load(path: Path) -> dict[str, Monitor]:
+    state = read_state(path)
+    return (
+        dict(Monitors.from_dict(state)) if state.get("format") == SEVERAL else {"": Monitor.from_dict(state)}
+    )
+
+
+def _entry(monitor: Monitor) -> dict[str, Any]:
+    trace = bound_trace(monitor)[-_SHOWN:]
+    return {
+        **monitor.summary(),
+        "state": state_word(monitor),
+        "trace": [[n, float(f"{seen:.4g}"), float(f"{bound:.4g}")] for n, seen, bound in trace],
+    }
+
+
+def state_word(monitor: Monitor) -> str:
+    """Return ``unsafe``, ``drift``, ``certified`` or ``undecided``, the first that applies."""
+    if monitor.unsafe:
+        return "unsafe"
+    if monitor.detector.alarm:
+        return "drift"
+    return "certified" if monitor.certified else "undecided"

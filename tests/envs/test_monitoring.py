@@ -1,0 +1,108 @@
+"""Gymnasium wrappers: every way of resetting, and the same episodes as a plain count."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from steingate import InputError, Monitor, Monitors
+from steingate.envs.make import make_vec
+from steingate.envs.monitoring import MonitorCosts, MonitorVectorCosts
+
+
+class Spend(gymnasium.Env):
+    """Each step costs 1; episodes have seeded lengths and a fee at the end."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+    log: list = []  # noqa: RUF012
+
+    def __init__(self, key="cost"):
+        self.key = key
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left, self.total = int(self.np_random.integers(1, 8)), 0.0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        cost = 1.0 + (20.0 if self.left == 0 else 0.0)
+        self.total += cost
+        if self.left == 0:
+            Spend.log.append(self.total)
+        return np.zeros(1, np.float32), 0.0, self.left == 0, False, {self.key: cost}
+
+
+def test_one_environment():
+    Spend.log = []
+    monitor = Monitor(limit=25)
+    env = MonitorCosts(Spend(), monitor)
+    env.reset(seed=0)
+    seen = []
+    for _ in range(300):
+        *_, terminated, truncated, info = env.step(env.action_space.sample())
+        assert ("monitor" in info) == (terminated or truncated)
+        if terminated:
+            seen.append(info["monitor"])
+            env.reset()
+    assert [numbers["episodes"] for numbers in seen] == list(range(1, len(seen) + 1))
+    exact = Monitor(limit=25)
+    exact.update_many(Spend.log)
+    assert monitor.to_dict() == exact.to_dict()
+    assert seen[-1]["bound"] == exact.bound
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_a_batch_counts_every_episode_once_in_either_mode(mode):
+    Spend.log = []
+    monitor = Monitor(limit=25)
+    envs = MonitorVectorCosts(SyncVectorEnv([Spend] * 4, autoreset_mode=mode), monitor)
+    envs.reset(seed=1)
+    for _ in range(200):
+        *_, info = envs.step(np.zeros((4, 1), np.float32))
+        assert ("monitor" in info) == (info.get("monitor") is not None)
+    finished = len(Spend.log)
+    assert finished - 8 <= monitor.episodes <= finished
+    assert monitor.worst == max(Spend.log)
+    # Every length is as likely as it should be: costs are 21 to 27, and 26, 27 are over the limit.
+    assert monitor.over / monitor.episodes == pytest.approx(2 / 7, abs=0.12)
+
+
+def test_native_tasks_and_resets_by_hand():
+    monitor = Monitor(limit=25)
+    envs = make_vec("SafetyPointCircle1-v0", 2, max_episode_steps=20)
+    watched = MonitorVectorCosts(envs, monitor)
+    watched.reset(seed=0)
+    total = np.zeros(2)
+    for _ in range(20):
+        *_, info = watched.step(np.ones((2, 2)))
+        total += info["cost"]
+    exact = Monitor(limit=25)
+    exact.update_many(total)
+    assert monitor.to_dict() == exact.to_dict()
+    for _ in range(5):
+        watched.step(np.ones((2, 2)))
+    watched.reset(seed=1)  # drops both
+    for _ in range(20):
+        watched.step(np.zeros((2, 2)))
+    assert monitor.episodes == 4
+    watched.close()
+
+
+def test_named_costs_and_missing_ones():
+    env = MonitorCosts(Spend("fuel"), Monitors({"fuel": 25}))
+    env.reset(seed=0)
+    while True:
+        *_, terminated, _, info = env.step(None)
+        if terminated:
+            break
+    assert "bound/fuel" in info["monitor"]
+    wrong = MonitorCosts(Spend("fuel"), Monitor())
+    wrong.reset(seed=0)
+    with pytest.raises(InputError, match="cost"):
+        wrong.step(None)
+    batch = MonitorVectorCosts(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor())
+    batch.reset(seed=0)
+    with pytest.raises(InputError, match="gives no info"):
+        batch.step(np.zeros((2, 1), np.float32))

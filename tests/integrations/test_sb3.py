@@ -1,0 +1,184 @@
+"""The Stable-Baselines3 callback: against its protocol everywhere, with real models where installed."""
+
+import importlib.util
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from steingate import InputError
+
+REAL = importlib.util.find_spec("stable_baselines3") is not None
+
+
+class StandIn:
+    """What a callback may rely on, as Stable-Baselines3 documents it."""
+
+    def __init__(self, verbose=0):
+        self.verbose, self.n_calls, self.num_timesteps, self.locals = verbose, 0, 0, {}
+
+    def init_callback(self, model):
+        self.model, self.logger = model, model.logger
+
+    def on_step(self):
+        self.n_calls += 1
+        self.num_timesteps = self.model.num_timesteps
+        return self._on_step()
+
+    def on_rollout_end(self):
+        self._on_rollout_end()
+
+    def on_training_end(self):
+        self._on_training_end()
+
+
+class Logger:
+    def __init__(self):
+        self.records = []
+
+    def record(self, name, value):
+        self.records.append((name, value))
+
+    def of(self, name):
+        return [value for key, value in self.records if key == name]
+
+
+class Model:
+    """A policy that gets better or worse as told; it trains by counting."""
+
+    def __init__(self, actions):
+        self.actions, self.num_timesteps, self.logger, self.saved = actions, 0, Logger(), []
+
+    def predict(self, obs, deterministic=True):
+        return self.actions[min(self.num_timesteps // 100, len(self.actions) - 1)], None
+
+    def get_vec_normalize_env(self):
+        return None
+
+    def save(self, path):
+        path.write_text(str(self.num_timesteps))
+        self.saved.append(self.num_timesteps)
+
+    def learn(self, steps, callback, envs=2):
+        callback.init_callback(self)
+        while self.num_timesteps < steps:
+            for _ in range(10):
+                self.num_timesteps += envs
+                ended = self.num_timesteps % 20 == 0
+                callback.locals = {"infos": [{"cost": 2.0}] * envs, "dones": np.full(envs, ended)}
+                if not callback.on_step():
+                    return
+            callback.on_rollout_end()
+        callback.on_training_end()
+
+
+class Task:
+    """Five steps; the action is the cost and the reward."""
+
+    def reset(self, seed=None):
+        self.left = 5
+        return np.zeros(1), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.zeros(1), float(action), self.left == 0, False, {"cost": float(action)}
+
+
+@pytest.fixture
+def callback_class(monkeypatch):
+    """The callback over a stand-in base class, whether or not the real one is there."""
+    base = types.ModuleType("stable_baselines3.common.callbacks")
+    base.BaseCallback = StandIn
+    for name in ("stable_baselines3", "stable_baselines3.common"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, base.__name__, base)
+    monkeypatch.delitem(sys.modules, "steingate.integrations.sb3", raising=False)
+    module = importlib.import_module("steingate.integrations.sb3")
+    yield module.CertifyCallback
+    sys.modules.pop("steingate.integrations.sb3", None)
+
+
+def test_it_logs_saves_the_best_certified_and_passes_over_the_unsafe(callback_class, tmp_path):
+    # Cost of an episode is five times the action; the limit is 25. The richest policy is unsafe.
+    model = Model([1.0, 4.0, 9.0, 3.0])
+    callback = callback_class(Task(), every=100, max_episodes=300, save_path=tmp_path / "best")
+    model.learn(400, callback)
+    assert model.logger.of("certify/certified") == [1.0, 0.0, 1.0, 1.0]
+    assert model.logger.of("certify/return") == [20.0, 45.0, 15.0, 15.0]
+    assert model.logger.of("certify/cost") == model.logger.of("certify/return")
+    assert model.saved == [100]
+    stored = json.loads((tmp_path / "best" / "best_certified.json").read_text())
+    assert (stored["step"], stored["return"], stored["certified"]) == (100, 20.0, 1.0)
+    assert [path.name for path in (tmp_path / "best").iterdir()] != []
+    assert (tmp_path / "best" / "best_certified.zip").read_text() == "100"
+    assert set(model.logger.of("rollout/ep_cost_mean")) == {20.0}
+    assert set(model.logger.of("rollout/ep_over_limit")) == {0.0}
+
+
+def test_delta_is_spent_over_the_tests(callback_class):
+    model = Model([1.0])
+    callback = callback_class(Task(), every=50, max_episodes=300)
+    model.learn(300, callback)
+    spent = model.logger.of("certify/delta")
+    assert spent == pytest.approx([0.05 * 6 / (np.pi * k) ** 2 for k in range(1, len(spent) + 1)])
+    assert sum(spent) < 0.05
+    episodes = model.logger.of("certify/episodes")
+    assert episodes == sorted(episodes)
+    assert episodes[0] < episodes[-1]
+    model = Model([1.0])
+    model.learn(100, callback_class(Task(), every=50, spend=False))
+    assert set(model.logger.of("certify/episodes")) == {36}
+
+
+def test_it_can_stop_training(callback_class, capsys):
+    model = Model([9.0, 1.0])
+    model.learn(1_000, callback_class(Task(), every=60, stop_when_certified=True, verbose=1))
+    assert model.num_timesteps == 120
+    assert "take this policy out of service" in capsys.readouterr().out
+
+
+def test_mistakes_are_found_before_training(callback_class):
+    with pytest.raises(InputError, match="budget"):
+        callback_class(Task(), budget=3)
+    with pytest.raises(InputError, match="every"):
+        callback_class(Task(), every=0)
+    model = Model([1.0])
+    callback = callback_class(Task())
+    callback.init_callback(model)
+    callback.locals = {"infos": [{}], "dones": [False]}
+    with pytest.raises(InputError, match="info"):
+        callback.on_step()
+
+
+@pytest.mark.skipif(not REAL, reason="Stable-Baselines3 is not installed; make test-sb3 does")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["PPO", "DQN"])
+def test_with_real_models(tmp_path, name):
+    import gymnasium
+    import stable_baselines3
+    import torch
+
+    from steingate.integrations.sb3 import CertifyCallback
+
+    torch.set_num_threads(1)
+
+    class Tilt(gymnasium.Wrapper):
+        def step(self, action):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            return obs, reward, terminated, truncated, {**info, "cost": float(abs(obs[2]) > 0.1)}
+
+    def make():
+        return Tilt(gymnasium.make("CartPole-v1", max_episode_steps=50))
+
+    options = {"n_steps": 128} if name == "PPO" else {"learning_starts": 100}
+    model = getattr(stable_baselines3, name)("MlpPolicy", make(), seed=0, device="cpu", **options)
+    callback = CertifyCallback(make(), limit=30, every=500, max_episodes=100, save_path=tmp_path)
+    model.learn(1_000, callback=callback)
+    # On-policy algorithms finish their rollout, and what came after the last test is tested at the end.
+    assert callback.tests == (3 if name == "PPO" else 2)
+    assert callback.verdict.certified
+    loaded = getattr(stable_baselines3, name).load(tmp_path / "best_certified.zip", device="cpu")
+    assert loaded.predict(np.zeros(4, np.float32))[0] in (0, 1)
+    assert json.loads((tmp_path / "best_certified.json").read_text())["certified"] == 1.0
