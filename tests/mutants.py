@@ -35,6 +35,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "formula or certified_",
         ),
     ),
+    (
+        "core/bets.py",
+        ("tests/core/test_bets.py", "tests/core/test_mean_bound.py", "-k", "bets or two_points"),
+    ),
     ("core/confidence.py", ("tests/core/test_confidence.py", "-k", "default_is or any_other_risk")),
     ("core/stein.py", ("tests/core/test_stein.py",)),
     ("core/risk.py", ("tests/core/test_risk.py",)),
@@ -759,6 +763,12 @@ CORE = (
         "risks.size, self.delta)",
         "risks.size, 2.0 * self.delta)",
         "the exact bound spends twice its error probability",
+    ),
+    Mutant(
+        "core/bets.py",
+        "spare = (1.0 - STEP_SHARE) * (delta - _clean(n, m))",
+        "spare = delta - _clean(n, m)",
+        "the union bound is dropped: step and bets each spend all that is left",
     ),
     Mutant(
         "core/confidence.py",
