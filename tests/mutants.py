@@ -39,7 +39,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "core/bets.py",
         ("tests/core/test_bets.py", "tests/core/test_mean_bound.py", "-k", "bets or two_points"),
     ),
-    ("core/confidence.py", ("tests/core/test_confidence.py", "-k", "default_is or any_other_risk")),
+    ("core/confidence.py", ("tests/core/test_evaluation_formula.py", "-k", "confident")),
     ("core/stein.py", ("tests/core/test_stein.py",)),
     ("core/risk.py", ("tests/core/test_risk.py",)),
     ("core/sums.py", ("tests/core/test_sums.py", "-k", "any_points or different_samples or distinct")),

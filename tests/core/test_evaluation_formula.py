@@ -4,12 +4,14 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from steingate.core import evaluation
 from steingate.core.certificate import Certificate
 from steingate.core.kernels import Kernel
+from steingate.core.mean_bound import mean_upper
 from steingate.core.reference import Beta
-from steingate.core.risk import Power
+from steingate.core.risk import Exceedance, Power
 from steingate.core.stein import stein_kernel
 
 # Ten episodes: two without cost, one at the top of the scale (20), seven between.
@@ -125,3 +127,14 @@ def test_few_costs_between_the_atoms_have_no_discrepancy():
     assert certificate(min_interior=8).evaluate(COSTS).interior_discrepancy == 0.0
     assert certificate(min_interior=7).evaluate(COSTS).interior_discrepancy > 0.0
     assert certificate(statistic="U", min_interior=1).evaluate(COSTS[:4]).interior_discrepancy == 0.0
+
+
+@pytest.mark.parametrize(("over", "delta"), [(0, 0.05), (1, 0.05), (3, 0.2)])
+def test_confident_is_the_exact_bound_for_a_hard_risk_and_the_means_for_a_soft_one(over, delta):
+    costs = np.array([25.0] * over + [1.0] * (20 - over))
+    hard = certificate(decision="confident", risk=Exceedance(0.5), delta=delta, stein_factor=None)
+    assert hard.evaluate(costs).bound == pytest.approx(stats.beta.ppf(1.0 - delta, over + 1, 20 - over))
+    soft = certificate(decision="confident", delta=delta, stein_factor=None)
+    risks = np.clip(costs / 20.0, 0.0, 1.0)
+    assert soft.evaluate(costs).bound == mean_upper(risks, delta)
+    assert mean_upper(risks, delta) > mean_upper(risks, 2.0 * delta)
