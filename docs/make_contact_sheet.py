@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from steingate.envs.catalog import TASKS, TaskSpec
-from steingate.envs.parity_policies import Scripted
+from steingate.envs.parity.policies import Scripted
 from steingate.envs.render import Renderer
 from steingate.envs.vector import SafetyVectorEnv
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from steingate.envs.recordings import read_recording, step_index
+from steingate.envs.parity.recordings import read_recording, step_index
 from steingate.errors import InputError
 
-DATA = Path(__file__).parent.parent / "data" / "envs"
+DATA = Path(__file__).parents[2] / "data" / "envs"
 
 
 @pytest.mark.parametrize(

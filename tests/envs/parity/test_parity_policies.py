@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from steingate.envs.catalog import TASKS
-from steingate.envs.parity_policies import POLICIES, noise_seed
-from steingate.envs.recordings import read_recording, step_index
+from steingate.envs.parity.policies import POLICIES, noise_seed
+from steingate.envs.parity.recordings import read_recording, step_index
 
-DATA = Path(__file__).parent.parent / "data" / "envs"
+DATA = Path(__file__).parents[2] / "data" / "envs"
 
 
 @pytest.mark.parametrize("name", ["PointGoal1", "PointGoal2", "PointCircle2", "CarGoal1", "CarCircle1"])

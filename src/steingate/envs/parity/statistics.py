@@ -11,10 +11,10 @@ from scipy import stats
 
 from steingate.envs.catalog import TaskSpec, find_task
 from steingate.envs.navigation import Navigation
-from steingate.envs.parity_criteria import Finding, at_least, at_most
-from steingate.envs.parity_policies import POLICIES, noise_seed
+from steingate.envs.parity.criteria import Finding, at_least, at_most
+from steingate.envs.parity.policies import POLICIES, noise_seed
+from steingate.envs.parity.recordings import STATISTICS, Recording
 from steingate.envs.protocol import BatchTask
-from steingate.envs.recordings import STATISTICS, Recording
 from steingate.envs.velocity import Velocity
 
 _STANDARD_ERRORS: Final = 3.5

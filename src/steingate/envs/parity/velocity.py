@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.envs.catalog import find_task
-from steingate.envs.parity_criteria import Finding, at_most, equal
-from steingate.envs.recordings import Index, Recording, step_index
+from steingate.envs.parity.criteria import Finding, at_most, equal
+from steingate.envs.parity.recordings import Index, Recording, step_index
 from steingate.envs.velocity import Velocity
 
 _CHUNK: Final = 64

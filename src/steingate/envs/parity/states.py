@@ -11,7 +11,7 @@ from steingate.envs.catalog import TaskSpec, find_task
 from steingate.envs.contact_plan import CALM_SPEED, CALM_TURN, MOVING, STILL
 from steingate.envs.models import STATE_SIZE
 from steingate.envs.navigation import Navigation
-from steingate.envs.recordings import Index, Recording, step_index
+from steingate.envs.parity.recordings import Index, Recording, step_index
 
 Array = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]

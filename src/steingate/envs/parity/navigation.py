@@ -8,10 +8,10 @@ import numpy as np
 
 from steingate.envs.models import STATE_SIZE, compile_world
 from steingate.envs.navigation import Navigation
-from steingate.envs.parity_criteria import Finding, at_least, at_most, equal
-from steingate.envs.parity_states import Array, Case, read_case
+from steingate.envs.parity.criteria import Finding, at_least, at_most, equal
+from steingate.envs.parity.recordings import Recording
+from steingate.envs.parity.states import Array, Case, read_case
 from steingate.envs.physics import Simulations
-from steingate.envs.recordings import Recording
 
 _CHUNK: Final = 64
 _ACCELEROMETER: Final = 3  # the first entries of the observation

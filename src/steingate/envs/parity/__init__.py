@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from steingate.envs.catalog import TASKS
-from steingate.envs.parity_criteria import Finding
-from steingate.envs.parity_layouts import judge_layouts
-from steingate.envs.parity_navigation import judge_navigation
-from steingate.envs.parity_statistics import judge_statistics
-from steingate.envs.parity_velocity import judge_velocity
-from steingate.envs.recordings import Recording, read_recording
+from steingate.envs.parity.criteria import Finding
+from steingate.envs.parity.layouts import judge_layouts
+from steingate.envs.parity.navigation import judge_navigation
+from steingate.envs.parity.recordings import Recording, read_recording
+from steingate.envs.parity.statistics import judge_statistics
+from steingate.envs.parity.velocity import judge_velocity
 from steingate.errors import InputError
 
 _QUICK_EPISODES: Final = 20
@@ -108,7 +108,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help=f"the same as --episodes {_QUICK_EPISODES}")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="threads for the engine")
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,10 +14,10 @@ import pytest
 
 from steingate.envs import parity
 from steingate.envs.catalog import TASKS
-from steingate.envs.parity_statistics import run_episodes
-from steingate.envs.recordings import read_recording
+from steingate.envs.parity.recordings import read_recording
+from steingate.envs.parity.statistics import run_episodes
 
-DATA = Path(__file__).parent.parent / "data" / "envs"
+DATA = Path(__file__).parents[2] / "data" / "envs"
 WHOLE = Path(os.environ.get("STEINGATE_GOLDEN", DATA))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from steingate.envs.catalog import find_task
 from steingate.envs.layouts import placement, sample_layout
-from steingate.envs.parity_criteria import Finding, at_most
-from steingate.envs.recordings import Recording
+from steingate.envs.parity.criteria import Finding, at_most
+from steingate.envs.parity.recordings import Recording
 from steingate.envs.streams import seeded_states
 from steingate.errors import InputError
 
