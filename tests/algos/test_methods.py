@@ -229,6 +229,19 @@ def test_an_idle_law_of_the_price_is_refused():
     assert make_recipe("trpo-lag", "", {"pid.delay": 3, "multiplier": "pid"}).pid.delay == 3
 
 
+def test_a_buffer_that_is_not_looked_at_is_refused():
+    with pytest.raises(InputError, match="buffer has no effect"):
+        make_recipe("evo", "", {"replay.buffer": 50})
+    assert make_recipe("evo", "", {"replay.buffer": 50, "replay.whole_epoch": False}).replay.buffer == 50
+    assert make_recipe("evo", "", {"replay.buffer": 50, "variant": "published"}).replay.buffer == 50
+
+
+def test_two_and_two_point_zero_are_one_value_in_a_certificate_too():
+    one, two = (SteinGate(certificate={"discrete_weight": weight}) for weight in (2, 2.0))
+    assert one == two
+    assert str(one.certificate) == str(two.certificate) == "{'discrete_weight': 2.0}"
+
+
 def test_recipes_need_no_learner():
     code = "import sys, steingate.algos.methods; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,6 +10,7 @@ from steingate.envs.budget import Augmented
 from steingate.errors import InputError
 from steingate.gates.base import Episodes, Mode
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
+from steingate.training.config import make_config
 from steingate.training.environment import Saved, ShowsBudget
 
 
@@ -103,3 +104,12 @@ class TestCarrying:
         cfg = small("trpo-saute", carry_episodes=True)
         with pytest.raises(InputError, match="has no snapshot"):
             check_carry(cfg, Augmented(Unsaved(), build_algorithm(cfg).account))
+
+
+def test_powers_of_near_observations_reach_the_environments_beneath_an_account():
+    plain, near, allowed = {"algo": "cpo"}, {"algo": "cpo", "near": "4,12"}, {"algo": "allowance"}
+    for given, numbers in ((plain, 60), (near, 156), (allowed, 205)):
+        cfg = make_config({"env": "SafetyPointGoal1-v0", "num_envs": 2, **given})
+        envs = make_envs(cfg, build_algorithm(cfg), threads=1)
+        assert envs.single_observation_space.shape == envs.reset(seed=0)[0].shape[1:] == (numbers,)
+        envs.close()

@@ -6,6 +6,7 @@ from typing import Literal, Self
 from steingate.algos.base import Algorithm
 from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
 from steingate.algos.sizes import Replay
+from steingate.errors import InputError
 from steingate.gates.tail import ExtremeValue, extreme_value_gate
 from steingate.settings import part, setting
 
@@ -31,6 +32,13 @@ class EVO(SecondOrder, Constrained):
     count: Literal["finished"] = setting("finished", "the memory of episodes holds all that finished")
     extreme: ExtremeValue = part(ExtremeValue)
     replay: Replay = part(Replay)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replay.resolved(self.is_published).whole_epoch and self.replay.buffer != Replay().buffer:
+            raise InputError(
+                "replay.buffer has no effect while all transitions count: set replay.whole_epoch=false."
+            )
 
     def resolved(self, length: int) -> Self:
         """Return the recipe with the flags of its variant, where they are not given."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steingate.algos.base import Algorithm, Step
-from steingate.algos.recipe import NO_DIFFERENCE, About, Constrained, FirstOrder, SecondOrder, Setup
+from steingate.algos.recipe import About, Constrained, FirstOrder, SecondOrder, Setup
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
 from steingate.core.text_forms import to_plain
@@ -93,7 +93,7 @@ class SteinGatePPO(FirstOrder, Certified):
         "the same gate in front of PPO's step, which follows reward or cost as the gate says",
         "SteinGate (UAI 2026), Algorithm 1 with PPO",
         "there is no published code",
-        NO_DIFFERENCE,
+        "logs the slack per step, not per episode; the steps are the same",
         gate="certificate",
         step="clipped",
         sees="(running cost with recovery=tail)",
