@@ -21,6 +21,7 @@ from steingate.algos.recipe import (
     About,
     Constrained,
     FirstOrder,
+    LearnsCost,
     Recipe,
     Returns,
     SecondOrder,
@@ -237,7 +238,7 @@ class TestSteps:
                 step.init(self.params()), self.params(), self.batch(), Decision(0, price=1.0)
             )
             _, state, log = step.move(state, params, self.batch(), Decision(Mode.IMPROVE, price=1.0))
-            assert log["step/learning_rate"] == pytest.approx(3e-4 * expected)
+            assert log["step/learning_rate"] == pytest.approx(recipe.clipped.learning_rate * expected)
             assert step.passes(state) == 1
 
     @pytest.mark.parametrize(
@@ -409,7 +410,7 @@ class TestBudgets:
         account = recipe.build(Setup(limit=6.0, length=50)).account
         assert account.seen.budget == pytest.approx(6.0 * discounted_share(0.9, 50))
         assert account.seen.discount == 0.9
-        paid = account.reward(np.array([0.5, -0.1]), np.array([2.0, 2.0]), np.zeros(2))
+        paid = account.reward(np.array([0.5, -0.1]), np.array([2.0, 2.0]), np.zeros(2), 1.0)
         np.testing.assert_array_equal(paid, [2.0, -3.0])
         assert account.seen.true_at_end
         published = replace(recipe, variant="published").build(Setup(limit=6.0, length=50)).account.seen
@@ -475,7 +476,7 @@ class TestWhatIsUsed:
     @pytest.mark.parametrize("name", METHODS)
     def test_the_cost_critic_is_fitted_for_methods_that_learn_from_costs(self, name):
         algo = METHODS[name]().build(Setup())
-        assert algo.uses_cost is issubclass(METHODS[name], Constrained)
+        assert algo.uses_cost is issubclass(METHODS[name], LearnsCost)
 
     @pytest.mark.parametrize("name", METHODS)
     def test_the_decision_is_by_the_limit_of_the_run_for_all_but_the_open_gates(self, name):
@@ -483,7 +484,7 @@ class TestWhatIsUsed:
         decided = [
             [ruling.decision for ruling in rulings(kind().build(Setup(limit=limit)))] for limit in (1.0, 40.0)
         ]
-        watches = isinstance(kind(), Constrained) or "simmer" in name
+        watches = isinstance(kind(), LearnsCost) or "simmer" in name
         assert (decided[0] != decided[1]) is watches
 
     def test_evos_parts_are_its_own(self):

@@ -154,6 +154,8 @@ def test_an_allowance_counts_in_limits_and_then_only_cost_counts():
     np.testing.assert_allclose(number, [0.4, 0.08, 0.0], atol=1e-12)
     number[2] = 0.0
     np.testing.assert_allclose(rule(number, reward, cost, 0.4), [2.0, 2.0, -0.1 / 0.16 * 5.0])
+    early = priced_beyond(0.1, early=0.25)(number, reward, cost, 0.4)
+    np.testing.assert_allclose(early, [2.0, 2.0 - 0.25 * 0.625 * 4.0, -0.625 * 5.0])
     extra = account.extra(0.4)
     assert extra.start == 0.4
     assert extra.following(extra.following(0.4, 4.0), 4.0) == pytest.approx(0.08)

@@ -153,7 +153,7 @@ class Watchful(Recipe):
 
 
 @dataclass(frozen=True)
-class Constrained(Watchful):
+class LearnsCost(Recipe):
     """What methods that learn from costs have besides."""
 
     cost_discount: float = setting(0.99, "discount of costs")
@@ -179,6 +179,11 @@ class Constrained(Watchful):
     def mean_cost_gate(self, setup: Setup) -> Gate[Recent] | Gate[PerStep[Recent]]:
         """Return the gate that balances by the mean cost of the window."""
         return self.in_step_units(mean_gate(setup.limit, setup.window), setup)
+
+
+@dataclass(frozen=True)
+class Constrained(LearnsCost, Watchful):
+    """What methods have that learn from costs and whose gate looks at the episodes of an epoch."""
 
 
 @dataclass(frozen=True)

@@ -68,14 +68,16 @@ def unsafe_reward(value: float) -> RewardRule:
     return reward
 
 
-def priced_beyond(price: float) -> RewardRule:
+def priced_beyond(price: float, early: float = 0.0) -> RewardRule:
     """Return the rule that pays the reward while allowance is left, and -price / m^2 per cost afterwards.
 
-    m is the share: the tighter the allowance, the dearer what exceeds it.
+    m is the share: the tighter the allowance, the dearer what exceeds it. ``early`` is the part of that price
+    that cost has already while some allowance is left.
     """
 
     def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
-        return np.where(number > 0.0, reward, -price / share**2 * cost)
+        paid = price / share**2 * cost
+        return np.where(number > 0.0, reward - early * paid, -paid)
 
     return reward
 

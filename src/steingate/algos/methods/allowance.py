@@ -7,7 +7,7 @@ from steingate.algos.base import Algorithm, Step
 from steingate.algos.recipe import NO_DIFFERENCE, About, FirstOrder, SecondOrder, Setup, Watchful
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
-from steingate.errors import require_positive
+from steingate.errors import require_between, require_positive
 from steingate.gates.account import Account, priced_beyond
 from steingate.gates.account import Allowance as Left
 from steingate.gates.allowance import Pace, allowance_gate
@@ -20,8 +20,9 @@ _PAPER = "none yet: docs/allowance.md"
 class Allowing(Watchful):
     """Reward while some of the episode's allowance is left, cost alone once it is spent.
 
-    The allowance is a share m of the limit, and beyond it a unit of cost is worth ``price`` / m^2. The
-    certificate on the share of episodes over the limit moves m.
+    The allowance is a share m of the limit, and beyond it a unit of cost is worth ``price`` / m^2; within it,
+    the part ``early`` of that is taken off the reward. The certificate on the share of episodes over the
+    limit moves m.
     """
 
     lam: float = setting(0.98, "lambda of the reward advantages")
@@ -29,17 +30,19 @@ class Allowing(Watchful):
         (4.0, 12.0, 36.0), "also show observations between 0 and 1 (lidar) to these powers"
     )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
+    early: float = setting(0.25, "part of the price that cost has while some allowance is left")
     budget: float = setting(0.025, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "price", "budget")
+        require_positive(self, "price")
+        require_between(self, 0.0, 1.0, "early", "budget")
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
-        account = Account(Left(setup.limit), priced_beyond(self.price))
+        account = Account(Left(setup.limit), priced_beyond(self.price, self.early))
         return Algorithm(allowance_gate(certificate, self.pace), step, account, uses_cost=False)
 
 
@@ -60,7 +63,6 @@ class Allowance(Allowing, SecondOrder):
         order=210,
         colour="#0b5d7a",
     )
-    search_steps: int = setting(15, "line-search trials")
 
     def build(self, setup: Setup) -> Algorithm:
         """Return the allowance around the trust-region step."""

@@ -1,19 +1,19 @@
 """EVO: CPO under a limit on a fitted extreme of the cost, with transitions that count more often."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Self
 
 from steingate.algos.base import Algorithm
-from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
+from steingate.algos.recipe import About, LearnsCost, SecondOrder, Setup
 from steingate.algos.sizes import Replay
 from steingate.errors import InputError
 from steingate.gates.tail import ExtremeValue, extreme_value_gate
-from steingate.settings import part, setting
+from steingate.settings import part
 
 
 @dataclass(frozen=True)
-class EVO(SecondOrder, Constrained):
-    """Extreme-value policy optimisation."""
+class EVO(SecondOrder, LearnsCost):
+    """Extreme-value policy optimisation; its memory holds all episodes that finished."""
 
     about = About(
         "evo",
@@ -29,7 +29,6 @@ class EVO(SecondOrder, Constrained):
         order=40,
         colour="#e0a030",
     )
-    count: Literal["finished"] = setting("finished", "the memory of episodes holds all that finished")
     extreme: ExtremeValue = part(ExtremeValue)
     replay: Replay = part(Replay)
 
