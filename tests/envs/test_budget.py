@@ -6,7 +6,7 @@ from gymnasium.spaces import Box
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.envs.budget import Augmented
 from steingate.errors import InputError
-from steingate.gates.account import Remaining, Running
+from steingate.gates.account import Account, Allowance, Remaining, Running, priced_beyond, unsafe_reward
 from steingate.gates.schedule import discounted_share
 
 
@@ -34,10 +34,9 @@ class Script(gymnasium.Env):
         self.t = int(parts["t"])
 
 
-def wrapped(account, num_envs=2, **options):
-    return Augmented(
-        ForeignVectorEnv(lambda: Script(**options), num_envs, name="script", copy=False), account
-    )
+def wrapped(seen, rule=None, num_envs=2, **options):
+    envs = ForeignVectorEnv(lambda: Script(**options), num_envs, name="script", copy=False)
+    return Augmented(envs, Account(seen, rule))
 
 
 def play(envs, steps):
@@ -55,7 +54,7 @@ def play(envs, steps):
 
 def test_the_remaining_budget_follows_the_recursion():
     budget = 3.0
-    numbers, rewards, finals = play(wrapped(Remaining(budget, discount=0.9, unsafe_reward=-0.5)), 6)
+    numbers, rewards, finals = play(wrapped(Remaining(budget, discount=0.9), unsafe_reward(-0.5)), 6)
     z = [1.0]
     for cost in (1.0, 0.0, 3.0, 1.0):
         z.append((z[-1] - cost / budget) / 0.9)
@@ -72,7 +71,7 @@ def test_an_even_cost_at_the_limit_spends_the_budget_exactly():
     """The discounted budget is what a cost spread evenly over the episode uses up on its last step."""
     length, discount, limit = 50, 0.97, 5.0
     account = Remaining(limit * discounted_share(discount, length), discount)
-    envs = wrapped(account, costs=(limit / length,), length=length)
+    envs = wrapped(account, unsafe_reward(-1.0), costs=(limit / length,), length=length)
     numbers, rewards, finals = play(envs, length)
     assert finals[0][0, -1] == pytest.approx(0.0, abs=1e-9)
     assert (rewards[:-1] == 2.0).all()
@@ -113,8 +112,19 @@ def test_the_running_cost_is_shown_and_leaves_the_reward(over):
     assert (rewards == 2.0).all()
 
 
+def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
+    envs = wrapped(Allowance(10.0), priced_beyond(0.1))
+    envs.set_budget(0.35)
+    numbers, rewards, finals = play(envs, 5)
+    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, -0.05, 0.35, 0.25], atol=1e-12)
+    np.testing.assert_allclose(finals[0][:, -1], -0.15)
+    dear = -0.1 / 0.35**2
+    np.testing.assert_allclose(rewards[:, 0], [2.0, 2.0, 3.0 * dear, dear, 2.0])
+
+
 @pytest.mark.parametrize(
-    "account", [Remaining(3.0, 0.9), Remaining(3.0, 0.9, scale_by_share=True), Running(10.0)]
+    "account",
+    [Remaining(3.0, 0.9), Remaining(3.0, 0.9, scale_by_share=True), Running(10.0), Allowance(10.0)],
 )
 def test_the_plain_numbers_repeat_the_wrapper(account):
     envs = wrapped(account)
@@ -145,7 +155,6 @@ def test_spaces_and_the_rest_are_those_of_the_environment_inside():
     assert envs.single_observation_space.shape == (3,)
     assert envs.observation_space.shape == (2, 3)
     assert envs.single_action_space.shape == (1,)
-    assert envs.extra_features == 1
     assert envs.name == "script"
     with pytest.raises(AttributeError):
         _ = envs.nothing_of_the_kind

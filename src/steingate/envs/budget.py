@@ -26,8 +26,6 @@ class Augmented:
     account : what is seen, and what that does to the reward
     """
 
-    extra_features = 1
-
     def __init__(self, envs: Any, account: Account) -> None:
         space = envs.single_observation_space
         self.envs, self.account, self.share = envs, account, 1.0
