@@ -6,8 +6,9 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from steingate.envs.adapters import ForeignVectorEnv, epoch_seeds
+from steingate.envs.adapters import ForeignVectorEnv
 from steingate.errors import InputError
+from steingate.training.randomness import epoch_seeds
 
 
 class Walk(gymnasium.Env):
