@@ -295,6 +295,7 @@ configure(cache=False)
 import zlib, numpy as np
 from steingate.algos.base import Batch
 from steingate.algos.networks import init_policy
+from steingate.algos.sizes import TrustRegion
 from steingate.algos.trust_region import trust_region_step
 from steingate.gates.base import Decision, Mode
 rng = np.random.default_rng(0)
