@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.core.attainability import attainability, proven
+from steingate.core.checked_options import NUMBERS, Guard, InteriorStatistic, Rule, check_options
 from steingate.core.confidence import ConfidenceRule
 from steingate.core.costs import check_costs
 from steingate.core.evaluation import evaluate
 from steingate.core.factors import rkhs_factor
 from steingate.core.kernels import Kernel, KernelName
-from steingate.core.options import NUMBERS, Guard, InteriorStatistic, Rule, check_options
 from steingate.core.presets import half_budget_reference, preset_fields
 from steingate.core.reference import HybridReference, Interior
 from steingate.core.result import Check, Result

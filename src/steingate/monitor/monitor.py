@@ -15,9 +15,9 @@ from steingate.errors import InputError
 from steingate.monitor.arguments import number, positive, share
 from steingate.monitor.bets import above, below
 from steingate.monitor.drift import Detector, Drift
-from steingate.monitor.evidence import Evidence
 from steingate.monitor.tail import Grid, capped_mean
 from steingate.monitor.upper import count_upper, mean_upper
+from steingate.monitor.wealth import Evidence
 
 Array = npt.NDArray[np.float64]
 

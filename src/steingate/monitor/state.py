@@ -14,8 +14,8 @@ from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
 from steingate.errors import InputError, RunError
 from steingate.monitor.bets import BOLDNESS
 from steingate.monitor.drift import STRETCH
-from steingate.monitor.evidence import Evidence
 from steingate.monitor.monitor import Monitor
+from steingate.monitor.wealth import Evidence
 from steingate.storage.files import replace_file
 
 FORMAT = "steingate-monitor-1"
