@@ -3,8 +3,9 @@
 Run ``python benchmarks/bench_train.py [--quick] [--start] [--memory] [IDS...]``; the table also goes to
 results/bench_train.csv. An epoch is collection with 8 environments, one SteinGate policy update and ten
 passes over both critics. The engine side is MuJoCo alone on the original's model with every body, random
-actions, the same number of threads (see bench_envs.py). Rounds alternate and each side counts its fastest, so
-that other load on the machine disturbs the ratios little; absolute numbers need a quiet machine.
+actions, the same number of threads (see bench_envs.py). Six rounds alternate and each side counts its
+fastest, so that other load on the machine disturbs the ratios little; absolute numbers need a quiet machine.
+Median, lowest and highest ratio of single rounds stand beside it.
 """
 
 import argparse
@@ -30,12 +31,12 @@ from steingate.training.loop import second_thread
 from steingate.training.state import TrainState, first_state
 
 TO_REACH = {
-    "SafetyPointGoal1-v0": 0.6,
-    "SafetyPointCircle1-v0": 2.0,
-    "SafetyCarGoal1-v0": 1.1,
-    "SafetyCarCircle1-v0": 1.4,
-    "SafetyHalfCheetahVelocity-v1": 3.0,
-    "SafetyAntVelocity-v1": 1.6,
+    "SafetyPointGoal1-v0": 0.33,
+    "SafetyPointCircle1-v0": 0.9,
+    "SafetyCarGoal1-v0": 0.45,
+    "SafetyCarCircle1-v0": 0.35,
+    "SafetyHalfCheetahVelocity-v1": 2.2,
+    "SafetyAntVelocity-v1": 1.05,
 }
 
 
@@ -83,13 +84,14 @@ def measure(env_id: str, rounds: int) -> dict[str, object]:
     algo = build_algorithm(cfg)
     envs = Timed(make_envs(cfg, algo))
     state = first_state(cfg, algo, task.observation_size, task.action_size)
-    engine, hidden, shown = [], [], []
+    engine, hidden, shown, ratios = [], [], [], []
     with second_thread(True) as pool, second_thread(False) as inline:
         state, _ = epochs(algo, cfg, state, envs, pool, 2)  # compile
         for _ in range(rounds):
             engine.append(bare())
             state, rows = epochs(algo, cfg, state, envs, pool, 3)
             hidden += rows[1:]  # the first one did not begin with critics at work
+            ratios.append(min(row["epoch"] for row in rows[1:]) / engine[-1])
             state.critics.result()
             state, rows = epochs(algo, cfg, state, envs, inline, 1)
             shown += rows
@@ -102,6 +104,9 @@ def measure(env_id: str, rounds: int) -> dict[str, object]:
         "engine_s": round(min(engine), 3),
         "epoch_s": round(best["epoch"], 3),
         "ratio": round(ratio, 3),
+        "ratio_median": round(float(np.median(ratios)), 3),
+        "ratio_low": round(min(ratios), 3),
+        "ratio_high": round(max(ratios), 3),
         "to_reach": TO_REACH.get(env_id, ""),
         "reached": "" if env_id not in TO_REACH else ratio <= TO_REACH[env_id],
         "steps_per_s": round(cfg.steps_per_epoch / best["epoch"]),
@@ -159,7 +164,7 @@ def resident() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ids", nargs="*", default=list(TO_REACH))
-    parser.add_argument("--quick", action="store_true", help="one round instead of four")
+    parser.add_argument("--quick", action="store_true", help="one round instead of six")
     parser.add_argument("--start", action="store_true", help="also time the start of a run")
     parser.add_argument("--memory", action="store_true", help="also watch memory over 200 epochs")
     parser.add_argument("--out", type=Path, default=Path("results/bench_train.csv"))
@@ -169,14 +174,16 @@ def main() -> None:
     configure()
     rows = []
     print(
-        f"{'task':31}{'engine s':>9}{'epoch s':>9}{'ratio':>7}{'reach':>7}{'steps/s':>9}   breakdown",
+        f"{'task':31}{'engine s':>9}{'epoch s':>9}{'ratio':>7}{'median, rounds':>21}{'reach':>7}"
+        f"{'steps/s':>9}   breakdown",
         flush=True,
     )
     for env_id in options.ids:
-        row = measure(env_id, 1 if options.quick else 4)
+        row = measure(env_id, 1 if options.quick else 6)
         rows.append(row)
         print(
-            f"{env_id:31}{row['engine_s']:9}{row['epoch_s']:9}{row['ratio']:7}{row['to_reach']!s:>7}"
+            f"{env_id:31}{row['engine_s']:9}{row['epoch_s']:9}{row['ratio']:7}"
+            f"{row['ratio_median']:>8}{row['ratio_low']:>7}-{row['ratio_high']:<5}{row['to_reach']!s:>7}"
             f"{row['steps_per_s']:9}   step {row['env_step_s']}, rest of collection "
             f"{row['rest_of_collection_s']}, advantages {row['advantages_s']}, policy {row['policy_s']}, "
             f"wait {row['wait_for_critics_s']}; without overlap {row['epoch_without_overlap_s']}",
