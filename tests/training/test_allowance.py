@@ -9,7 +9,9 @@ from steingate.algos.methods.allowance import Allowance
 from steingate.algos.recipe import Setup
 from steingate.policy import load
 from steingate.runs import newest_checkpoint, read_progress
+from steingate.training.assemble import build_algorithm
 from steingate.training.loop import train
+from steingate.training.state import first_state
 
 
 @pytest.mark.parametrize("algo", ["allowance", "allowance-ppo"])
@@ -31,6 +33,12 @@ def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
     policy = load(path).policy
     assert policy.extra.start == shares[-1]
     assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
+
+
+def test_the_first_epoch_starts_with_the_first_share(tmp_path):
+    cfg = tiny(tmp_path, algo="allowance", **{"pace.start": 0.4})
+    state = first_state(cfg, build_algorithm(cfg), 4, 2)
+    assert state.budget == 0.4
 
 
 def test_reward_counts_within_the_allowance_and_cost_beyond_it():

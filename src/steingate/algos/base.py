@@ -90,6 +90,8 @@ class Algorithm(NamedTuple):
     memory: Memory[Any] | None = None
     uses_cost: bool = True
     """Whether the cost critic is worth fitting."""
+    first_budget: float = 1.0
+    """Share of the budget that the episodes of the first epoch start with."""
     notes: tuple[str, ...] = ()
     """What the user should know before the first epoch, one sentence each."""
 

@@ -58,7 +58,7 @@ def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> 
         stats=init_stats(obs_dim - (algo.account is not None)),
         window=empty_window(),
         finished=0,
-        budget=1.0,
+        budget=algo.first_budget,
         memory=() if algo.memory is None else algo.memory.init(cfg.num_envs, obs_dim, act_dim),
         carry=None,
         world=None,

@@ -43,7 +43,8 @@ class Allowing(Watchful):
         """Return the allowance's gate in front of ``step``, and the allowance."""
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
         account = Account(Left(setup.limit), priced_beyond(self.price, self.early))
-        return Algorithm(allowance_gate(certificate, self.pace), step, account, uses_cost=False)
+        gate = allowance_gate(certificate, self.pace)
+        return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 
 
 @dataclass(frozen=True)
