@@ -440,3 +440,30 @@ class TestOutcome:
 
         with pytest.raises(RunError, match=r"epoch 0 \(step 20\): the policy/log_std is not finite"):
             epochs(small(), algo._replace(step=algo.step._replace(move=move)), Told())
+
+
+class TestWhichEpisodesCount:
+    """Ten steps per environment and episodes of five: the second of each began too late to count for sure."""
+
+    @pytest.mark.parametrize(
+        ("given", "starts", "unbiased"),
+        [
+            ({"env_options": {"max_episode_steps": 8}}, [0, 0], 1.0),
+            ({"env_options": {"max_episode_steps": 8}, "variant": "published"}, [0, 0, 5, 5], None),
+            ({"env_options": {"max_episode_steps": 8}, "count": "finished"}, [0, 0, 5, 5], None),
+            (
+                {"env_options": {"max_episode_steps": 8}, "variant": "published", "count": "started"},
+                [0, 0],
+                1.0,
+            ),
+            ({"env_options": {"max_episode_steps": 5}}, [0, 0, 5, 5], 1.0),
+            ({}, [0, 0, 5, 5], 0.0),
+        ],
+    )
+    def test_the_gate_sees_those_that_began_early_enough(self, fits, given, starts, unbiased):
+        algo, seen = spying()
+        _, (report,) = epochs(small(**given), algo, Told(length=5))
+        assert seen.episodes[0].start.tolist() == starts
+        assert len(seen.episodes[0].cost) == len(starts)
+        assert report.row.get("Gate/Unbiased") == unbiased
+        assert report.row["Epoch/Episodes"] == len(report.episodes) == 4
