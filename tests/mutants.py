@@ -265,8 +265,8 @@ EPOCH = (
     ),
     Mutant(
         "training/fitting.py",
-        "cost_adam), obs, tuple(targets)",
-        "cost_adam), obs, (targets[0], targets[0])",
+        "cost_adam, obs, targets[1]",
+        "cost_adam, obs, targets[0]",
         "the cost critic learns the rewards",
     ),
     Mutant(

@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 
-from steingate.algos.critics import Adam, fit_critic, fit_together, init_adam, minibatch_order
+from steingate.algos.critics import Adam, fit_critic, init_adam, minibatch_order
 from steingate.algos.networks import init_critic, value
 from steingate.algos.sizes import CriticFit
 from steingate.errors import InputError
@@ -124,20 +124,3 @@ def test_each_pass_sees_every_sample_once_in_its_own_order():
 def test_impossible_settings_are_refused_by_name(bad):
     with pytest.raises(InputError, match=next(iter(bad))):
         CriticFit(**bad)
-
-
-def test_critics_fitted_together_are_those_fitted_alone():
-    rng = np.random.default_rng(8)
-    obs = rng.normal(size=(300, 3)).astype(np.float32)
-    targets = rng.normal(size=(2, 300)).astype(np.float32)
-    critics = tuple(init_critic(np.random.default_rng(seed), 3, (8,)) for seed in (1, 2))
-    adams = init_adam(critics[0]), init_adam(critics[1])._replace(steps=7)
-    order = minibatch_order(np.random.default_rng(3), 300, 2)
-    cfg = CriticFit(batch_size=64)
-    fitted, moved, losses = fit_together(critics, adams, obs, targets, order, cfg)
-    for i in range(2):
-        alone, adam, log = fit_critic(critics[i], adams[i], obs, targets[i], order, cfg)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), alone, fitted[i])
-        assert moved[i].steps == adam.steps == adams[i].steps + 10
-        assert losses[i] == pytest.approx(log["loss"], rel=1e-5)
-    assert not np.array_equal(fitted[0]["w"][0], fitted[1]["w"][0])

@@ -35,13 +35,7 @@ def fits(monkeypatch):
         )
         return params, adam, {}
 
-    def fit_together(params, adams, obs, targets, order, cfg, weight):
-        parts = zip(params, adams, targets, strict=True)
-        ends = [fit_critic(one, adam, obs, target, order, cfg, weight) for one, adam, target in parts]
-        return tuple(tuple(part) for part in zip(*ends, strict=True))
-
     monkeypatch.setattr(fitting, "fit_critic", fit_critic)
-    monkeypatch.setattr(fitting, "fit_together", fit_together)
     return calls
 
 

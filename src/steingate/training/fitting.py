@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Params, first_bad
-from steingate.algos.critics import Adam, fit_critic, fit_together, init_adam, minibatch_order
+from steingate.algos.critics import Adam, fit_critic, init_adam, minibatch_order
 from steingate.algos.networks import init_critic
 from steingate.errors import RunError
 from steingate.training.config import RunConfig
@@ -56,13 +56,9 @@ def fit_critics(
     parts = [order] if passes is None else np.split(order, passes) if passes else []
     reward, reward_adam, cost, cost_adam = critics
     for part in parts:
+        reward, reward_adam, _ = fit_critic(reward, reward_adam, obs, targets[0], part, fit, weight)
         if uses_cost:
-            both, adams, _ = fit_together(
-                (reward, cost), (reward_adam, cost_adam), obs, tuple(targets), part, fit, weight
-            )
-            (reward, cost), (reward_adam, cost_adam) = both, adams
-        else:
-            reward, reward_adam, _ = fit_critic(reward, reward_adam, obs, targets[0], part, fit, weight)
+            cost, cost_adam, _ = fit_critic(cost, cost_adam, obs, targets[1], part, fit, weight)
     bad = first_bad({"the reward critic": reward, "the cost critic": cost})
     if bad is not None:
         raise RunError(
