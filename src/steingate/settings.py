@@ -20,7 +20,7 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -102,11 +102,19 @@ def _changed(record: Record, given: Mapping[str, Any], owner: str, prefix: str, 
 
 
 def _unknown(key: str, owner: str, record: object) -> str:
-    known = setting_names(record)
-    last = key.rpartition(".")[2].replace("-", "_")
-    same = [name for name in known if name.rpartition(".")[2] == last]
-    hint = f" (did you mean {same[0]}?)" if same else nearest(key.replace("-", "_"), known)
+    hint = nearest_setting(key.replace("-", "_"), setting_names(record))
     return f"{owner} has no setting {key!r}{hint}."
+
+
+def nearest_setting(name: str, known: Sequence[str]) -> str:
+    """Return the hint ``nearest`` gives, but first of all a part's setting that is called the same.
+
+    >>> nearest_setting("passes", ["rate", "sizes.passes"])
+    ' (did you mean sizes.passes?)'
+    """
+    last = name.removeprefix("--").rpartition(".")[2]
+    same = [other for other in known if other.rpartition(".")[2] == last]
+    return f" (did you mean {same[0]}?)" if same else nearest(name, known)
 
 
 def convert(hint: Any, value: Any, where: str) -> Any:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from steingate.algos.recipe import find_recipe
 from steingate.cli.options import add_options
-from steingate.errors import InputError, MissingExtraError, nearest
-from steingate.settings import read_toml
+from steingate.errors import InputError, MissingExtraError
+from steingate.settings import nearest_setting, read_toml
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
 
@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] = ()) -> 
 def refuse(option: str, known: Sequence[str], argv: Sequence[str]) -> str:
     """Return the complaint about an option that neither the run nor its algorithm has."""
     name = _algorithm(argv)
-    last = option.removeprefix("--")
-    same = [other for other in known if other.rpartition(".")[2] == last]
-    hint = f" (did you mean {same[0]}?)" if same else nearest(option, known)
+    hint = nearest_setting(option, known)
     return f"{name} has no setting {option}{hint}; steingate algos {name} lists what it has."
 
 

@@ -13,12 +13,13 @@ from steingate.algos.methods import METHODS
 from steingate.algos.methods.stein import SteinGate
 from steingate.algos.recipe import Recipe, Setup, find_recipe, make_recipe
 from steingate.envs.catalog import TASKS
-from steingate.errors import InputError, nearest
+from steingate.errors import InputError
 from steingate.runs import run_path
 from steingate.settings import (
     convert,
     field_types,
     named,
+    nearest_setting,
     part,
     read_toml,
     setting,
@@ -186,8 +187,7 @@ def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: li
     for key in settings:
         if key.partition(".")[0] in parts:
             continue
-        same = [setting for setting in known if setting.rpartition(".")[2] == key]
-        hint = f" (did you mean {same[0]}?)" if same else nearest(key, [*known, *own])
+        hint = nearest_setting(key, [*known, *own])
         raise InputError(f"{name} has no setting {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
