@@ -71,7 +71,8 @@ def stein_gate(certificate: Certificate, window: int = 100) -> Gate[Watched]:
 
 def first_words(certificate: Certificate) -> tuple[str, ...]:
     """Return what the gate will do, what it promises, and what to do for more, one sentence each."""
-    budget, limit = f"{100.0 * certificate.budget:g} %", f"{certificate.limit:g}"
+    budget = f"{100.0 * certificate.budget:g} %"
+    test = "a test" if certificate.violation_factor <= 1.0 + 1e-9 else "a soft test"
     does = (
         "After every epoch the gate reads the costs of the episodes: open, the policy step raises reward; "
         "shut, it lowers cost."
@@ -98,8 +99,8 @@ def first_words(certificate: Certificate) -> tuple[str, ...]:
         return does, f"As configured it opens {opens}.", "Give a larger budget or a safer reference."
     return (
         does,
-        f"It opens when {opens}: a test of the episodes seen (soft around the limit {limit}), which promises "
-        "nothing about the policy that training ends with.",
+        f"It opens when {opens}: {test} of the episodes seen, which promises nothing about the policy that "
+        "training ends with.",
         "For a promise, test that policy: steingate evaluate RUN --until-certified.",
     )
 
