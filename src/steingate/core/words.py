@@ -19,10 +19,9 @@ def headline(result: "Result") -> str:
 
 def counted(result: "Result") -> str:
     """Return the count and the exact bound, without a verdict."""
-    sure = number(100.0 * (1.0 - result.over_delta))
     return (
         f"{result.over} of {episodes(result.samples)} exceeded {number(result.limit)} "
-        f"({share(result.over_share)}); with {sure} % confidence at most {at_most(result.over_bound)}."
+        f"({share(result.over_share)}); with {confidence(result.over_delta)} confidence at most {at_most(result.over_bound)}."
     )
 
 
@@ -46,9 +45,9 @@ def gate_note(result: "Result") -> str:
     if result.safe and result.over_share > result.budget:
         return f"The gate of the preset {result.preset} is open all the same: {softness(result)}."
     if result.safe and not result.certified:
-        return f"The gate of the preset {result.preset} is open: it asks for less than this confidence."
+        return f"The gate of the preset {result.preset} is open: it asks for less than that."
     if result.certified and not result.safe:
-        return f"The gate of the preset {result.preset} is shut all the same: it asks for more than this."
+        return f"The gate of the preset {result.preset} is shut all the same: it asks for more than that."
     return ""
 
 
@@ -80,6 +79,16 @@ def share(value: float) -> str:
     return f"{percent:g} %"
 
 
+def confidence(delta: float) -> str:
+    """Return 1 - delta in per cent.
+
+    >>> confidence(0.05), confidence(1e-6)
+    ('95 %', '99.9999 %')
+    """
+    text = share(1.0 - delta).removesuffix(" %")
+    return f"{text.rstrip('0').rstrip('.')} %"
+
+
 def at_most(bound: float) -> str:
     """Return a bound in per cent, rounded up, so that what is printed holds too.
 
@@ -104,7 +113,7 @@ def number(value: float) -> str:
     """
     if value == floor(value) and abs(value) < 1e15:
         return f"{int(value):,}"
-    return f"{value:,.2f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+    return f"{value:,.2f}" if 1000.0 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def episodes(count: int) -> str:

@@ -124,7 +124,7 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Running:
-    """The cost of the episode so far, divided by ``limit`` (by 1 when that is 0)."""
+    """The cost of the episode so far, divided by ``limit``, which must not be 0."""
 
     limit: float
     true_at_end: bool = True
@@ -137,12 +137,12 @@ class Running:
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
         del share
-        return number + cost / (self.limit or 1.0)
+        return number + cost / self.limit
 
     def extra(self, share: float) -> Extra:
         """Return start, gain and discount."""
         del share
-        return Extra(0.0, 1.0 / (self.limit or 1.0), 1.0)
+        return Extra(0.0, 1.0 / self.limit, 1.0)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Certified(Constrained):
             return np.asarray(certificate.risk(np.clip(running / certificate.scale, 0.0, 1.0)))
 
         gate = risk_slack(gate, certificate.risk, certificate.scale, certificate.budget)
-        account = Account(Running(setup.limit))
+        account = Account(Running(setup.limit or 1.0))
         return Algorithm(self.in_step_units(gate, setup), step, account, risk, notes=notes)
 
 
