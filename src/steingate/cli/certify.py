@@ -81,7 +81,7 @@ def _plot(certificate: Certificate, costs: Costs, result: Result, path: str) -> 
 def _show(result: Result, source: Source) -> None:
     for note in source.notes:
         print(f"{note}\n")
-    sure = f"{100.0 * (1.0 - result.over_delta):g} %"
+    sure = words.confidence(result.over_delta)
     rows = [
         ("episodes", f"{result.samples:,}", ""),
         ("mean cost", words.number(result.mean_cost), ""),

@@ -21,7 +21,8 @@ def counted(result: "Result") -> str:
     """Return the count and the exact bound, without a verdict."""
     return (
         f"{result.over} of {episodes(result.samples)} exceeded {number(result.limit)} "
-        f"({share(result.over_share)}); with {confidence(result.over_delta)} confidence at most {at_most(result.over_bound)}."
+        f"({share(result.over_share)}); with {confidence(result.over_delta)} confidence at most "
+        f"{at_most(result.over_bound)}."
     )
 
 
