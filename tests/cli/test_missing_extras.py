@@ -53,7 +53,13 @@ def outcomes(tmp_path_factory):
     costs.write_text("1\n2\n")
     calls = [[name, "--help"] for name in COMMANDS]
     calls += [["train", "--total-steps", "100"], ["resume", str(folder)], ["evaluate", str(folder)]]
-    calls += [["render", str(folder)], ["bench", "--list"], ["envs"], ["algos"], ["plan"]]
+    calls += [
+        ["render", str(folder), "--out", str(folder / "a.mp4")],
+        ["bench", "--list"],
+        ["envs"],
+        ["algos"],
+        ["plan"],
+    ]
     calls += [["certify", str(costs), "--limit", "25"]]
     calls += [["certify", str(costs), "--limit", "25", "--plot", str(folder / "a.png")]]
     names = [name for name in errors_free_names() if name != "train"] + ["train"]
