@@ -161,7 +161,7 @@ def test_nothing_is_known_at_first_and_no_costs_are_fine():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"limit": 0.0}, "limit is 0.0"),
+        ({"limit": -1.0}, "limit is -1.0"),
         ({"limit": nan}, "limit is nan"),
         ({"limit": "25"}, "limit is '25'"),
         ({"budget": 1.0}, "budget is 1.0"),
@@ -351,7 +351,7 @@ def test_examples_in_the_documentation(name):
 
 def test_a_limit_of_0_counts_every_cost():
     """The same counts, bounds and verdicts as with any limit that lies between the same costs."""
-    costs = [0.0, 1.0, 0.0, 0.0, 2.0] + [0.0] * 60
+    costs = [0.0, 1.0, 0.0, 0.0, 2.0] + [0.0] * 150
     zero, half = Monitor(0, cap=4.0), Monitor(0.5, cap=4.0)
     for monitor in (zero, half):
         monitor.update_many(costs)

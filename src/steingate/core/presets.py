@@ -125,12 +125,11 @@ def _shifted(values: dict[str, Any]) -> Risk:
 
 def _over_limit(limit: float, values: dict[str, Any]) -> Exceedance:
     """Return the risk that is 1 over the limit; values that are out of range are told of later."""
-    multiplier, scale = values.get("scale_multiplier"), values.get("cost_scale")
-    if not all(is_real(number) and number > 0.0 for number in (multiplier, 1.0 if scale is None else scale)):
+    multiplier, scale = values["scale_multiplier"], values.get("cost_scale")
+    given: list[Any] = [multiplier] if scale is None else [multiplier, scale]
+    if not (is_real(limit) and all(is_real(value) and value > 0.0 for value in given)):
         return Exceedance()
-    if not is_real(limit):
-        return Exceedance()
-    share = limit_share(limit, float(multiplier), scale)  # type: ignore[arg-type]
+    share = limit_share(limit, multiplier, scale)
     if share >= 1.0:
         raise InputError(
             f"The risk exceedance counts episodes over the limit {limit:g}, but costs are cut there: "
