@@ -42,6 +42,8 @@ def follow(
     while grows and not path.exists():
         yield []
         time.sleep(POLL)
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file that can be followed; pipe its lines to - instead.")
     try:
         with open(path, "rb") as file:
             if file.seek(0, io.SEEK_END) < offset:
@@ -120,7 +122,11 @@ class Reader:
             return None
         if line.text.startswith(("{", "[", '"')):
             return self._from_json(line)
-        cells = [cell.strip() for cell in next(csv.reader([line.text], delimiter=_delimiter(line.text)))]
+        try:
+            row = next(csv.reader([line.text], delimiter=_delimiter(line.text)))
+        except csv.Error as error:
+            raise InputError(f"Line {line.number} is not CSV ({error}).") from None
+        cells = [cell.strip() for cell in row]
         if self._places is None:
             heading = not any(_number(cell) is not None for cell in cells)
             self._places = [self._place(name, cells, heading, line) for name in self.names]
@@ -147,7 +153,7 @@ class Reader:
                 raise InputError(f"Line {line.number} has no key {key!r} (it has {keys}); use --column.")
             cost = value[key]
             real = isinstance(cost, int | float) and not isinstance(cost, bool)
-            found[name] = self._cost(float(cost) if real else None, cost, line)
+            found[name] = self._cost(_number(str(cost)) if real else None, cost, line)
         return found
 
     def _key(self, name: str) -> str:
@@ -157,7 +163,7 @@ class Reader:
         key = self._key(name)
         if heading and key in cells:
             return cells.index(key)
-        if key.isdecimal() and 1 <= int(key) <= len(cells):
+        if key.isdecimal() and len(key) < 10 and 1 <= int(key) <= len(cells):
             return int(key) - 1
         plain = len(cells) == 1 and len(self.names) == 1 and self.column is None
         if plain and (not heading or (cells[0][:1].isalpha() and cells[0].lower() not in _MISSING)):

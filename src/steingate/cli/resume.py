@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train on, print the run folder, and return the exit status."""
-    with stop_on_signals() as stop:
+    with stop_on_signals(process=True) as stop:
         try:
             from steingate.training.loop import resume
         except ModuleNotFoundError as error:

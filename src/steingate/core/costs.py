@@ -45,7 +45,8 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
         raise InputError(
             f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
         )
-    values = values.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # a longer float may be more than one of eight bytes holds
+        values = values.astype(np.float64, copy=False)
     # NaN fails both comparisons, so two reductions cover every bad value.
     if not (values.min() >= 0.0 and values.max() < np.inf):
         index = int(np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[0])
@@ -240,7 +241,7 @@ def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, b
     # A missing value is no name of a column: as a first row it is reported like any other bad value.
     has_header = has_header and not any(cell.lower() in _MISSING for cell in first)
     if column is not None:
-        if column.isdecimal() and 1 <= int(column) <= len(first):
+        if column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(first):
             return int(column) - 1, has_header
         known = _listed(first) if has_header else f"{len(first)} unnamed columns, numbered from 1"
         raise InputError(f"{name} has no column {column!r}; it has {known}.")

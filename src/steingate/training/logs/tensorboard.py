@@ -9,6 +9,7 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
+from steingate.errors import RunError
 from steingate.runs import read_progress
 from steingate.storage.files import writing
 
@@ -28,7 +29,8 @@ class Events:
 
     def __init__(self, run: Path) -> None:
         for old in run.glob("events.out.tfevents.*"):
-            old.unlink(missing_ok=True)
+            with writing(old):
+                old.unlink(missing_ok=True)
         self.path = run / f"events.out.tfevents.{int(time.time())}.steingate"
         with writing(self.path):
             self._file = RecordWriter(str(self.path))
@@ -45,7 +47,11 @@ class Events:
             for name, value in row.items()
             if isinstance(value, int | float) and math.isfinite(value)
         ]
-        step = int(row["TotalEnvSteps"])
+        step = row.get("TotalEnvSteps")
+        if not isinstance(step, int) or step < 0:
+            raise RunError(
+                f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it."
+            )
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
     def close(self) -> None:
