@@ -150,7 +150,9 @@ class Reader:
             key = self._key(name)
             if key not in value:
                 keys = ", ".join(map(str, value)) or "none"
-                raise InputError(f"Line {line.number} has no key {key!r} (it has {keys}); use --column.")
+                raise InputError(
+                    f"Line {line.number} has no key {key[:60]!r} (it has {keys[:200]}); use --column."
+                )
             cost = value[key]
             real = isinstance(cost, int | float) and not isinstance(cost, bool)
             found[name] = self._cost(_number(str(cost)) if real else None, cost, line)
@@ -171,7 +173,7 @@ class Reader:
         if plain:
             self._cost(None, cells[0], line)
         known = ", ".join(cells) if heading else f"{len(cells)} columns without names, numbered from 1"
-        raise InputError(f"Line {line.number} has no column {key!r} (it has {known}); use --column.")
+        raise InputError(f"Line {line.number} has no column {key[:60]!r} (it has {known}); use --column.")
 
     def _cost(self, value: float | None, shown: object, line: Line) -> float:
         if value is None or not 0.0 <= value < float("inf"):

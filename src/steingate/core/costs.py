@@ -125,7 +125,9 @@ def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
         ) from None
     if column is not None:
         if array.dtype.names is None or column not in array.dtype.names:
-            raise InputError(f"{name} has no column {column!r}; leave --column out for a plain NPY array.")
+            raise InputError(
+                f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array."
+            )
         array = array[column]
     try:
         return check_costs(array)
@@ -179,13 +181,13 @@ def _from_json(text: str, name: str, column: str | None) -> Iterator[tuple[int, 
         if isinstance(value, dict):
             if key not in value:
                 raise InputError(
-                    f"{name}, entry {line}, has no key {key!r} (it has {_listed(value)}); "
+                    f"{name}, entry {line}, has no key {_shown(key)} (it has {_listed(value)}); "
                     f"name one with --column."
                 )
             value = value[key]
         elif column is not None:
             raise InputError(
-                f"{name}, entry {line}, is {value!r}, not an object, so --column {column} cannot apply."
+                f"{name}, entry {line}, is {_shown(value)}, not an object, so --column {column[:60]} cannot apply."
             )
         if isinstance(value, str):
             raise InputError(f"{name}, entry {line}: {_shown(value)} is text; write costs as JSON numbers.")
@@ -244,7 +246,7 @@ def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, b
         if column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(first):
             return int(column) - 1, has_header
         known = _listed(first) if has_header else f"{len(first)} unnamed columns, numbered from 1"
-        raise InputError(f"{name} has no column {column!r}; it has {known}.")
+        raise InputError(f"{name} has no column {_shown(column)}; it has {known}.")
     if len(first) == 1:
         # A lone word is a header; anything else that is not a number is reported as a bad value.
         return 0, has_header and first[0][:1].isalpha()

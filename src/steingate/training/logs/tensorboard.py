@@ -48,7 +48,7 @@ class Events:
             if isinstance(value, int | float) and math.isfinite(value)
         ]
         step = row.get("TotalEnvSteps")
-        if not isinstance(step, int) or step < 0:
+        if not isinstance(step, int) or not 0 <= step < 2**63:
             raise RunError(
                 f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it."
             )
