@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=40, help="commands in processes of their own")
     parser.add_argument("--kills", type=int, default=100, help="kills and signals at random moments")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, help="damage no further file after so long")
     parser.add_argument("--only", type=int, help="repeat one try and show what it did")
     parser.add_argument("--scratch", help="folder for run folders; one in memory is fast")
     parser.add_argument("--out", type=Path, help="CSV file for the table")
@@ -46,6 +47,8 @@ def main() -> int:
         if args.tries:
             base = Base(Path(scratch))
             for number in range(args.tries) if args.only is None else [args.only]:
+                if args.minutes is not None and time.monotonic() - began > 60 * args.minutes:
+                    break
                 kind, outcome, what = attempt(base, args.seed, number)
                 note(kind, outcome, f"try {number}: {what}")
                 if args.only is not None:

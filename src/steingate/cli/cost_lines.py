@@ -13,6 +13,7 @@ from steingate.errors import InputError
 
 POLL = 0.2  # seconds between looks at a file that may have grown
 _BLOCK = 1 << 16
+_LONGEST = 1 << 20  # bytes of a line
 
 
 class Line(NamedTuple):
@@ -91,6 +92,8 @@ def _split(data: bytes, number: int, offset: int) -> tuple[list[Line], bytes, in
     for part in whole:
         number, offset = number + 1, offset + len(part) + 1
         lines.append(Line(number, _text(part, number), offset))
+    if len(rest) > _LONGEST:
+        raise InputError(f"Line {number + 1} is longer than {_LONGEST >> 20} MiB; write one cost per line.")
     return lines, rest, number, offset
 
 

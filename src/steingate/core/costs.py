@@ -187,7 +187,8 @@ def _from_json(text: str, name: str, column: str | None) -> Iterator[tuple[int, 
             value = value[key]
         elif column is not None:
             raise InputError(
-                f"{name}, entry {line}, is {_shown(value)}, not an object, so --column {column[:60]} cannot apply."
+                f"{name}, entry {line}, is {_shown(value)}, not an object, so --column {column[:60]} "
+                "cannot apply."
             )
         if isinstance(value, str):
             raise InputError(f"{name}, entry {line}: {_shown(value)} is text; write costs as JSON numbers.")

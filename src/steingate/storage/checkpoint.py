@@ -48,6 +48,8 @@ def checkpoint_path(folder: Path, epoch: int) -> Path:
 
 def checkpoint_files(folder: Path) -> list[tuple[int, Path]]:
     """(epoch, file) of every checkpoint present, oldest first."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is not a folder; it should hold the checkpoints of the run.")
     found = ((_NAME.fullmatch(path.name), path) for path in folder.glob("epoch-*.safetensors"))
     return sorted((int(match[1]), path) for match, path in found if match)
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -65,7 +66,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Sync a folder's entries to disk, so that a rename survives a power cut; Windows cannot."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:

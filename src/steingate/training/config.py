@@ -64,6 +64,7 @@ class RunConfig:
         for name in _POSITIVE:
             value = getattr(self, name)
             _require(name, value, value > 0, "greater than zero")
+            _require(name, value, name == "cost_limit" or value < 2**63, "less than 2**63")
         _require("cost_limit", self.cost_limit, self.cost_limit < float("inf"), "finite")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
         _require(

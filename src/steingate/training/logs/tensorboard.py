@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,14 @@ class Events:
         self.path = run / f"events.out.tfevents.{int(time.time())}.steingate"
         with writing(self.path):
             self._file = RecordWriter(str(self.path))
-        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
-        if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
-            columns = read_progress(run)
-            for values in zip(*columns.values(), strict=True):
-                self.add(dict(zip(columns, values, strict=True)))
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
+                columns = read_progress(run)
+                for values in zip(*columns.values(), strict=True):
+                    self.add(dict(zip(columns, values, strict=True)))
+            stack.pop_all()
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one epoch's finite numbers."""
