@@ -23,7 +23,7 @@ from steingate.storage.checkpoint import checkpoint_files, encode
 from steingate.training.config import digest
 from steingate.training.loop import train
 
-PATIENCE = 60  # seconds; a command that takes longer hangs
+PATIENCE = 600  # seconds; a command that takes longer hangs, on however busy a machine
 STATUSES = (0, 1, 2, 3, 4)
 
 

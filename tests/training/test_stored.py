@@ -141,3 +141,8 @@ class TestSizes:
         with pytest.raises(InputError, match=re.escape(f"steps_per_epoch {cfg.steps_per_epoch}")):
             require_memory(cfg)
         require_memory(cfg, num_envs=1)
+
+    @pytest.mark.parametrize("name", ["total_steps", "steps_per_epoch", "num_envs", "window"])
+    def test_counts_beyond_any_counter_are_refused(self, name):
+        with pytest.raises(InputError, match=r"must be less than 2\*\*63"):
+            make_config({name: 10**400})
