@@ -7,7 +7,7 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench clean
+.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench fuzz clean
 
 help:
 	@echo "make train         train SteinGate on a small task for about a minute"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-sb3      the Stable-Baselines3 callback with real models, in a venv of its own"
 	@echo "make test-pythons  the test suite on every interpreter at hand (PYTHONS=...)"
 	@echo "make bench         the speed claims, measured"
+	@echo "make fuzz          damaged files, lost outputs, kills: a table of tries and failures (minutes)"
 	@echo "make format        rewrite the code in the house style"
 	@echo "make clean         remove .venv and caches"
 
@@ -72,6 +73,10 @@ test-pythons:
 
 bench: $(VENV)/.installed-all
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+FUZZ ?= --seed 0 --out results/fuzz.csv
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

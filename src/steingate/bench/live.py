@@ -124,7 +124,7 @@ class LiveTable:
             bar = Text("━" * filled, style="cyan") + Text("━" * (_BAR - filled), style="grey30")
             cost, limit = row.get("Metrics/EpCost"), cfg.cost_limit
             table.add_row(
-                self._name(cfg),
+                Text(self._name(cfg)),
                 bar,
                 f"{share:.0%}",
                 _figure(row.get("Metrics/EpRet")),

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train on, print the run folder, and return the exit status."""
-    with stop_on_signals() as stop:
+    with stop_on_signals(process=True) as stop:
         from steingate.training.loop import resume
 
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Train, print the run folder, and return the exit status."""
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
     cfg = make_config(given, args.config)
-    with stop_on_signals() as stop:
+    with stop_on_signals(process=True) as stop:
         from steingate.training.loop import train
 
         path = train(cfg, args.quiet, stop)

@@ -45,7 +45,8 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
         raise InputError(
             f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
         )
-    values = values.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # a longer float may be more than one of eight bytes holds
+        values = values.astype(np.float64, copy=False)
     # NaN fails both comparisons, so two reductions cover every bad value.
     if not (values.min() >= 0.0 and values.max() < np.inf):
         index = int(np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[0])
@@ -125,7 +126,9 @@ def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
         ) from None
     if column is not None:
         if array.dtype.names is None or column not in array.dtype.names:
-            raise InputError(f"{name} has no column {column!r}; leave --column out for a plain NPY array.")
+            raise InputError(
+                f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array."
+            )
         array = array[column]
     try:
         return check_costs(array)
@@ -179,13 +182,14 @@ def _from_json(text: str, name: str, column: str | None) -> Iterator[tuple[int, 
         if isinstance(value, dict):
             if key not in value:
                 raise InputError(
-                    f"{name}, entry {line}, has no key {key!r} (it has {_listed(value)}); "
+                    f"{name}, entry {line}, has no key {_shown(key)} (it has {_listed(value)}); "
                     f"name one with --column."
                 )
             value = value[key]
         elif column is not None:
             raise InputError(
-                f"{name}, entry {line}, is {value!r}, not an object, so --column {column} cannot apply."
+                f"{name}, entry {line}, is {_shown(value)}, not an object, so --column {column[:60]} "
+                "cannot apply."
             )
         if isinstance(value, str):
             raise InputError(f"{name}, entry {line}: {_shown(value)} is text; write costs as JSON numbers.")
@@ -248,10 +252,10 @@ def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, b
     # A missing value is no name of a column: as a first row it is reported like any other bad value.
     has_header = has_header and not any(cell.lower() in _MISSING for cell in first)
     if column is not None:
-        if column.isdecimal() and 1 <= int(column) <= len(first):
+        if column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(first):
             return int(column) - 1, has_header
         known = _listed(first) if has_header else f"{len(first)} unnamed columns, numbered from 1"
-        raise InputError(f"{name} has no column {column!r}; it has {known}.")
+        raise InputError(f"{name} has no column {_shown(column)}; it has {known}.")
     if len(first) == 1:
         # A lone word is a header; anything else that is not a number is reported as a bad value.
         return 0, has_header and first[0][:1].isalpha()

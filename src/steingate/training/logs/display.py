@@ -107,9 +107,8 @@ class Display:
         done = (row["Train/Epoch"] + 1) / self.cfg.epochs
         pace = f"{row['Time/FPS']:,.0f} steps/s   {self._left(row)} left"
         grid.add_row("progress", _bar(done, 1.0, "cyan") + Text(f"  {done:.0%}   {pace}"))
-        title = (
-            f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed} · epoch {row['Train/Epoch'] + 1}"
-        )
+        name = f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed}"
+        title = Text(f"{name} · epoch {row['Train/Epoch'] + 1}")  # names are not markup
         width = min(self.console.width, 88)
         return Panel(grid, title=title, title_align="left", border_style="dim", width=width)
 
