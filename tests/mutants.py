@@ -85,7 +85,7 @@ WIRING = (
         "normalise_obs=False ignored in training",
     ),
     Mutant(
-        "training/evaluate.py",
+        "training/play.py",
         "mode = FROZEN if cfg.algo.normalise_obs else RAW",
         "mode = FROZEN",
         "normalise_obs=False ignored in evaluation",
@@ -323,8 +323,8 @@ RUNS = (
     ),
     Mutant(
         "training/config.py",
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")',
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "window")',
+        'WITHOUT_EFFECT = ("overlap",',
+        'WITHOUT_EFFECT = ("window", "overlap",',
         "the window is not part of the identity",
     ),
     Mutant(

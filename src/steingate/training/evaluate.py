@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from steingate.algos.base import Params
 from steingate.algos.methods.stein import Certified
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
-from steingate.errors import InputError, RunError
+from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
 from steingate.monitor.certify import Verdict, until_certified
@@ -20,27 +18,12 @@ from steingate.monitor.monitor import Monitor
 from steingate.normaliser import Stats
 from steingate.policy import policy_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
-from steingate.training.collect import Carry, collect
-from steingate.training.collect_kernels import FROZEN, RAW
-from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 from steingate.training.loop import stored_config
-from steingate.training.randomness import Purpose, stream
+from steingate.training.play import Player, make_player, play
+from steingate.training.randomness import Purpose
 
-CHUNK = 100  # vector steps per rollout
-MAX_STEPS = 1_000_000
 TAIL = 0.1  # share of worst episodes in the CVaR
-
-
-class Player(NamedTuple):
-    """What acts: a policy and the observation statistics it was trained with."""
-
-    cfg: RunConfig
-    epoch: int
-    policy: Params
-    stats: Stats
-    mode: int
-    budget: float = 1.0  # share of its budget that an episode starts with
 
 
 class Certify(NamedTuple):
@@ -176,77 +159,12 @@ def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
     """Return the newest policy of a run folder with its configuration."""
     cfg = stored_config(path)
     checkpoint = policy_checkpoint(path, warn)
-    params, seen = checkpoint.tree["policy"], checkpoint.tree["stats"]
+    tree, seen = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
-    policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
-    # The published codes evaluate with the whole budget, whatever share training had arrived at.
-    budget = 1.0 if cfg.algo.is_published else float(checkpoint.tree.get("budget", 1.0))
-    mode = FROZEN if cfg.algo.normalise_obs else RAW
-    return Player(cfg, checkpoint.epoch, policy, stats, mode, budget)
+    return make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
     """Return one reset seed per evaluation episode; a longer list begins with the shorter one."""
     keys = (np.random.SeedSequence(seed, spawn_key=(i, int(Purpose.EVALUATION))) for i in range(episodes))
     return [int(key.generate_state(1)[0]) for key in keys]
-
-
-def play(
-    envs: TrainerEnv,
-    player: Player,
-    seeds: Sequence[int],
-    sample: bool,
-    stop: Callable[[], bool] = lambda: False,
-) -> Episodes:
-    """Return one whole episode per seed, in the order of ``seeds``.
-
-    Each episode depends on its seed alone, not on its neighbours, so any of them can be played again.
-    """
-    parts = [
-        _wave(envs, player, seeds[first : first + envs.num_envs], sample, stop)
-        for first in range(0, len(seeds), envs.num_envs)
-    ]
-    ret, cost, length = np.concatenate(parts).T
-    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
-
-
-def _wave(
-    envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
-) -> npt.NDArray[np.float64]:
-    """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
-    shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)
-    everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
-    first = np.full((envs.num_envs, 3), np.nan)
-    carry: Carry | None = None
-    for chunk in range(MAX_STEPS // CHUNK):
-        noise = np.zeros(shape, np.float32)
-        if sample:
-            for i, seed in enumerate(everyone):
-                noise[:, i] = stream(seed, chunk, Purpose.EVALUATION).standard_normal(noise[:, i].shape)
-        rollout, _ = collect(
-            envs,
-            player.policy,
-            player.stats,
-            noise,
-            mode=player.mode,
-            seeds=everyone,
-            start=carry,
-            stop=stop,
-            name=player.cfg.env,
-            steps_before=chunk * CHUNK * envs.num_envs,
-        )
-        carry = rollout.carry
-        for (_, env), *outcome in zip(
-            rollout.finished_at,
-            rollout.episodes.ret,
-            rollout.episodes.cost,
-            rollout.episodes.length,
-            strict=True,
-        ):
-            if np.isnan(first[env, 0]):
-                first[env] = outcome
-        if not np.isnan(first[: len(seeds), 0]).any():
-            return first[: len(seeds)]
-    raise RunError(
-        f"An episode of {player.cfg.env} has not ended after {MAX_STEPS} steps; give it a max_episode_steps."
-    )
