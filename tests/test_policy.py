@@ -25,7 +25,7 @@ def run(tmp_path_factory):
 
 
 def test_the_numpy_policy_is_the_trained_one(run):
-    loaded = load(run)
+    loaded = load(run, "last")
     tree = latest_checkpoint(run / "checkpoints").tree
     obs = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0]
     stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
@@ -37,7 +37,7 @@ def test_the_numpy_policy_is_the_trained_one(run):
 
 
 def test_samples_scatter_around_the_mean(run):
-    policy = load(run).policy
+    policy = load(run, "last").policy
     drawn = np.array([policy.sample([0.1, 2.0, 7.0], np.random.default_rng(seed)) for seed in range(4000)])
     spread = 2.0 * np.exp(policy.log_std)
     np.testing.assert_allclose(drawn.mean(axis=0), policy([0.1, 2.0, 7.0]), atol=5 * spread.max() / 4000**0.5)
@@ -47,7 +47,7 @@ def test_samples_scatter_around_the_mean(run):
 def test_loading_needs_no_learner_and_no_simulator(run):
     code = (
         "import sys, steingate\n"
-        "policy = steingate.load(sys.argv[1]).policy\n"
+        "policy = steingate.load(sys.argv[1], 'last').policy\n"
         "print(policy([0.0, 1.0, 7.0]).shape)\n"
         "print([name for name in ('jax', 'mujoco', 'gymnasium', 'numba', 'scipy') if name in sys.modules])\n"
     )
@@ -56,7 +56,7 @@ def test_loading_needs_no_learner_and_no_simulator(run):
 
 
 def test_bad_observations_are_named(run):
-    policy = load(run).policy
+    policy = load(run, "last").policy
     with pytest.raises(InputError, match=r"shape \(4,\): \(3,\) or a batch"):
         policy(np.zeros(4))
     with pytest.raises(InputError, match="not finite"):
@@ -71,7 +71,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(run, tmp_path
     _, newest = checkpoint_files(copy / "checkpoints")[-1]
     newest.write_bytes(b"\0" * 100)
     with pytest.warns(UserWarning, match=newest.name):
-        assert load(copy).epoch == 4
+        assert load(copy, "last").epoch == 4
 
 
 def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
@@ -85,9 +85,9 @@ def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
     other = train(tiny(tmp_path / "other", seed=1), quiet=True)
     newest.write_bytes((other / "checkpoints" / newest.name).read_bytes())
     with pytest.warns(UserWarning, match=f"{newest.name} does not belong to this run"):
-        assert load(copy).epoch == 4
+        assert load(copy, "last").epoch == 4
     said = []
-    assert load_player(copy, said.append).epoch == 4
+    assert load_player(copy, said.append, "last").epoch == 4
     assert len(said) == 1
 
 

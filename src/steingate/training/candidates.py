@@ -4,6 +4,7 @@ Training episodes are free but noisy: their actions are sampled and the policy m
 what is certified is decided by fresh episodes (``trial``).
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -99,7 +100,7 @@ def promising(kept: Kept) -> Candidate | None:
     return head
 
 
-def tested(kept: Kept, candidate: Candidate, trial: Trial, steps: int) -> Kept:
+def after_trial(kept: Kept, candidate: Candidate, trial: Trial, steps: int) -> Kept:
     """Return what is kept after a test of a candidate, which leaves the shortlist."""
     kept = kept._replace(
         shortlist=tuple(one for one in kept.shortlist if one.epoch != candidate.epoch),
@@ -115,22 +116,24 @@ def tested(kept: Kept, candidate: Candidate, trial: Trial, steps: int) -> Kept:
     return kept._replace(closest=trial if nearer else kept.closest, ceiling=ceiling)
 
 
-def kept_from(tree: Any) -> Kept:
-    """Return what a checkpoint's tree holds; one from before there were candidates holds nothing."""
+def kept_from(tree: Any, params: Callable[[Any], Params]) -> Kept:
+    """Return what a checkpoint's tree holds; one from before there were candidates holds nothing.
+
+    ``params`` gives the parameters of a policy their types and their order.
+    """
     if tree is None:
         return Kept()
+
+    def candidate(values: list[Any]) -> Candidate:
+        epoch, risk, ret, error, length, policy, stats, budget = values
+        return Candidate(epoch, risk, ret, error, length, params(policy), Stats(*stats), budget)
+
     shortlist, ceiling, tests, steps, best, closest = tree
     return Kept(
-        tuple(_candidate(one) for one in shortlist),
+        tuple(candidate(one) for one in shortlist),
         ceiling,
         tests,
         steps,
-        None if best is None else (_candidate(best[0]), Trial(*best[1])),
+        None if best is None else (candidate(best[0]), Trial(*best[1])),
         None if closest is None else Trial(*closest),
     )
-
-
-def _candidate(values: list[Any]) -> Candidate:
-    epoch, risk, ret, error, length, policy, stats, budget = values
-    params = {name: tuple(value) if isinstance(value, list) else value for name, value in policy.items()}
-    return Candidate(epoch, risk, ret, error, length, params, Stats(*stats), budget)

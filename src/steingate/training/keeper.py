@@ -7,7 +7,16 @@ from steingate.algos.base import Algorithm
 from steingate.errors import RunError
 from steingate.runs import certified_checkpoint, read_verdict, write_verdict
 from steingate.training.assemble import make_envs
-from steingate.training.candidates import FEWEST, Candidate, Kept, Trial, added, judged, promising, tested
+from steingate.training.candidates import (
+    FEWEST,
+    Candidate,
+    Kept,
+    Trial,
+    added,
+    after_trial,
+    judged,
+    promising,
+)
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
@@ -63,7 +72,7 @@ class Keeper:
         if head is None or not self._affordable(kept, head, delta, following.epoch):
             return kept
         trial, steps = self._try(head, Purpose.TEST, kept.tests + 1, delta, self.settings.episodes)
-        kept = tested(kept, head, trial, steps)
+        kept = after_trial(kept, head, trial, steps)
         if kept.best is not None:
             self._files.save_certified(*kept.best)
         ends = (read_verdict(self._files.run.path) or {}).get("ends", 0)
@@ -118,7 +127,7 @@ class Keeper:
                 break
             most = min(max(int((allowed - used) / candidate.length), 4 * needed), self.settings.episodes)
             trial, steps = self._try(candidate, Purpose.FINAL_TEST, ends + number, delta, most)
-            kept = tested(kept, candidate, trial, steps)
+            kept = after_trial(kept, candidate, trial, steps)
             trials.append(trial)
             candidate = promising(kept)
             if candidate is None and kept.best is None and kept.shortlist:

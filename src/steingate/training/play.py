@@ -29,6 +29,7 @@ class Player(NamedTuple):
     stats: Stats
     mode: int
     budget: float = 1.0  # share of its budget that an episode starts with
+    which: str = "last"  # or "certified"
 
 
 class EndlessError(RunError):

@@ -92,7 +92,7 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
             memory=_like(first.memory, tree["memory"], fixed=False),
             carry=None if tree["carry"] is None else Carry(*tree["carry"]),
             world=tree["world"],
-            kept=kept_from(tree.get("kept")),
+            kept=kept_from(tree.get("kept"), lambda policy: _like(first.policy, policy)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"Checkpoint {name} does not belong to this run: {error}.") from error
