@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,12 +37,25 @@ def test_the_numpy_policy_is_the_trained_one(run):
     assert loaded.config["config"]["num_envs"] == 4
 
 
-def test_samples_scatter_around_the_mean(run):
+def test_samples_scatter_around_the_mean_and_are_clipped_as_in_training(run):
     policy = load(run, "last").policy
-    drawn = np.array([policy.sample([0.1, 2.0, 7.0], np.random.default_rng(seed)) for seed in range(4000)])
-    spread = 2.0 * np.exp(policy.log_std)
-    np.testing.assert_allclose(drawn.mean(axis=0), policy([0.1, 2.0, 7.0]), atol=5 * spread.max() / 4000**0.5)
-    np.testing.assert_allclose(drawn.std(axis=0), spread, rtol=0.1)
+    obs = np.array([0.1, 2.0, 7.0])
+    mean = policy(obs) / 2.0  # the range is ±2, and this mean lies inside
+    assert (np.abs(mean) < 1.0).all()
+    drawn, free = [], []
+    for seed in range(4000):
+        drawn.append(policy.sample(obs, np.random.default_rng(seed)))
+        noise = np.random.default_rng(seed).standard_normal(2)
+        free.append(2.0 * (mean + np.exp(policy.log_std.astype(np.float64)) * noise))
+    np.testing.assert_allclose(drawn, np.clip(free, -2.0, 2.0), rtol=1e-12)
+    assert np.abs(free).max() > 4.0
+
+
+def test_actions_stay_in_the_box(run):
+    policy = load(run, "last").policy
+    wide = replace(policy, biases=(*policy.biases[:-1], np.array([50.0, -50.0], np.float32)))
+    np.testing.assert_array_equal(wide(np.zeros(3)), [2.0, -2.0])
+    assert repr(policy) == "Policy(3 observations -> 2 actions, hidden 8-8)"
 
 
 def test_loading_needs_no_learner_and_no_simulator(run):

@@ -71,7 +71,8 @@ def judged(
     # A limit of 0 is passed by any cost.
     risk = cvar(cost, TAIL)[0] / limit if limit > 0.0 else float(np.mean(cost > 0.0)) / TAIL
     error = float(ret.std()) / len(ret) ** 0.5
-    return Candidate(epoch, float(risk), float(ret.mean()), error, int(length.max()), policy, stats, budget)
+    params = _ordered(policy)
+    return Candidate(epoch, float(risk), float(ret.mean()), error, int(length.max()), params, stats, budget)
 
 
 def added(shortlist: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, ...]:
@@ -119,14 +120,14 @@ def after_trial(kept: Kept, candidate: Candidate, trial: Trial, steps: int) -> K
 def kept_from(tree: Any, params: Callable[[Any], Params]) -> Kept:
     """Return what a checkpoint's tree holds; one from before there were candidates holds nothing.
 
-    ``params`` gives the parameters of a policy their types and their order.
+    ``params`` gives the parameters of a policy their types.
     """
     if tree is None:
         return Kept()
 
     def candidate(values: list[Any]) -> Candidate:
         epoch, risk, ret, error, length, policy, stats, budget = values
-        return Candidate(epoch, risk, ret, error, length, params(policy), Stats(*stats), budget)
+        return Candidate(epoch, risk, ret, error, length, _ordered(params(policy)), Stats(*stats), budget)
 
     shortlist, ceiling, tests, steps, best, closest = tree
     return Kept(
@@ -137,3 +138,8 @@ def kept_from(tree: Any, params: Callable[[Any], Params]) -> Kept:
         None if best is None else (candidate(best[0]), Trial(*best[1])),
         None if closest is None else Trial(*closest),
     )
+
+
+def _ordered(policy: Params) -> Params:
+    """Return parameters in one order, whoever made them, so that equal policies are equal files."""
+    return {name: policy[name] for name in sorted(policy)}
