@@ -1,4 +1,4 @@
-"""What is delivered is certified, or the user is told that nothing is: a task whose episodes vary in length."""
+"""What is delivered is certified, or the user is told: a task whose episodes vary in length."""
 
 import warnings
 
@@ -44,9 +44,7 @@ def test_the_delivered_policy_is_certified_or_the_user_is_told(tmp_path, capsys,
     assert fresh.over <= 45  # of 300; with a true share of 0.1 the chance of more is below 4e-3
     alone = steingate.rollout(_cart_pole, loaded.policy, 20, seed=3)
     assert sum(episode.cost > 10.0 for episode in alone) <= 6
-    if (
-        algo == "trpo"
-    ):  # knows no cost: its last policy drives to where it costs, and is not the one delivered
+    if algo == "trpo":  # knows no cost: its last policy drives to where it costs
         last = steingate.evaluate(run, 100, policy="last")
         assert last.over > 50
         assert run.verdict["which"] == "earlier"
