@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def made(obs=3, hidden=(5, 4), extra=None, nearness=None, normalised=True):
     rng = np.random.default_rng(1)
     inside = obs + (0 if nearness is None else nearness.added)
     sizes = [inside + (extra is not None), *hidden, 2]
-    weights = [rng.normal(size=pair).astype(np.float32) for pair in zip(sizes, sizes[1:], strict=False)]
+    weights = [rng.normal(size=pair).astype(np.float32) for pair in pairwise(sizes)]
     biases = [rng.normal(size=size).astype(np.float32) for size in sizes[1:]]
     mean, std = (rng.normal(size=inside), 0.1 + rng.random(inside)) if normalised else (None, None)
     scales = np.array([1.0, -2.0]), np.array([3.0, 0.5])
