@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steingate.errors import InputError, MissingExtraError
-from steingate.monitor.certify import play
 from steingate.policy import Loaded, Which, load
 from steingate.runs import read_verdict
 from steingate.training.stop import stop_on_signals
@@ -213,6 +212,8 @@ def rollout(
     >>> rollout(Coin(), lambda obs: 2.0, episodes=2)
     [Episode(cost=2.0, ret=1.0), Episode(cost=2.0, ret=1.0)]
     """
+    from steingate.monitor.certify import play  # brings SciPy, which a stored policy does not need
+
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
     if not callable(policy):
