@@ -14,7 +14,7 @@ from rich.text import Text
 
 from steingate.bench.folders import last_row
 from steingate.gates.base import Mode
-from steingate.gates.modes import NAMES, effective_modes
+from steingate.gates.modes import step_in_words
 from steingate.training.config import RunConfig
 
 _BAR = 24
@@ -163,8 +163,8 @@ def _mode(row: dict[str, float]) -> Text:
     """Return what the last step did."""
     if row.get("Gate/Mode") not in list(Mode):
         return Text("starting", style="dim")
-    mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
-    return Text(NAMES[mode], style=_STYLES[mode])
+    name, mode = step_in_words(row)
+    return Text(name, style=_STYLES[mode])
 
 
 def _figure(value: float | None) -> str:

@@ -13,7 +13,7 @@ from importlib import import_module
 
 from steingate import __version__
 from steingate.cli.parser import Parser
-from steingate.errors import InputError, SteingateError, nearest
+from steingate.errors import InputError, SteingateError, nearest, needs
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("steingate.cli.train", "one training run with live progress"),
@@ -30,6 +30,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "algos": ("steingate.cli.algos", "the algorithms, one line each"),
     "envs": ("steingate.cli.envs", "the native tasks, one line each"),
 }
+
+TRAINING = ("train", "resume", "evaluate", "render", "bench")  # commands that need the extra train
 
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT
@@ -77,6 +79,11 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
+    with needs(f"steingate {name}", "train" if name in TRAINING else None):
+        return _call(name, argv)
+
+
+def _call(name: str, argv: list[str]) -> int:
     module, summary = COMMANDS[name]
     command = import_module(module)
     parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")

@@ -115,8 +115,8 @@ class Reader:
         self._places: list[int] | None = None
 
     def costs(self, line: Line) -> dict[str, float] | None:
-        """Return the costs in a line by name, or ``None`` for an empty line or a heading."""
-        if not line.text:
+        """Return the costs in a line by name, or ``None`` for a heading, an empty line or a comment."""
+        if not line.text or (self._places is None and line.text.startswith("#")):
             return None
         if line.text.startswith(("{", "[", '"')):
             return self._from_json(line)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from steingate.algos.recipe import find_recipe
 from steingate.cli.options import add_options
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError
 from steingate.settings import nearest_setting, read_toml
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
@@ -43,10 +43,8 @@ def run(args: argparse.Namespace) -> int:
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
     cfg = make_config(given, args.config)
     with stop_on_signals() as stop:
-        try:
-            from steingate.training.loop import train
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("steingate train", "train") from error
+        from steingate.training.loop import train
+
         path = train(cfg, args.quiet, stop)
     print(path)
     return 0

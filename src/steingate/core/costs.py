@@ -64,8 +64,9 @@ def normalised(costs: Costs, scale: float) -> Costs:
 def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | None = None) -> Costs:
     """Return the episode costs stored in a file, or on standard input when ``source`` is ``-``.
 
-    CSV (with or without a header), JSON lines (numbers or objects; one whole array is fine too) and NPY are
-    told apart by their content, so standard input works the same way. Nothing in a file is ever executed.
+    CSV (with or without a header, after any lines that begin with ``#``), JSON lines (numbers or objects;
+    one whole array is fine too) and NPY are told apart by their content, so standard input works the same
+    way. Nothing in a file is ever executed.
 
     Parameters
     ----------
@@ -208,7 +209,8 @@ def _nested(name: str) -> InputError:
 
 
 def _from_csv(text: str, name: str, column: str | None) -> Iterator[tuple[int, object]]:
-    first = next(line for line in text.splitlines() if line.strip())
+    skipped, text = _without_comments(text)
+    first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = next((mark for mark in (",", "\t", ";") if mark in first), ",")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     index: int | None = None
@@ -223,12 +225,18 @@ def _from_csv(text: str, name: str, column: str | None) -> Iterator[tuple[int, o
                 if has_header:
                     continue
             if len(row) != width:
-                raise InputError(
-                    f"{name}, line {reader.line_num}, has {len(row)} columns where the first has {width}."
-                )
-            yield reader.line_num, row[index]
+                line = skipped + reader.line_num
+                raise InputError(f"{name}, line {line}, has {len(row)} columns where the first has {width}.")
+            yield skipped + reader.line_num, row[index]
     except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}, is not CSV ({error}).") from None
+        raise InputError(f"{name}, line {skipped + reader.line_num}, is not CSV ({error}).") from None
+
+
+def _without_comments(text: str) -> tuple[int, str]:
+    """Return how many lines at the top are empty or begin with ``#``, and the rest."""
+    lines = text.split("\n")
+    skipped = next((i for i, line in enumerate(lines) if line.strip()[:1] not in ("", "#")), len(lines))
+    return skipped, "\n".join(lines[skipped:])
 
 
 def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, bool]:

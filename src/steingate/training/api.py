@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError, needs
 from steingate.policy import Loaded, Which, load
 from steingate.runs import read_verdict
 from steingate.training.stop import stop_on_signals
@@ -118,7 +118,8 @@ def train(
     >>> run = steingate.train("SafetyPointCircle1-v0", total_steps=200_000)  # doctest: +SKIP
     >>> print(run)  # doctest: +SKIP
     """
-    from steingate.training.config import make_config
+    with needs("steingate.train", "train"):
+        from steingate.training.config import make_config
 
     own = {"env": env, "algo": algo, "total_steps": total_steps, "seed": seed, "cost_limit": cost_limit}
     given = {name: value for name, value in own.items() if value is not None}
@@ -126,10 +127,8 @@ def train(
         given["out"] = str(out)
     cfg = make_config({**settings, **given}, config)
     with stop_on_signals() as stop:
-        try:
+        with needs("steingate.train", "train"):
             from steingate.training import loop
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("training", "train") from error
         return Run(loop.train(cfg, quiet, stop))
 
 
@@ -173,10 +172,8 @@ def evaluate(
     >>> print(found)  # doctest: +SKIP
     >>> found.episodes.cost, found.over, found.bound, found.certified  # doctest: +SKIP
     """
-    try:
+    with needs("steingate.evaluate", "train"):
         from steingate.training import evaluate as module
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("evaluate", "train") from error
     path = run.path if isinstance(run, Run) else run
     return module.evaluate(
         path, episodes, seed, sample, warn or warnings.warn, policy=policy, limit=limit, preset=preset
@@ -246,8 +243,6 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int = 1, **options: Any) 
     >>> envs = steingate.make_vec("SafetyPointGoal1-v0", 8)  # doctest: +SKIP
     >>> obs, info = envs.reset(seed=0)  # doctest: +SKIP
     """
-    try:
+    with needs("steingate.make_vec", "envs"):
         from steingate.envs.make import make_vec as make
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("make_vec", "envs") from error
     return make(spec, num_envs, **options)

@@ -31,7 +31,7 @@ from steingate.training.certifying import Certifying
 
 WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "certify")
 _PARTS = ("certify",)
-_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "cost_limit", "window", "checkpoint_every")
+_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RunConfig:
     steps_per_epoch: int = setting(20_000, "environment steps per policy update, over all environments")
     num_envs: int = setting(8, "environments stepped together")
     seed: int = setting(0, "seed of everything random")
-    cost_limit: float = setting(25.0, "limit on the cost of an episode")
+    cost_limit: float = setting(25.0, "limit on the cost of an episode; 0 accepts no cost at all")
     window: int = setting(100, "episodes in the running means of the log and of gates that look back")
     carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
@@ -66,7 +66,8 @@ class RunConfig:
         for name in _POSITIVE:
             value = getattr(self, name)
             _require(name, value, value > 0, "greater than zero")
-        _require("cost_limit", self.cost_limit, self.cost_limit < float("inf"), "finite")
+        limit = self.cost_limit
+        _require("cost_limit", limit, 0.0 <= limit < float("inf"), "zero or a finite number above it")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
         _require(
             "threads", self.threads, self.threads is None or self.threads > 0, "greater than zero, or none"
