@@ -21,6 +21,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training/config.py", ("tests/training/test_config.py",)),
     ("training/state.py", ("tests/training/test_state.py",)),
     ("training/assemble.py", ("tests/training/test_assemble.py",)),
+    ("training/candidates.py", ("tests/training/test_candidates.py",)),
+    ("training/trial.py", ("tests/training/test_trial.py",)),
+    ("training/keeper.py", ("tests/training/test_keeper.py",)),
+    ("training/verdict.py", ("tests/training/test_keeper.py",)),
     ("training/", ("tests/training/test_runs_of_recipes.py",)),
     ("settings.py", ("tests/test_settings.py",)),
     ("algos/replay.py", ("tests/training/test_epoch.py", "tests/algos/test_recipe.py")),
@@ -85,7 +89,7 @@ WIRING = (
         "normalise_obs=False ignored in training",
     ),
     Mutant(
-        "training/evaluate.py",
+        "training/play.py",
         "mode = FROZEN if cfg.algo.normalise_obs else RAW",
         "mode = FROZEN",
         "normalise_obs=False ignored in evaluation",
@@ -323,8 +327,8 @@ RUNS = (
     ),
     Mutant(
         "training/config.py",
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")',
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "window")',
+        'WITHOUT_EFFECT = ("overlap",',
+        'WITHOUT_EFFECT = ("window", "overlap",',
         "the window is not part of the identity",
     ),
     Mutant(
@@ -385,6 +389,36 @@ RUNS = (
         'getattr(os, "O_NONBLOCK", 0)',
         "0",
         "a pipe in place of a table hangs",
+    ),
+    Mutant(
+        "training/candidates.py",
+        "better = kept.best is None or trial.ret > kept.best[1].ret",
+        "better = True",
+        "a certified policy of less return takes the place of the best",
+    ),
+    Mutant(
+        "training/candidates.py",
+        "head.ret <= kept.best[0].ret + head.error",
+        "head.ret <= kept.best[0].ret",
+        "candidates are tried that are hardly better",
+    ),
+    Mutant(
+        "training/trial.py",
+        "return delta * 6.0 / (pi * number) ** 2",
+        "return delta",
+        "every test spends the whole of delta",
+    ),
+    Mutant(
+        "training/trial.py",
+        "return monitor.clean_episodes_needed > episodes - monitor.episodes",
+        "return monitor.episodes >= episodes",
+        "tests without hope go on",
+    ),
+    Mutant(
+        "training/keeper.py",
+        'ends = int(before.get("ends", 0))',
+        "ends = 0",
+        "a run that is made longer spends delta anew",
     ),
     Mutant(
         "training/loop.py",

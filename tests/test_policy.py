@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def run(tmp_path_factory):
 
 
 def test_the_numpy_policy_is_the_trained_one(run):
-    loaded = load(run)
+    loaded = load(run, "last")
     tree = latest_checkpoint(run / "checkpoints").tree
     obs = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0]
     stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
@@ -36,18 +37,31 @@ def test_the_numpy_policy_is_the_trained_one(run):
     assert loaded.config["config"]["num_envs"] == 4
 
 
-def test_samples_scatter_around_the_mean(run):
-    policy = load(run).policy
-    drawn = np.array([policy.sample([0.1, 2.0, 7.0], np.random.default_rng(seed)) for seed in range(4000)])
-    spread = 2.0 * np.exp(policy.log_std)
-    np.testing.assert_allclose(drawn.mean(axis=0), policy([0.1, 2.0, 7.0]), atol=5 * spread.max() / 4000**0.5)
-    np.testing.assert_allclose(drawn.std(axis=0), spread, rtol=0.1)
+def test_samples_scatter_around_the_mean_and_are_clipped_as_in_training(run):
+    policy = load(run, "last").policy
+    obs = np.array([0.1, 2.0, 7.0])
+    mean = policy(obs) / 2.0  # the range is ±2, and this mean lies inside
+    assert (np.abs(mean) < 1.0).all()
+    drawn, free = [], []
+    for seed in range(4000):
+        drawn.append(policy.sample(obs, np.random.default_rng(seed)))
+        noise = np.random.default_rng(seed).standard_normal(2)
+        free.append(2.0 * (mean + np.exp(policy.log_std.astype(np.float64)) * noise))
+    np.testing.assert_allclose(drawn, np.clip(free, -2.0, 2.0), rtol=1e-12)
+    assert np.abs(free).max() > 4.0
+
+
+def test_actions_stay_in_the_box(run):
+    policy = load(run, "last").policy
+    wide = replace(policy, biases=(*policy.biases[:-1], np.array([50.0, -50.0], np.float32)))
+    np.testing.assert_array_equal(wide(np.zeros(3)), [2.0, -2.0])
+    assert repr(policy) == "Policy(3 observations -> 2 actions, hidden 8-8)"
 
 
 def test_loading_needs_no_learner_and_no_simulator(run):
     code = (
         "import sys, steingate\n"
-        "policy = steingate.load(sys.argv[1]).policy\n"
+        "policy = steingate.load(sys.argv[1], 'last').policy\n"
         "print(policy([0.0, 1.0, 7.0]).shape)\n"
         "print([name for name in ('jax', 'mujoco', 'gymnasium', 'numba', 'scipy') if name in sys.modules])\n"
     )
@@ -56,7 +70,7 @@ def test_loading_needs_no_learner_and_no_simulator(run):
 
 
 def test_bad_observations_are_named(run):
-    policy = load(run).policy
+    policy = load(run, "last").policy
     with pytest.raises(InputError, match=r"shape \(4,\): \(3,\) or a batch"):
         policy(np.zeros(4))
     with pytest.raises(InputError, match="not finite"):
@@ -71,7 +85,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(run, tmp_path
     _, newest = checkpoint_files(copy / "checkpoints")[-1]
     newest.write_bytes(b"\0" * 100)
     with pytest.warns(UserWarning, match=newest.name):
-        assert load(copy).epoch == 4
+        assert load(copy, "last").epoch == 4
 
 
 def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
@@ -85,9 +99,9 @@ def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
     other = train(tiny(tmp_path / "other", seed=1), quiet=True)
     newest.write_bytes((other / "checkpoints" / newest.name).read_bytes())
     with pytest.warns(UserWarning, match=f"{newest.name} does not belong to this run"):
-        assert load(copy).epoch == 4
+        assert load(copy, "last").epoch == 4
     said = []
-    assert load_player(copy, said.append).epoch == 4
+    assert load_player(copy, said.append, "last").epoch == 4
     assert len(said) == 1
 
 

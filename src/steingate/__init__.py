@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from steingate.monitor.episodes import StepWatcher
     from steingate.monitor.monitor import Monitor
     from steingate.monitor.several import Monitors
-    from steingate.training.api import load, train
+    from steingate.policy import Policy
+    from steingate.policy_file import export_policy
+    from steingate.robot import RobotPolicy
+    from steingate.training.api import Run, evaluate, load, make_vec, rollout, train
 
 __version__ = "0.1.0"
 
@@ -42,14 +45,21 @@ _HOMES = {
     "MissingExtraError": "steingate.errors",
     "Monitor": "steingate.monitor.monitor",
     "Monitors": "steingate.monitor.several",
+    "Policy": "steingate.policy",
     "Power": "steingate.core.risk",
     "Result": "steingate.core.result",
+    "RobotPolicy": "steingate.robot",
+    "Run": "steingate.training.api",
     "RunError": "steingate.errors",
     "Sigmoid": "steingate.core.risk",
     "SteingateError": "steingate.errors",
     "StepWatcher": "steingate.monitor.episodes",
     "certify_policy": "steingate.monitor.certify",
+    "evaluate": "steingate.training.api",
+    "export_policy": "steingate.policy_file",
     "load": "steingate.training.api",
+    "make_vec": "steingate.training.api",
+    "rollout": "steingate.training.api",
     "train": "steingate.training.api",
 }
 
@@ -66,14 +76,21 @@ __all__ = [
     "MissingExtraError",
     "Monitor",
     "Monitors",
+    "Policy",
     "Power",
     "Result",
+    "RobotPolicy",
+    "Run",
     "RunError",
     "Sigmoid",
     "SteingateError",
     "StepWatcher",
     "certify_policy",
+    "evaluate",
+    "export_policy",
     "load",
+    "make_vec",
+    "rollout",
     "train",
 ]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from steingate.errors import InputError, RunError
 from steingate.gates.account import Extra
 from steingate.gates.nearness import Nearness
 from steingate.normaliser import CLIP, Stats, std
-from steingate.runs import Checkpoint, newest_checkpoint, read_config
+from steingate.runs import Checkpoint, certified_checkpoint, newest_checkpoint, read_config, read_verdict
 
 Array = npt.NDArray[np.float64]
+Which = Literal["certified", "last"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,8 @@ class Policy:
     weights, biases : layers of the tanh network for the mean; a weight has shape (in, out)
     log_std : logarithm of the standard deviation of each action
     obs_mean, obs_std : what observations are centred and scaled by, then clipped to ±5; None for raw ones
-    shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task
+    shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task, to which
+        actions are clipped as in training
     extra : for a policy that also sees what the episode has spent, how to keep that number, else None.
         It is the last of an observation: ``extra.start`` at the start of an episode, and after each step
         ``extra.following(number, cost)``.
@@ -57,13 +59,22 @@ class Policy:
 
     def __call__(self, obs: npt.ArrayLike) -> Array:
         """Return the mean action for one observation (d,) or a batch (n, d), in the units of the task."""
-        return self.shift + self.scale * self._mean(obs)
+        return self._in_box(self._mean(obs))
 
     def sample(self, obs: npt.ArrayLike, rng: np.random.Generator) -> Array:
         """Return a random action, as during training, in the units of the task."""
         mean = self._mean(obs)
         noise = rng.standard_normal(mean.shape)
-        return self.shift + self.scale * (mean + np.exp(self.log_std.astype(np.float64)) * noise)
+        return self._in_box(mean + np.exp(self.log_std.astype(np.float64)) * noise)
+
+    def __repr__(self) -> str:
+        hidden = "-".join(str(bias.size) for bias in self.biases[:-1]) or "none"
+        account = " with a cost account" if self.extra is not None else ""
+        return f"Policy({self.obs_dim} observations{account} -> {self.act_dim} actions, hidden {hidden})"
+
+    def _in_box(self, action: Array) -> Array:
+        """Return actions of the network in the units of the task, clipped to its range."""
+        return self.shift + self.scale * np.clip(action, -1.0, 1.0)
 
     def _mean(self, obs: npt.ArrayLike) -> Array:
         raw = np.asarray(obs, np.float64)
@@ -94,27 +105,96 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """What ``load`` finds in a run folder."""
+    """What ``load`` finds in a run folder.
+
+    Attributes
+    ----------
+    path, config : the folder and its ``config.json``
+    epoch : policy updates before this policy
+    policy : the policy
+    which : "certified" or "last"
+    verdict : what ``verdict.json`` says, None where there is none; its ``sentence`` is for people
+    """
 
     path: Path
     config: dict[str, Any]
     epoch: int
     policy: Policy
+    which: str
+    verdict: dict[str, Any] | None
+
+    def __repr__(self) -> str:
+        return f"Loaded({str(self.path)!r}, the {self.which} policy, after epoch {self.epoch}: {self.policy})"
 
 
-def load(path: str | Path, warn: Callable[[str], None] = warnings.warn) -> Loaded:
-    """Return the newest policy of a run folder with its configuration; needs neither JAX nor the simulator.
+def load(
+    path: str | Path, policy: Which | None = None, warn: Callable[[str], None] = warnings.warn
+) -> Loaded:
+    """Return a policy of a run folder with its configuration; needs neither JAX nor the simulator.
 
     Parameters
     ----------
     path
         A run folder.
+    policy
+        ``"certified"`` for the best one that fresh episodes have shown to be safe, an error where there is
+        none; ``"last"`` for that of the newest checkpoint. By default the certified one, and the last with a
+        warning where none is certified.
     warn
-        Called with a sentence about each damaged or foreign checkpoint that was passed over for an older one.
+        Called with that warning, and with a sentence about each damaged or foreign file that was passed over.
+
+    Examples
+    --------
+    >>> import steingate
+    >>> loaded = steingate.load("runs/steingate/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
+    >>> loaded.which, loaded.policy(observation)  # doctest: +SKIP
     """
-    checkpoint = policy_checkpoint(path, warn)
-    policy = policy_from(checkpoint.tree, str(checkpoint.path))
-    return Loaded(Path(path), read_config(path), checkpoint.epoch, policy)
+    checkpoint, which = chosen_checkpoint(path, policy, warn)
+    found = policy_from(checkpoint.tree, str(checkpoint.path))
+    return Loaded(Path(path), read_config(path), checkpoint.epoch, found, which, _verdict(path, warn))
+
+
+def chosen_checkpoint(
+    path: str | Path, which: Which | None, warn: Callable[[str], None]
+) -> tuple[Checkpoint, Which]:
+    """Return the checkpoint that holds the policy asked for, as ``load`` takes it, and which one it is."""
+    if which not in (None, "certified", "last"):
+        raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
+    config = read_config(path)
+    if which == "last":
+        return policy_checkpoint(path, warn), "last"
+    problem = None
+    try:
+        found = certified_checkpoint(path)
+        if found is not None:
+            policy_from(found.tree, str(found.path))
+            return found, "certified"
+    except RunError as error:
+        problem = str(error)
+    said = problem or _why_none(config, _verdict(path, warn))
+    if which == "certified":
+        raise RunError(f"{path} has no certified policy that could be taken. {said}")
+    last = policy_checkpoint(path, warn)
+    warn(f"This is the last policy of {path}, which is not certified. {said}")
+    return last, "last"
+
+
+def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
+    settings = config.get("config")
+    certify = settings.get("certify") if isinstance(settings, dict) else None
+    if isinstance(certify, dict) and certify.get("keep") is False:
+        return "The run was told to test none (certify.keep)."
+    if verdict is None:
+        return "Its training has not come to its end: steingate resume goes on, and tests policies then."
+    return str(verdict["sentence"])
+
+
+def _verdict(path: str | Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
+    try:
+        return read_verdict(path)
+    except RunError as error:
+        warn(str(error))
+        return None
 
 
 def policy_checkpoint(path: str | Path, warn: Callable[[str], None]) -> Checkpoint:

@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
-from steingate.storage.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
+from steingate.storage.checkpoint import (
+    Checkpoint,
+    latest_checkpoint,
+    read_checkpoint,
+    read_tree,
+    write_checkpoint,
+    write_tree,
+)
 from steingate.storage.files import read_regular, replace_file, writing
 from steingate.storage.locks import try_lock
 from steingate.storage.tables import Table, read_episodes, read_progress
@@ -19,6 +26,7 @@ __all__ = [
     "Checkpoint",
     "RunFolder",
     "Table",
+    "certified_checkpoint",
     "check_identity",
     "find_runs",
     "folder_lock",
@@ -28,9 +36,12 @@ __all__ = [
     "read_config",
     "read_episodes",
     "read_progress",
+    "read_verdict",
     "run_path",
     "write_checkpoint",
     "write_config",
+    "write_tree",
+    "write_verdict",
 ]
 
 _MAX_CONFIG_BYTES = 1 << 20
@@ -62,6 +73,16 @@ class RunFolder:
         """The folder of checkpoints."""
         return self.path / "checkpoints"
 
+    @property
+    def certified(self) -> Path:
+        """The best policy that was certified, in the format of checkpoints; absent while there is none."""
+        return self.path / "certified.safetensors"
+
+    @property
+    def verdict(self) -> Path:
+        """Which policy is certified, by which episodes, or why none is."""
+        return self.path / "verdict.json"
+
 
 def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
     """Return ``out/algo/env/seed-s``; what is no letter, digit, dot, dash or underscore becomes a dash."""
@@ -88,15 +109,54 @@ def read_config(path: str | Path) -> dict[str, Any]:
     run = RunFolder(Path(path))
     if not run.config.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.json.")
-    content = read_regular(run.config, _MAX_CONFIG_BYTES)
+    return _read_object(run.config, "configuration")
+
+
+def write_verdict(run: RunFolder, verdict: dict[str, Any]) -> None:
+    """Write ``verdict.json``."""
+    replace_file(run.verdict, (json.dumps(verdict, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_verdict(path: str | Path) -> dict[str, Any] | None:
+    """Return the content of a run's ``verdict.json``, None where there is none.
+
+    ``sentence`` says it in words; ``certified`` is true or false.
+    """
+    run = RunFolder(Path(path))
+    if not run.verdict.exists():
+        return None
+    verdict = _read_object(run.verdict, "verdict")
+    if not isinstance(verdict.get("certified"), bool) or not isinstance(verdict.get("sentence"), str):
+        raise RunError(f"{run.verdict} is damaged: it says neither certified nor not; remove it.")
+    return verdict
+
+
+def certified_checkpoint(path: str | Path) -> Checkpoint | None:
+    """Return the best certified policy of a run folder, None where there is none.
+
+    Raises
+    ------
+    RunError
+        If the file is damaged or another run wrote it.
+    """
+    file = RunFolder(Path(path)).certified
+    if not file.exists():
+        return None
+    checkpoint = read_tree(file)
+    check_identity(checkpoint, read_config(path))
+    return checkpoint
+
+
+def _read_object(file: Path, what: str) -> dict[str, Any]:
+    content = read_regular(file, _MAX_CONFIG_BYTES)
     try:
-        config = json.loads(content)
-        json.dumps(config, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        found = json.loads(content)
+        json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:  # also for integers of thousands of digits
-        raise RunError(f"{run.config} is damaged and cannot be read as JSON; restore it.") from error
-    if not isinstance(config, dict):
-        raise RunError(f"{run.config} is not a configuration: it must hold a JSON object.")
-    return config
+        raise RunError(f"{file} is damaged and cannot be read as JSON; restore it.") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{file} is not a {what}: it must hold a JSON object.")
+    return found
 
 
 def check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:

@@ -106,6 +106,56 @@ def test_evaluate_prints_a_table_json_and_a_plot(run, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_evaluate_names_the_policy_and_both_kinds_of_actions(run, capsys):
+    assert main(["evaluate", str(run), "--episodes", "5", "--policy", "last"]) == 0
+    said = capsys.readouterr()
+    assert "5 episodes of the last policy, after epoch 6, at the mean action" in said.out
+    assert "The same policy, sampled as in training" in said.out
+    assert said.err == ""
+    assert main(["evaluate", str(run), "--episodes", "5", "--json", "--policy", "last"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert (both["policy"], both["actions"], both["sampled"]["actions"]) == ("last", "mean", "sampled")
+    assert both["return"] != both["sampled"]["return"]
+    words = ["--episodes", "5", "--json", "--policy", "last", "--actions"]
+    assert main(["evaluate", str(run), *words, "mean"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert alone["sampled"] is None
+    assert alone["return"] == both["return"]
+    assert main(["evaluate", str(run), *words, "sampled"]) == 0
+    assert json.loads(capsys.readouterr().out)["return"] == both["sampled"]["return"]
+
+
+def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
+    costs = tmp_path / "costs.csv"
+    words = ["--episodes", "40", "--policy", "last", "--actions", "mean", "--json", "--check"]
+    assert main(["evaluate", str(run), *words, "--limit", "1e6", "--costs-out", str(costs)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["certified"]
+    assert found["over_bound"] == pytest.approx(1.0 - 0.05 ** (1 / 40))  # none of 40 over, exactly
+    assert found["cost"]["limit"] == 1e6
+    assert len(costs.read_text().splitlines()) == 40
+    assert main(["certify", str(costs), "--limit", "1e6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["samples"] == 40
+    assert main(["evaluate", str(run), *words, "--limit", "1e-6", "--preset", "confident"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["over"] == 40
+    assert found["certificate"]["preset"] == "confident"
+
+
+def test_export_writes_a_policy_that_acts(run, tmp_path, capsys):
+    from steingate import RobotPolicy, load
+
+    assert main(["export", str(run), "--to", str(tmp_path / "policy.npz"), "--policy", "last"]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [str(tmp_path / "policy.npz"), str(tmp_path / "policy.py")]
+    assert "the last policy, after epoch 6" in said.err
+    robot = RobotPolicy(tmp_path / "policy.npz")
+    obs = [0.5, 3.0, 7.0]
+    assert robot(obs).tolist() == pytest.approx(load(run, "last").policy(obs).tolist())
+    assert (robot.about["policy"], robot.about["epoch"]) == ("last", 6)
+    assert main(["export", str(run), "--to", str(tmp_path / "policy.pkl"), "--policy", "last"]) == 2
+
+
 def sentences(name):
     about = METHODS[name].about
     return about.summary, about.paper, about.published, about.corrected

@@ -30,7 +30,7 @@ def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
     assert shares[-1] < shares[0] <= 0.6  # the walk is over this limit more often than not
     tree = newest_checkpoint(path).tree
     assert tree["budget"] == shares[-1]
-    policy = load(path).policy
+    policy = load(path, "last").policy
     assert policy.extra.start == shares[-1]
     assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
 

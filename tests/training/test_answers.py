@@ -16,7 +16,7 @@ def test_the_policy_learns_to_name_what_it_sees(tmp_path):
         tiny(tmp_path, env="tests.training.probes:Match", total_steps=800 * 40, max_kl=0.03, **SIZES),
         quiet=True,
     )
-    policy = load(path).policy
+    policy = load(path, "last").policy
     shown = np.linspace(-0.6, 0.6, 13)
     assert np.abs(policy(shown[:, None])[:, 0] - shown).max() < 0.15
     progress = read_progress(path)

@@ -29,6 +29,7 @@ from steingate.settings import field_types, setting_names, to_plain, with_settin
 from steingate.training import batch as batch_module
 from steingate.training import loop
 from steingate.training.assemble import build_algorithm
+from steingate.training.certifying import Certifying
 from steingate.training.config import WITHOUT_EFFECT, RunConfig, make_config, read_stored
 
 
@@ -239,9 +240,10 @@ class TestIdentity:
             assert replace(cfg, **{name: value}).identity != cfg.identity, name
         for name, value in {
             "overlap": False, "threads": 3, "checkpoint_every": 7, "wandb": "x", "out": "there",
+            "certify": Certifying(keep=False),
         }.items():  # fmt: skip
             assert replace(cfg, **{name: value}).identity == cfg.identity, name
-        assert {"overlap", "threads", "checkpoint_every", "wandb", "out"} == set(WITHOUT_EFFECT)
+        assert {"overlap", "threads", "checkpoint_every", "wandb", "out", "certify"} == set(WITHOUT_EFFECT)
 
     @pytest.mark.parametrize("name", METHODS)
     def test_the_number_of_steps_belongs_to_it_only_where_epochs_depend_on_it(self, name):

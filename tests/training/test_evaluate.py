@@ -10,10 +10,11 @@ from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.policy import load
 from steingate.runs import RunFolder
-from steingate.training import evaluate as module
+from steingate.training import play as module
 from steingate.training.collect_kernels import FROZEN
-from steingate.training.evaluate import episode_seeds, evaluate, load_player, play
+from steingate.training.evaluate import episode_seeds, evaluate, load_player
 from steingate.training.loop import train
+from steingate.training.play import play
 from steingate.training.video import film
 
 
@@ -35,8 +36,8 @@ def by_hand(policy, seed):
 
 
 def test_episodes_are_those_of_the_policy(run):
-    result = evaluate(run, 11, seed=3)
-    policy = load(run).policy
+    result = evaluate(run, 11, seed=3, policy="last")
+    policy = load(run, "last").policy
     expected = np.array([by_hand(policy, seed) for seed in result.seeds])
     np.testing.assert_allclose(result.episodes.ret, expected[:, 0], atol=1e-5)
     np.testing.assert_allclose(result.episodes.cost, expected[:, 1], atol=1e-5)
@@ -50,7 +51,7 @@ def test_episodes_are_those_of_the_policy(run):
 
 
 def test_an_episode_does_not_depend_on_its_neighbours(run):
-    player = load_player(run, print)
+    player = load_player(run, print, "last")
     seeds = episode_seeds(0, 7)
     for sample in (False, True):
         together = play(make_vec(Walk, 4, copy=False), player, seeds, sample)
@@ -80,7 +81,7 @@ def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "MAX_STEPS", 300)
     with pytest.raises(RunError, match="has not ended after 300 steps"):
-        play(make_vec(Endless, 1, copy=False), load_player(run, print), [1], False)
+        play(make_vec(Endless, 1, copy=False), load_player(run, print, "last"), [1], False)
 
 
 def test_an_evaluation_stops_once_its_monitor_is_sure(run):
@@ -113,7 +114,7 @@ class Drawn(Walk):
 
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])
 def test_a_film_shows_whole_episodes(run, tmp_path, suffix):
-    player, seeds = load_player(run, print), episode_seeds(0, 2)
+    player, seeds = load_player(run, print, "last"), episode_seeds(0, 2)
     lengths = play(make_vec(Walk, 1, copy=False), player, seeds, False).length
     out = tmp_path / "sub" / f"film{suffix}"
     frames = film(make_vec(Drawn, 1, copy=False), player, seeds, out, False, every=1)
@@ -128,11 +129,11 @@ def test_a_film_shows_whole_episodes(run, tmp_path, suffix):
 
 def test_films_have_two_formats(run, tmp_path):
     with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
-        film(None, load_player(run, print), [1], tmp_path / "film.avi", False, 1)
+        film(None, load_player(run, print, "last"), [1], tmp_path / "film.avi", False, 1)
 
 
 def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(run, tmp_path, monkeypatch):
-    player, seeds = load_player(run, print), episode_seeds(0, 2)
+    player, seeds = load_player(run, print, "last"), episode_seeds(0, 2)
     monkeypatch.setitem(Drawn.metadata, "render_fps", 50)
     told = []
     every = film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "a.mp4", False)

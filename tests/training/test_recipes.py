@@ -120,8 +120,8 @@ def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_p
 def test_a_policy_that_sees_what_was_spent_acts_alone_as_in_evaluation(tmp_path, name, variant):
     cfg = run_of(tmp_path, name, variant, {})
     path = train(cfg, quiet=True)
-    found = evaluate(path, 6)
-    policy = load(path).policy
+    found = evaluate(path, 6, policy="last")
+    policy = load(path, "last").policy
     env = probes.Walk()
     for seed, cost, ret in zip(episode_seeds(0, 6), found.episodes.cost, found.episodes.ret, strict=True):
         obs, _ = env.reset(seed=seed)
@@ -141,11 +141,11 @@ def test_evaluation_starts_with_the_share_that_training_reached(tmp_path):
     strong = {"controller.proportional": 1.0, "controller.smoothing": 0.0}
     for variant in ("corrected", "published"):
         path = train(run_of(tmp_path, "trpo-simmer", variant, strong), quiet=True)
-        player = load_player(path, print)
+        player = load_player(path, print, "last")
         reached = latest_checkpoint(path / "checkpoints").tree["budget"]
         assert reached < 1.0
         assert player.budget == (reached if variant == "corrected" else 1.0)
-        assert load(path).policy.extra.start == pytest.approx(player.budget)
+        assert load(path, "last").policy.extra.start == pytest.approx(player.budget)
         path.rename(tmp_path / variant)
 
 

@@ -16,6 +16,7 @@ from steingate.runs import RunFolder, latest_checkpoint, read_config, read_progr
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import evaluate as evaluate_module
 from steingate.training import loop
+from steingate.training import play as play_module
 from steingate.training.api import train as train_from_python
 from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import make_config
@@ -172,8 +173,8 @@ class TestOutsiders:
         assert found["Gate/Turn"] == [0.0, 1.0, 2.0, 3.0]
         assert read_config(path)["notes"] == ["Limit 4."]
         assert read_config(path)["config"]["algo"] == f"{module}:Mine"
-        assert evaluate(path, 2).epoch == 4
-        assert load(path).policy(np.zeros(3)).shape == (2,)
+        assert evaluate(path, 2, policy="last").epoch == 4
+        assert load(path, "last").policy(np.zeros(3)).shape == (2,)
         capsys.readouterr()
         assert main(["train", "--algo", f"{module}:Mine", "--evry=3"]) == 2
         assert f"{module}:Mine has no setting --evry (did you mean --every?)" in capsys.readouterr().err
@@ -200,7 +201,7 @@ class TestEarlierVersions:
         return path
 
     def test_it_is_read_and_evaluated_but_not_resumed(self, old, capsys):
-        found = evaluate(old, 3)
+        found = evaluate(old, 3, policy="last")
         assert found.epoch == 2
         assert found.limit == 4.0
         for words in ((), ("--total-steps", "320")):
@@ -224,17 +225,17 @@ class TestEvaluation:
     @pytest.mark.parametrize(("normalise", "mode"), [(False, RAW), (True, FROZEN)])
     def test_observations_are_normalised_as_in_training(self, tmp_path, monkeypatch, normalise, mode):
         path = train(run_of(tmp_path, **SECOND, normalise_obs=normalise), quiet=True)
-        assert load_player(path, lambda text: None).mode == mode
+        assert load_player(path, lambda text: None, "last").mode == mode
         tree = latest_checkpoint(path / "checkpoints").tree
         assert tree["normalise"] is normalise
         assert (tree["stats"]["count"] > 0) is normalise
-        modes, real = [], evaluate_module.collect
+        modes, real = [], play_module.collect
 
         def collect(*given, **options):
             modes.append(options["mode"])
             return real(*given, **options)
 
-        monkeypatch.setattr(evaluate_module, "collect", collect)
+        monkeypatch.setattr(play_module, "collect", collect)
         evaluate(path, 2)
         assert set(modes) == {mode}
 
@@ -252,7 +253,7 @@ class TestEvaluation:
             return real(envs, *rest)
 
         monkeypatch.setattr(evaluate_module, "play", play)
-        evaluate(path, 1)
+        evaluate(path, 1, policy="last")
         assert shown == [1.0 if whole else reached]
 
 

@@ -13,6 +13,7 @@ from steingate.gates.base import Recent
 from steingate.gates.mean import PerStep
 from steingate.storage.checkpoint import read_checkpoint, write_checkpoint
 from steingate.training.assemble import build_algorithm
+from steingate.training.candidates import Kept
 from steingate.training.collect import Carry
 from steingate.training.state import TrainState, finished, first_state, from_tree, to_tree
 
@@ -149,7 +150,13 @@ class TestForeign:
 
         assert "the shape (7,) instead of (3,)" in self.complaint(change)
 
-    @pytest.mark.parametrize("part", TrainState._fields)
+    def test_a_run_from_before_candidates_goes_on_without_any(self):
+        first = begun()
+        tree = to_tree(first)
+        del tree["kept"]
+        assert from_tree(tree, first, "it").kept == Kept()
+
+    @pytest.mark.parametrize("part", [name for name in TrainState._fields if name != "kept"])
     def test_a_part_that_is_missing_is_named(self, part):
         assert part in self.complaint(lambda tree: tree.pop(part))
 

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("steingate.cli.resume", "go on with a run from its last checkpoint"),
     "evaluate": ("steingate.cli.evaluate", "run a trained policy: return, cost, tail and certificate"),
     "render": ("steingate.cli.render", "a video of a trained policy"),
+    "export": ("steingate.cli.export", "a trained policy for a machine that has NumPy alone, or ONNX"),
     "bench": ("steingate.cli.bench", "a grid of runs, on this machine or on a Ray cluster"),
     "report": ("steingate.cli.report", "one page, tables and a figure from run folders"),
     "dashboard": ("steingate.cli.dashboard", "the same page, live, on 127.0.0.1"),

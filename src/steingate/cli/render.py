@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from steingate.cli.evaluate import add_policy_option
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.stop import StopRequest, stop_on_signals
 
@@ -12,6 +13,7 @@ _TRIED = 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("run", metavar="RUN", help="run folder")
+    add_policy_option(parser)
     parser.add_argument("--out", required=True, metavar="FILE", help="video to write, .mp4 or .gif")
     parser.add_argument("--worst", action="store_true", help="show the costliest of N episodes")
     parser.add_argument(
@@ -57,10 +59,11 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     def warn(text: str) -> None:
         print(text, file=sys.stderr)
 
-    player = load_player(args.run, warn)
+    player = load_player(args.run, warn, args.policy)
+    warn(f"the {player.which} policy, after epoch {player.epoch}")
     seeds = episode_seeds(args.seed, episodes)
     if args.worst:
-        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check)
+        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, policy=args.policy)
         seeds = [seeds[found.worst]]
         cost = found.episodes.cost[found.worst]
         print(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}", file=sys.stderr)

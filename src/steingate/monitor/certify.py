@@ -117,7 +117,8 @@ def play(
     Parameters
     ----------
     policy
-        Function from an observation to an action.
+        Function from an observation to an action. One that sees what the episode has spent, a ``Policy`` with
+        ``extra``, gets that number at the end of its observations.
     env
         One environment: ``reset(seed=...)``, and ``step`` with Gymnasium's five values and ``info["cost"]``,
         or with six, the cost in third place.
@@ -126,13 +127,17 @@ def play(
     max_steps
         An episode that takes longer is an error.
     """
+    extra = getattr(policy, "extra", None)
     number = 0
     while True:
         key = np.random.SeedSequence(seed, spawn_key=(number,))
         obs, _ = env.reset(seed=int(key.generate_state(1)[0]))
         total_cost = total_reward = 0.0
+        account = 0.0 if extra is None else extra.start
         for _ in range(max_steps):
-            obs, reward, cost, ended = _stepped(env.step(policy(obs)))
+            seen = obs if extra is None else np.append(obs, account)
+            obs, reward, cost, ended = _stepped(env.step(policy(seen)))
+            account = account if extra is None else extra.following(account, cost)
             total_cost += cost
             total_reward += reward
             if ended:

@@ -114,6 +114,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
     match = _NAME.fullmatch(path.name)
     if not match:
         raise RunError(f"{path} is not named like a checkpoint (epoch-00000000.safetensors).")
+    checkpoint = read_tree(path)
+    if checkpoint.epoch != int(match[1]):
+        raise RunError(
+            f"Checkpoint {path} is unusable: it was written for epoch {checkpoint.epoch}, not for its name."
+        )
+    return checkpoint
+
+
+def write_tree(path: Path, epoch: int, tree: dict[str, Any]) -> None:
+    """Write one file in the format of checkpoints under a name of its own; it replaces the old one whole."""
+    replace_file(path, encode(tree, epoch))
+
+
+def read_tree(path: Path) -> Checkpoint:
+    """Return what a file in the format of checkpoints holds, whatever its name."""
     if path.is_symlink() or not path.is_file():
         raise RunError(f"Checkpoint {path} is not a regular file.")
     content = read_regular(path, MAX_FILE_BYTES)
@@ -121,8 +136,6 @@ def read_checkpoint(path: Path) -> Checkpoint:
         tree, epoch = decode(content)
     except _BadFileError as error:
         raise RunError(f"Checkpoint {path} is unusable: {error}.") from error
-    if epoch != int(match[1]):
-        raise RunError(f"Checkpoint {path} is unusable: it was written for epoch {epoch}, not for its name.")
     return Checkpoint(path, epoch, tree)
 
 

@@ -29,8 +29,10 @@ from steingate.settings import (
     with_settings,
 )
 from steingate.storage.checkpoint import MAX_FILE_BYTES
+from steingate.training.certifying import Certifying
 
-WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")
+WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "certify")
+_PARTS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
 
@@ -38,7 +40,8 @@ _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint
 class RunConfig:
     """One run: task, recipe and sizes. Equal configurations give equal runs, bit for bit.
 
-    Only ``overlap``, ``threads``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results untouched.
+    Only ``overlap``, ``threads``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results untouched;
+    ``certify`` changes which policy is kept beside the last one, not what is learnt.
     :func:`make_config` makes one from names and values, with the settings of the recipe among them.
     """
 
@@ -52,6 +55,7 @@ class RunConfig:
     window: int = setting(100, "episodes in the running means of the log and of gates that look back")
     carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
+    certify: Certifying = part(Certifying, "the certified policy that is kept beside the last one")
     overlap: bool = setting(True, "fit the critics beside the policy update and the next collection")
     threads: int | None = setting(None, "simulation threads; none uses every core")
     checkpoint_every: int = setting(10, "epochs between checkpoints")
@@ -180,6 +184,8 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     values |= {key.replace("-", "_"): value for key, value in given.items()}
     algo = values.pop("algo", "steingate")
     own = field_types(RunConfig)
+    parts = {name: value for name, value in values.items() if name.partition(".")[0] in _PARTS}
+    values = {name: value for name, value in values.items() if name not in parts}
     of_run = {name: convert(own[name], value, name) for name, value in values.items() if name in own}
     settings = {name: value for name, value in values.items() if name not in own}
     if isinstance(algo, type) and issubclass(algo, Recipe):
@@ -195,7 +201,7 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
         recipe = with_settings(algo, settings, name)
     else:
         recipe = make_recipe(algo, str(of_run.get("env", RunConfig.env)), settings)
-    return RunConfig(algo=recipe, **of_run)
+    return with_settings(RunConfig(algo=recipe, **of_run), parts, "A run")
 
 
 def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A fixed policy on fresh seeds: the collection code of training, frozen statistics, whole episodes."""
+"""What a policy of a run does on fresh seeds: whole episodes, at the mean action or sampled."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,41 +6,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from steingate.algos.base import Params
 from steingate.algos.methods.stein import Certified
+from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
-from steingate.errors import InputError, RunError
+from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
 from steingate.monitor.certify import Verdict, until_certified
 from steingate.monitor.monitor import Monitor
+from steingate.monitor.sentence import percent
 from steingate.normaliser import Stats
-from steingate.policy import policy_checkpoint
+from steingate.policy import Which, chosen_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
-from steingate.training.collect import Carry, collect
-from steingate.training.collect_kernels import FROZEN, RAW
-from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.randomness import Purpose, stream
+from steingate.training.play import Player, make_player, play
+from steingate.training.randomness import Purpose
 from steingate.training.stored import stored_config
 
-CHUNK = 100  # vector steps per rollout
-MAX_STEPS = 1_000_000
 TAIL = 0.1  # share of worst episodes in the CVaR
-
-
-class Player(NamedTuple):
-    """What acts: a policy and the observation statistics it was trained with."""
-
-    cfg: RunConfig
-    epoch: int
-    policy: Params
-    stats: Stats
-    mode: int
-    budget: float = 1.0  # share of its budget that an episode starts with
 
 
 class Certify(NamedTuple):
@@ -52,30 +37,82 @@ class Certify(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Episodes of one fixed policy; entry i was started with ``seeds[i]``."""
+    """Episodes of one fixed policy; entry i was started with ``seeds[i]``.
+
+    Attributes
+    ----------
+    epoch : policy updates before this policy
+    which : "certified" or "last"
+    sampled : whether actions were drawn as in training, instead of taking their mean
+    seeds, episodes : what was played, and what came of it
+    limit : on the cost of an episode
+    certificate : what the certificate says of the costs
+    wanted : what was to be certified
+    verdict : of the monitor, where it decided how many episodes there are
+    """
 
     epoch: int
+    which: str
+    sampled: bool
     seeds: tuple[int, ...]
     episodes: Episodes
     limit: float
     certificate: Result
-    verdict: Verdict | None = None  # of the monitor, when it decided how many episodes there are
+    wanted: Certify
+    verdict: Verdict | None = None
 
     @property
     def worst(self) -> int:
         """Index of the costliest episode."""
         return int(np.argmax(self.episodes.cost))
 
+    @property
+    def over(self) -> int:
+        """Number of episodes over the limit."""
+        return int(np.sum(self.episodes.cost > self.limit))
+
+    @property
+    def bound(self) -> float:
+        """Upper bound on P(cost > limit), wrong with chance ``wanted.delta``: exact, or the monitor's."""
+        if self.verdict is not None:
+            return self.verdict.bound
+        return clopper_pearson_upper(self.over, len(self.episodes.cost), self.wanted.delta)
+
+    @property
+    def certified(self) -> bool:
+        """Whether these episodes show that P(cost > limit) is within the budget."""
+        return self.verdict.certified if self.verdict is not None else self.bound <= self.wanted.budget
+
+    @property
+    def sentence(self) -> str:
+        """What these episodes show, in words."""
+        count, sure = len(self.episodes.cost), percent(1.0 - self.wanted.delta)
+        kind = "sampled" if self.sampled else "at the mean action"
+        word = "Certified" if self.certified else "Not certified"
+        return (
+            f"{self.over} of {count} episodes of the {self.which} policy, {kind}, cost more than "
+            f"{self.limit:g}; with {sure} confidence at most {percent(self.bound)} do. "
+            f"{word} for {percent(self.wanted.budget)}."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.sentence} Mean return {self.episodes.ret.mean():.4g}."
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON types."""
         cost, ret = self.episodes.cost, self.episodes.ret
         return {
+            "policy": self.which,
             "epoch": self.epoch,
+            "actions": "sampled" if self.sampled else "mean",
             "episodes": len(cost),
             "return": {"mean": float(ret.mean()), "std": float(ret.std())},
             "cost": {"mean": float(cost.mean()), "std": float(cost.std()), "limit": self.limit},
             "length": {"mean": float(self.episodes.length.mean())},
+            "over": self.over,
             "over_limit": float(np.mean(cost > self.limit)),
+            "over_bound": self.bound,
+            "certified": self.certified,
             "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)[0]},
             "worst": {
                 "seed": self.seeds[self.worst],
@@ -84,19 +121,25 @@ class Evaluation:
             },
             "certificate": self.certificate.to_dict(),
             "verdict": None if self.verdict is None else _told(self.verdict),
+            "sentence": self.sentence,
         }
 
 
 def evaluate(
     path: str | Path,
-    episodes: int,
+    episodes: int = 100,
     seed: int = 0,
     sample: bool = False,
     warn: Callable[[str], None] = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
     until: Certify | None = None,
+    *,
+    policy: Which | None = None,
+    limit: float | None = None,
+    preset: str | None = None,
+    wanted: Certify | None = None,
 ) -> Evaluation:
-    """Return what the newest policy of a run does in ``episodes`` whole episodes.
+    """Return what a policy of a run does in ``episodes`` whole episodes.
 
     Parameters
     ----------
@@ -105,35 +148,45 @@ def evaluate(
     episodes
         How many.
     seed
-        Decides the episodes; evaluation never meets the seeds of training.
+        Decides the episodes; evaluation never meets the seeds of training, nor those of its tests.
     sample
         Draw actions as training does, instead of taking the mean.
     warn
-        Hears of damaged and foreign checkpoints that were passed over.
+        Hears that no policy is certified, and of damaged and foreign files that were passed over.
     stop
         Asked before every step; it may raise to end the evaluation.
     until
         Play only until this is certified or shown false, and at most ``episodes``; the bound holds although
         the number of episodes depends on them.
+    policy
+        ``"certified"``, ``"last"``, or the certified one if there is one.
+    limit
+        Another limit than the run's.
+    preset
+        Another certificate than the recipe's, by name.
+    wanted
+        What ``bound`` and ``certified`` are about, where ``until`` does not say it.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
-    player = load_player(path, warn)
+    player = load_player(path, warn, policy)
     seeds = episode_seeds(seed, episodes)
-    limit, recipe = player.cfg.cost_limit, player.cfg.algo
+    bar, recipe = player.cfg.cost_limit if limit is None else limit, player.cfg.algo
+    own = recipe.certificate_for(bar) if preset is None and isinstance(recipe, Certified) else None
+    certificate = own or Certificate.preset(preset or "released", limit=bar)
+    aim = until or wanted or Certify(player.cfg.certify.budget, player.cfg.certify.delta)
     envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
     try:
         if until is None:
             outcome, verdict = play(envs, player, seeds, sample, stop), None
         else:
-            monitor = Monitor(limit, until.budget, until.delta)
+            monitor = Monitor(bar, until.budget, until.delta)
             outcome, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
     finally:
         envs.close()
-    own = recipe.certificate_for(limit) if isinstance(recipe, Certified) else None
-    certificate = own or Certificate.preset("released", limit=limit)
     found = certificate.evaluate(outcome.cost)
-    return Evaluation(player.epoch, tuple(seeds[: len(outcome.cost)]), outcome, limit, found, verdict)
+    played = tuple(seeds[: len(outcome.cost)])
+    return Evaluation(player.epoch, player.which, sample, played, outcome, bar, found, aim, verdict)
 
 
 def _play_until(
@@ -172,81 +225,17 @@ def _told(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
-    """Return the newest policy of a run folder with its configuration."""
+def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | None = None) -> Player:
+    """Return a policy of a run folder with its configuration; ``policy`` chooses as for ``load``."""
     cfg = stored_config(path)
-    checkpoint = policy_checkpoint(path, warn)
-    params, seen = checkpoint.tree["policy"], checkpoint.tree["stats"]
+    checkpoint, which = chosen_checkpoint(path, policy, warn)
+    tree, seen = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
-    policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
-    # The published codes evaluate with the whole budget, whatever share training had arrived at.
-    budget = 1.0 if cfg.algo.is_published else float(checkpoint.tree.get("budget", 1.0))
-    mode = FROZEN if cfg.algo.normalise_obs else RAW
-    return Player(cfg, checkpoint.epoch, policy, stats, mode, budget)
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
+    return player._replace(which=which)
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:
     """Return one reset seed per evaluation episode; a longer list begins with the shorter one."""
     keys = (np.random.SeedSequence(seed, spawn_key=(i, int(Purpose.EVALUATION))) for i in range(episodes))
     return [int(key.generate_state(1)[0]) for key in keys]
-
-
-def play(
-    envs: TrainerEnv,
-    player: Player,
-    seeds: Sequence[int],
-    sample: bool,
-    stop: Callable[[], bool] = lambda: False,
-) -> Episodes:
-    """Return one whole episode per seed, in the order of ``seeds``.
-
-    Each episode depends on its seed alone, not on its neighbours, so any of them can be played again.
-    """
-    parts = [
-        _wave(envs, player, seeds[first : first + envs.num_envs], sample, stop)
-        for first in range(0, len(seeds), envs.num_envs)
-    ]
-    ret, cost, length = np.concatenate(parts).T
-    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
-
-
-def _wave(
-    envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
-) -> npt.NDArray[np.float64]:
-    """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
-    shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)
-    everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
-    first = np.full((envs.num_envs, 3), np.nan)
-    carry: Carry | None = None
-    for chunk in range(MAX_STEPS // CHUNK):
-        noise = np.zeros(shape, np.float32)
-        if sample:
-            for i, seed in enumerate(everyone):
-                noise[:, i] = stream(seed, chunk, Purpose.EVALUATION).standard_normal(noise[:, i].shape)
-        rollout, _ = collect(
-            envs,
-            player.policy,
-            player.stats,
-            noise,
-            mode=player.mode,
-            seeds=everyone,
-            start=carry,
-            stop=stop,
-            name=player.cfg.env,
-            steps_before=chunk * CHUNK * envs.num_envs,
-        )
-        carry = rollout.carry
-        for (_, env), *outcome in zip(
-            rollout.finished_at,
-            rollout.episodes.ret,
-            rollout.episodes.cost,
-            rollout.episodes.length,
-            strict=True,
-        ):
-            if np.isnan(first[env, 0]):
-                first[env] = outcome
-        if not np.isnan(first[: len(seeds), 0]).any():
-            return first[: len(seeds)]
-    raise RunError(
-        f"An episode of {player.cfg.env} has not ended after {MAX_STEPS} steps; give it a max_episode_steps."
-    )

@@ -18,6 +18,7 @@ from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import run_epoch
+from steingate.training.keeper import Keeper
 from steingate.training.logs.display import Display
 from steingate.training.logs.run_writer import RunWriter, changed_versions, record_config
 from steingate.training.logs.tensorboard import Events
@@ -100,6 +101,7 @@ class _Job:
     logs: tuple[Events | WandbLog, ...]  # copies of the tables for other viewers
     display: Display
     pool: Executor
+    keeper: Keeper
     stop: StopRequest
 
 
@@ -142,10 +144,18 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         for log in logs:
             stack.callback(log.close)
         pool = stack.enter_context(second_thread(cfg.overlap))
-        state = _epochs(_Job(cfg, algo, envs, files, tuple(logs), display, pool, stop), state)
+        keeper = stack.enter_context(closing(Keeper(cfg, algo, files, stop)))
+        state = _epochs(_Job(cfg, algo, envs, files, tuple(logs), display, pool, keeper, stop), state)
         if stop() and state.epoch < cfg.epochs:
             display.note(f"Stopped before epoch {state.epoch + 1}; go on with: steingate resume {run.path}")
             stop.leave()
+        try:
+            verdict = keeper.finish(state)
+        except RolloutStoppedError:
+            display.note(f"Stopped before the last test; go on with: steingate resume {run.path}")
+            stop.leave()
+        if verdict:
+            display.note(verdict)
     return run.path
 
 
@@ -186,11 +196,14 @@ def _epochs(job: _Job, state: TrainState) -> TrainState:
             began = time.perf_counter()
             try:
                 following, report = run_epoch(job.algo, cfg, state, job.envs, job.pool, job.stop)
+                collected = time.perf_counter()
+                following = following._replace(kept=job.keeper.after(state, following))
             except RolloutStoppedError:
                 break
             seconds = time.perf_counter() - began
             spent += seconds
-            row = {**report.row, **_times(cfg, seconds, spent, report.seconds)}
+            parts = {**report.seconds, "test": time.perf_counter() - collected}
+            row = {**report.row, **_times(cfg, seconds, spent, parts)}
             files.add(row, report.episodes)
             before, state = state, following
             for log in job.logs:

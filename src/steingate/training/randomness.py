@@ -19,6 +19,8 @@ class Purpose(IntEnum):
     ACTIONS = 3
     FIT = 4
     EVALUATION = 5
+    TEST = 6  # of a candidate while training
+    FINAL_TEST = 7  # at the end of training
 
 
 def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
@@ -31,6 +33,12 @@ def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
 def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
     """Return one reset seed below 2**32 for each environment, by (seed, epoch, its index)."""
     return [int(np.random.SeedSequence([seed, epoch, i]).generate_state(1)[0]) for i in range(num_envs)]
+
+
+def trial_seed(seed: int, purpose: Purpose, test: int, episode: int) -> int:
+    """Return the reset seed of one episode of one test, by (seed, purpose, number of the test, episode)."""
+    key = np.random.SeedSequence(seed, spawn_key=(episode, test, int(purpose)))
+    return int(key.generate_state(1)[0])
 
 
 def action_noise(seed: int, epoch: int, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:

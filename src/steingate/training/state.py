@@ -10,6 +10,7 @@ from steingate.algos.base import Algorithm, Params
 from steingate.errors import RunError
 from steingate.gates.base import State
 from steingate.normaliser import Stats, init_stats
+from steingate.training.candidates import Kept, kept_from
 from steingate.training.collect import Carry
 from steingate.training.config import RunConfig
 from steingate.training.fitting import Critics, init_critics
@@ -32,6 +33,7 @@ class TrainState(NamedTuple):
     memory: State  # episodes that the algorithm remembers
     carry: Carry | None  # running episodes, when they outlive an epoch
     world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in
+    kept: Kept = Kept()  # candidates for the policy to deliver; an epoch does not touch them
 
 
 def finished(value: Critics) -> "Future[Critics]":
@@ -68,7 +70,7 @@ def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> 
 def to_tree(state: TrainState) -> dict[str, Any]:
     """Return the state as plain data, waiting for the critics if they are still being fitted."""
     tree = {**state._asdict(), "critics": state.critics.result(), "stats": state.stats._asdict()}
-    return {name: _plain(value) for name, value in tree.items()}
+    return {name: plain(value) for name, value in tree.items()}
 
 
 def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
@@ -90,17 +92,18 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
             memory=_like(first.memory, tree["memory"], fixed=False),
             carry=None if tree["carry"] is None else Carry(*tree["carry"]),
             world=tree["world"],
+            kept=kept_from(tree.get("kept"), lambda policy: _like(first.policy, policy)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"Checkpoint {name} does not belong to this run: {error}.") from error
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a tree of parameters with every array as NumPy's."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return np.asarray(value)

@@ -12,14 +12,24 @@ from typing import Any, TypeGuard
 
 from steingate.errors import RunError
 from steingate.gates.account import Account
-from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
+from steingate.runs import (
+    RunFolder,
+    Table,
+    certified_checkpoint,
+    read_config,
+    read_progress,
+    write_checkpoint,
+    write_config,
+    write_tree,
+)
 from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
+from steingate.training.candidates import Candidate, Trial
 from steingate.training.collect import action_map
 from steingate.training.config import RunConfig, deciding
 from steingate.training.environment import ShowsNearness, TrainerEnv
-from steingate.training.state import TrainState, to_tree
+from steingate.training.state import TrainState, plain, to_tree
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
 
@@ -34,7 +44,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
             f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
             "or choose another --out."
         )
-    for _, path in checkpoint_files(run.checkpoints):
+    for path in (*(path for _, path in checkpoint_files(run.checkpoints)), run.certified, run.verdict):
         path.unlink(missing_ok=True)
     place = cfg.algo.about.order
     record = {
@@ -128,11 +138,32 @@ class RunWriter:
         tree = to_tree(state)
         self.episodes.sync()
         self.progress.sync()
-        extra = None if self._account is None else list(self._account.seen.extra(state.budget))
-        more = {**self._extras, "extra": extra, "tables": self._marks[state.epoch]}
+        more = {**self._around(state.budget), "tables": self._marks[state.epoch]}
         write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **more})
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
             del self._marks[epoch]
+
+    def save_certified(self, best: Candidate, trial: Trial) -> None:
+        """Write the certified policy with its test, unless a better one is there."""
+        try:
+            there = certified_checkpoint(self.run.path)
+            if there is not None and float(there.tree["trial"]["ret"]) >= trial.ret:
+                return
+        except (RunError, KeyError, TypeError, ValueError):
+            pass  # what cannot be read makes way
+        tree = {
+            "policy": plain(best.policy),
+            "stats": plain(best.stats._asdict()),
+            "budget": best.budget,
+            "trial": trial._asdict(),
+            **self._around(best.budget),
+        }
+        write_tree(self.run.certified, best.epoch, tree)
+
+    def _around(self, budget: float) -> dict[str, Any]:
+        """Return what a policy needs besides its parameters."""
+        extra = None if self._account is None else list(self._account.seen.extra(budget))
+        return {**self._extras, "extra": extra}
 
     def seconds_before(self) -> float:
         """Return the time spent on the epochs already in ``progress.csv``."""

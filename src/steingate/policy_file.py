@@ -1,0 +1,135 @@
+"""Policies for other machines: a NumPy file with its own reader, and ONNX."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steingate import robot
+from steingate.errors import InputError, MissingExtraError
+from steingate.normaliser import CLIP
+from steingate.policy import Policy
+from steingate.storage.files import replace_file
+
+FORMATS = (".npz", ".onnx")
+_TESTS = 16  # stored observations
+
+
+def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None = None) -> list[Path]:
+    """Write a policy's mean action for use without this package; return the files.
+
+    Parameters
+    ----------
+    policy
+        What to write.
+    file
+        ``NAME.npz`` writes the numbers, and ``NAME.py`` beside them, which needs NumPy alone to read and use
+        them. ``NAME.onnx`` writes an ONNX graph from observations (n, d) to actions (n, a), both float32.
+    about
+        Anything worth knowing, as JSON types.
+
+    Examples
+    --------
+    >>> import steingate
+    >>> run = steingate.load("runs/steingate/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
+    >>> steingate.export_policy(run.policy, "robot/policy.npz")  # doctest: +SKIP
+    [PosixPath('robot/policy.npz'), PosixPath('robot/policy.py')]
+    """
+    target = Path(file)
+    if target.suffix not in FORMATS:
+        raise InputError(f"A policy cannot be written to {str(file)!r}: end the name with .npz or .onnx.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".onnx":
+        replace_file(target, _onnx(policy, about or {}))
+        return [target]
+    content = io.BytesIO()
+    np.savez(content, **_parts(policy, about or {}))
+    replace_file(target, content.getvalue())
+    reader = target.with_suffix(".py")
+    replace_file(reader, Path(robot.__file__).read_bytes())
+    robot.RobotPolicy(target)  # it must load, and give the actions of the policy
+    return [target, reader]
+
+
+def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``robot.RobotPolicy`` reads; what a policy does not have is empty."""
+    none = np.zeros(0)
+    extra, near, choice = policy.extra, policy.nearness, getattr(policy, "choice", None)
+    seen = _test_observations(policy)
+    layers = {f"w{i}": w for i, w in enumerate(policy.weights)}
+    layers |= {f"b{i}": b for i, b in enumerate(policy.biases)}
+    return {
+        "format": np.array(robot.FORMAT),
+        "about": np.array(json.dumps(about)),
+        "layers": np.array(len(policy.weights)),
+        **layers,
+        "log_std": policy.log_std,
+        "obs_mean": none if policy.obs_mean is None else policy.obs_mean,
+        "obs_std": none if policy.obs_std is None else policy.obs_std,
+        "obs_clip": np.array(CLIP),
+        "shift": policy.shift,
+        "scale": policy.scale,
+        "near": np.array([] if near is None else near.where, np.int64),
+        "powers": np.array([] if near is None else near.powers, np.float64),
+        "account": none if extra is None else np.array([extra.start, extra.gain, extra.discount]),
+        "choice": none if choice is None else np.array([choice.choices, choice.start], np.int64),
+        "test_obs": seen,
+        "test_actions": np.asarray(policy(seen), np.float64),
+    }
+
+
+def _test_observations(policy: Policy) -> np.ndarray:
+    """Return observations like those of training, some of them far out."""
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(_TESTS, policy.obs_dim)) * np.geomspace(0.1, 10.0, _TESTS)[:, None]
+    if policy.obs_mean is not None and policy.obs_std is not None:
+        known = min(policy.obs_mean.size, policy.obs_dim - (policy.extra is not None))
+        seen[:, :known] = policy.obs_mean[:known] + policy.obs_std[:known] * seen[:, :known]
+    return seen
+
+
+def _onnx(policy: Policy, about: dict[str, Any]) -> bytes:
+    """Return the ONNX file: normalise, clip, layers, clip, scale."""
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("An ONNX file", "onnx") from error
+    if policy.nearness is not None or getattr(policy, "choice", None) is not None:
+        raise InputError("This policy cannot be written as ONNX, only as .npz: it sees powers, or chooses.")
+    values: list[Any] = []
+    nodes: list[Any] = []
+
+    def constant(name: str, array: Any) -> str:
+        values.append(numpy_helper.from_array(np.asarray(array, np.float32), name))
+        return name
+
+    def node(kind: str, *inputs: str, **attributes: Any) -> str:
+        out = f"v{len(nodes)}"
+        nodes.append(helper.make_node(kind, list(inputs), [out], **attributes))
+        return out
+
+    dim = policy.obs_dim
+    now = "obs"
+    if policy.obs_mean is not None and policy.obs_std is not None:
+        rest = dim - policy.obs_mean.size  # the account is never normalised
+        mean, std = np.append(policy.obs_mean, np.zeros(rest)), np.append(policy.obs_std, np.ones(rest))
+        edge = np.append(np.full(policy.obs_mean.size, CLIP), np.full(rest, np.finfo(np.float32).max))
+        now = node("Div", node("Sub", now, constant("mean", mean)), constant("std", std))
+        now = node("Max", node("Min", now, constant("high", edge)), constant("low", -edge))
+    for i, (w, b) in enumerate(zip(policy.weights, policy.biases, strict=True)):
+        now = node("Add", node("MatMul", now, constant(f"w{i}", w)), constant(f"b{i}", b))
+        if i < len(policy.weights) - 1:
+            now = node("Tanh", now)
+    now = node("Max", node("Min", now, constant("one", 1.0)), constant("minus", -1.0))
+    now = node("Add", node("Mul", now, constant("scale", policy.scale)), constant("shift", policy.shift))
+    nodes[-1].output[0] = "action"
+    shapes = (("obs", dim), ("action", policy.act_dim))
+    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in shapes]
+    graph = helper.make_graph(nodes, "policy", sides[:1], sides[1:], values)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model.metadata_props.add(key="about", value=json.dumps(about))
+    onnx.checker.check_model(model)
+    return bytes(model.SerializeToString())

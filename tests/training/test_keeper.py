@@ -1,0 +1,215 @@
+"""The policy a run delivers: what a folder says and holds after training, stopping, killing and going on."""
+
+import json
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+from tests.training.runs_of_probes import facts, tiny
+
+from steingate.errors import InputError, RunError
+from steingate.monitor.upper import count_upper
+from steingate.policy import load
+from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, read_verdict
+from steingate.training import keeper as module
+from steingate.training import loop
+from steingate.training.candidates import Trial
+from steingate.training.evaluate import evaluate
+from steingate.training.loop import resume, stored_config, train
+
+LONG = {"total_steps": 80 * 40, "checkpoint_every": 3, "certify.share": 0.5}  # tests while training, too
+
+
+def delivered(path):
+    """The bytes that a run delivers."""
+    run = RunFolder(path)
+    return {file.name: file.read_bytes() for file in (run.certified, run.verdict) if file.exists()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = train(tiny(tmp_path_factory.mktemp("whole"), **LONG), quiet=True)
+    return path, facts(path), delivered(path)
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill(*args, **options):
+    raise Killed
+
+
+def test_the_delivered_policy_is_what_the_verdict_says(whole):
+    path = whole[0]
+    verdict, held = read_verdict(path), certified_checkpoint(path)
+    assert verdict["certified"]
+    assert verdict["finished"]
+    trial = Trial(**held.tree["trial"])
+    assert trial.certified
+    assert verdict["policy"]["epoch"] == held.epoch == trial.epoch
+    assert (verdict["policy"]["over"], verdict["policy"]["episodes"]) == (trial.over, trial.episodes)
+    assert trial.bound == count_upper(trial.over, trial.episodes - trial.over, trial.delta) <= 0.1
+    for word in (f"{trial.over} of {trial.episodes} fresh episodes", "95 %", f"step {80 * held.epoch:,}"):
+        assert word in verdict["sentence"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = load(path)
+    assert (loaded.which, loaded.epoch, loaded.verdict) == ("certified", held.epoch, verdict)
+    fresh = evaluate(path, 200, seed=5)
+    assert fresh.which == "certified"
+    assert np.mean(fresh.episodes.cost > 4.0) <= 0.1
+    assert load(path, "last").which == "last"
+
+
+def test_tests_happened_while_training_within_their_share(whole):
+    kept = latest_checkpoint(whole[0] / "checkpoints").tree["kept"]
+    _, _, tests, steps, *_ = kept
+    assert tests >= 1
+    assert steps <= 0.5 * 80 * 40 + 300 * 12
+
+
+def test_training_itself_is_untouched(whole, tmp_path):
+    cfg = tiny(tmp_path, **{**LONG, "certify.keep": False})
+    path = train(cfg, quiet=True)
+    assert facts(path)["progress"] == whole[1]["progress"]
+    assert facts(path)["episodes"] == whole[1]["episodes"]
+    one, other = (latest_checkpoint(run / "checkpoints").tree for run in (path, whole[0]))
+    for mine, others in zip(one["policy"]["w"], other["policy"]["w"], strict=True):
+        np.testing.assert_array_equal(mine, others)
+    assert delivered(path) == {}
+    with pytest.warns(UserWarning, match="told to test none"):
+        load(path)
+
+
+@pytest.mark.parametrize("when", [2, 20])
+def test_a_killed_run_delivers_the_same(whole, tmp_path, monkeypatch, when):
+    cfg = tiny(tmp_path, **LONG)
+    real, calls = loop.Keeper.after, iter(range(when))
+
+    def after(self, *states):
+        kept = real(self, *states)
+        if next(calls, None) is None:
+            raise Killed  # after a test, before anything of its epoch is written
+        return kept
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Keeper, "after", after)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert facts(cfg.path) == whole[1]
+    assert delivered(cfg.path) == whole[2]
+
+
+@pytest.mark.parametrize("what", ["try_policy", "write_verdict"])
+def test_so_does_one_killed_in_its_last_tests(whole, tmp_path, monkeypatch, what):
+    cfg = tiny(tmp_path, **{**LONG, "certify.share": 0.0})
+    plain = train(tiny(tmp_path / "plain", **{**LONG, "certify.share": 0.0}), quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, what, kill)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert delivered(cfg.path) == delivered(plain)
+    again = delivered(cfg.path)
+    resume(cfg.path, quiet=True)  # nothing left to test
+    assert delivered(cfg.path) == again
+
+
+def test_a_signal_in_a_test_stops_before_its_epoch_and_nothing_is_lost(whole, tmp_path, monkeypatch):
+    cfg = tiny(tmp_path, **LONG)
+    real = module.try_policy
+
+    def signalled(*given, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(*given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "try_policy", signalled)
+        with pytest.raises(KeyboardInterrupt):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert facts(cfg.path) == whole[1]
+    assert delivered(cfg.path) == whole[2]
+
+
+def test_a_run_made_longer_learns_as_if_it_had_been_longer(whole, tmp_path):
+    short = tiny(tmp_path, **{**LONG, "total_steps": 80 * 25})
+    train(short, quiet=True)
+    ends = read_verdict(short.path)["ends"]
+    assert ends >= 1
+    resume(short.path, quiet=True, total_steps=80 * 40)
+    assert facts(short.path) == whole[1]
+    verdict = read_verdict(short.path)
+    assert verdict["ends"] > ends  # delta went on being spent
+    assert verdict["epoch"] == 40
+
+
+def test_where_none_is_certified_everyone_is_told(tmp_path, capsys):
+    cfg = tiny(tmp_path, cost_limit=1e-9)
+    path = train(cfg)
+    verdict = read_verdict(path)
+    assert not verdict["certified"]
+    assert verdict["closest"]["over"] > 0
+    assert verdict["sentence"] in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="is not certified. No policy is certified to cost more than 1e-09"):
+        assert load(path).which == "last"
+    with pytest.raises(RunError, match="has no certified policy"):
+        load(path, "certified")
+    with pytest.raises(InputError, match="'best'"):
+        load(path, "best")
+
+
+def test_an_environment_that_never_ends_does_not_hang(tmp_path):
+    path = train(tiny(tmp_path, env="tests.training.probes:Endless", total_steps=160), quiet=True)
+    assert "no episode ended during training" in read_verdict(path)["sentence"]
+
+
+def test_a_test_that_fails_does_not_take_the_training_with_it(tmp_path, monkeypatch):
+    def broken(*given, **options):
+        raise OSError("only one robot")
+
+    monkeypatch.setattr(module, "make_envs", broken)
+    path = train(tiny(tmp_path), quiet=True)
+    verdict = read_verdict(path)
+    assert not verdict["certified"]
+    assert "only one robot" in verdict["sentence"]
+
+
+def test_a_damaged_certified_policy_is_named(whole, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(whole[0], copy)
+    file = RunFolder(copy).certified
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match=r"certified\.safetensors is unusable"):
+        assert load(copy).which == "last"
+    RunFolder(copy).verdict.write_text("{")
+    said = []
+    assert load(copy, warn=said.append).verdict is None
+    assert any("verdict.json is damaged" in text for text in said)
+
+
+def test_another_runs_certified_policy_is_refused(whole, tmp_path):
+    other = train(tiny(tmp_path, seed=1), quiet=True)
+    RunFolder(other).certified.write_bytes(RunFolder(whole[0]).certified.read_bytes())
+    with pytest.warns(UserWarning, match="does not belong to this run"):
+        assert load(other).which == "last"
+
+
+def test_settings_are_part_of_the_run(tmp_path):
+    cfg = tiny(tmp_path, **{"certify.budget": "0.2", "certify.keep": False})
+    assert (cfg.certify.budget, cfg.certify.keep) == (0.2, False)
+    assert cfg.identity == tiny(tmp_path).identity
+    path = train(cfg, quiet=True)
+    assert json.loads((path / "config.json").read_text())["config"]["certify"]["budget"] == 0.2
+    assert stored_config(path) == cfg
+    for name, value in (("budget", 0.0), ("delta", 1.0), ("share", 2.0), ("episodes", 0)):
+        with pytest.raises(InputError, match=f"certify.{name} is"):
+            tiny(tmp_path, **{f"certify.{name}": value})
+    with pytest.raises(InputError, match=r"did you mean certify\.budget"):
+        tiny(tmp_path, **{"certify.budgt": 0.2})
