@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from steingate.monitor.episodes import StepWatcher
     from steingate.monitor.monitor import Monitor
     from steingate.monitor.several import Monitors
-    from steingate.training.api import load, train
+    from steingate.training.api import load, resume, train
 
 __version__ = "0.1.0"
 
@@ -50,6 +50,7 @@ _HOMES = {
     "StepWatcher": "steingate.monitor.episodes",
     "certify_policy": "steingate.monitor.certify",
     "load": "steingate.training.api",
+    "resume": "steingate.training.api",
     "train": "steingate.training.api",
 }
 
@@ -74,6 +75,7 @@ __all__ = [
     "StepWatcher",
     "certify_policy",
     "load",
+    "resume",
     "train",
 ]
 

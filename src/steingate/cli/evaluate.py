@@ -39,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample", action="store_true", help="draw actions as in training instead of taking the mean"
     )
+    parser.add_argument(
+        "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--plot", metavar="FILE", help="also draw the training of the run (PNG, SVG or PDF)")
 
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         stop.check()
         until = Certify(args.budget, args.delta) if args.until_certified else None
         episodes = args.episodes if args.episodes is not None else (1000 if until else 100)
-        result = evaluate(args.run, episodes, args.seed, args.sample, _warn, stop.check, until)
+        result = evaluate(args.run, episodes, args.seed, args.sample, _warn, stop.check, until, args.env)
     numbers = result.to_dict()
     if args.json:
         print(json.dumps(numbers, indent=2))

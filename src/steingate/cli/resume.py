@@ -15,6 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="make the run longer: environment steps in all, as if it had been started with them",
     )
+    parser.add_argument(
+        "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -26,6 +29,6 @@ def run(args: argparse.Namespace) -> int:
         except ModuleNotFoundError as error:
             raise MissingExtraError("steingate resume", "train") from error
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
-        path = resume(args.run, args.quiet, stop, steps)
+        path = resume(args.run, args.quiet, stop, steps, args.env)
     print(path)
     return 0

@@ -15,6 +15,7 @@ from steingate.core.result import Result
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
+from steingate.heads import choice_of, outputs
 from steingate.monitor.certify import Verdict, until_certified
 from steingate.monitor.monitor import Monitor
 from steingate.normaliser import Stats
@@ -95,6 +96,7 @@ def evaluate(
     warn: Callable[[str], None] = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
     until: Certify | None = None,
+    env: Any = None,
 ) -> Evaluation:
     """Return what the newest policy of a run does in ``episodes`` whole episodes.
 
@@ -115,10 +117,12 @@ def evaluate(
     until
         Play only until this is certified or shown false, and at most ``episodes``; the bound holds although
         the number of episodes depends on them.
+    env
+        Where the environment is now, or, for one that was given from Python, the environment again.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
-    player = load_player(path, warn)
+    player = load_player(path, warn, env)
     seeds = episode_seeds(seed, episodes)
     limit, recipe = player.cfg.cost_limit, player.cfg.algo
     envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
@@ -172,13 +176,13 @@ def _told(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def load_player(path: str | Path, warn: Callable[[str], None]) -> Player:
-    """Return the newest policy of a run folder with its configuration."""
-    cfg = stored_config(path)
+def load_player(path: str | Path, warn: Callable[[str], None], env: Any = None) -> Player:
+    """Return the newest policy of a run folder with its configuration; ``env`` as in :func:`evaluate`."""
+    cfg = stored_config(path, env)
     checkpoint = policy_checkpoint(path, warn)
     params, seen = checkpoint.tree["policy"], checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
-    policy = {"w": tuple(params["w"]), "b": tuple(params["b"]), "log_std": params["log_std"]}
+    policy = {**params, "w": tuple(params["w"]), "b": tuple(params["b"])}
     # The published codes evaluate with the whole budget, whatever share training had arrived at.
     budget = 1.0 if cfg.algo.is_published else float(checkpoint.tree.get("budget", 1.0))
     mode = FROZEN if cfg.algo.normalise_obs else RAW
@@ -214,7 +218,8 @@ def _wave(
     envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool]
 ) -> npt.NDArray[np.float64]:
     """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
-    shape = (CHUNK, envs.num_envs, *envs.single_action_space.shape)
+    space = envs.single_action_space
+    shape = (CHUNK, envs.num_envs, outputs(space))
     everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
     first = np.full((envs.num_envs, 3), np.nan)
     carry: Carry | None = None
@@ -222,7 +227,9 @@ def _wave(
         noise = np.zeros(shape, np.float32)
         if sample:
             for i, seed in enumerate(everyone):
-                noise[:, i] = stream(seed, chunk, Purpose.EVALUATION).standard_normal(noise[:, i].shape)
+                rng = stream(seed, chunk, Purpose.EVALUATION)
+                draw = rng.standard_normal if choice_of(space) is None else rng.gumbel
+                noise[:, i] = draw(size=noise[:, i].shape)
         rollout, _ = collect(
             envs,
             player.policy,

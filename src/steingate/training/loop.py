@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
+from steingate.envs.names import again, on_path
 from steingate.errors import InputError, RunError
+from steingate.heads import choice_of, outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig, read_stored
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
 from steingate.training.logs.display import Display
 from steingate.training.logs.run_writer import RunWriter, changed_versions, record_config
@@ -43,13 +45,18 @@ def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) 
 
 
 def resume(
-    path: str | Path, quiet: bool = False, stop: StopRequest | None = None, total_steps: int | None = None
+    path: str | Path,
+    quiet: bool = False,
+    stop: StopRequest | None = None,
+    total_steps: int | None = None,
+    env: Any = None,
 ) -> Path:
     """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder.
 
     ``total_steps`` makes the run longer, finished or not; it then equals one that was longer from the start.
+    ``env`` says where the environment is now, or gives again one that was given from Python.
     """
-    cfg = stored_config(path)
+    cfg = stored_config(path, env)
     if "recipe" not in read_config(path)["config"]:
         raise RunError(
             f"{path} was started by an earlier version, which had other settings: report, evaluate and "
@@ -71,15 +78,20 @@ def _longer(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
     return replace(cfg, total_steps=total_steps)
 
 
-def stored_config(path: str | Path) -> RunConfig:
-    """Return the configuration a run folder was made with."""
-    settings = read_config(path).get("config")
+def stored_config(path: str | Path, env: Any = None) -> RunConfig:
+    """Return the configuration a run folder was made with; ``env`` is given again, or is elsewhere now."""
+    record = read_config(path)
+    settings = record.get("config")
     if not isinstance(settings, dict):
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
+    folder = record.get("env_folder")
+    if env is None and isinstance(folder, str):
+        on_path(folder)
     try:
-        return read_stored(settings, f"{path}/config.json")
+        cfg = read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
+    return cfg if env is None else replace(cfg, env=again(cfg.env, env))
 
 
 class Inline(Executor):
@@ -123,9 +135,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
         stop.check()
         check_carry(cfg, envs)
-        state = first_state(
-            cfg, algo, envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-        )
+        space = envs.single_action_space
+        sizes = (envs.single_observation_space.shape[0], outputs(space))
+        state = first_state(cfg, algo, *sizes, discrete=choice_of(space) is not None)
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
@@ -140,6 +152,8 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": cfg.to_dict()})
+        for note in new_notes(envs):
+            display.note(note)
         files = RunWriter(run, envs, cfg.algo.normalise_obs, algo.account)
         files.keep(state)
         if state.world is not None:

@@ -10,12 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from typing import Any, TypeGuard
 
+from steingate.envs.names import folder_of
 from steingate.errors import RunError
 from steingate.gates.account import Account
+from steingate.heads import stored_action
 from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
 from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
-from steingate.training.collect import action_map
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsNearness, TrainerEnv
 from steingate.training.state import TrainState, to_tree
@@ -38,6 +39,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
     place = cfg.algo.about.order
     record = {
         "config": cfg.to_dict(),
+        "env_folder": folder_of(cfg.env),
         "identity": cfg.identity,
         "look": {"order": place if isfinite(place) else None, "colour": cfg.algo.about.colour},
         "versions": _versions(),
@@ -74,7 +76,7 @@ class RunWriter:
     run
         The folder.
     envs
-        Their action space is what the policy's [-1, 1] is mapped to; stored with each checkpoint, so that a
+        Their action space is what the policy's outputs are mapped to; stored with each checkpoint, so that a
         policy can be used without its environment.
     normalise
         Whether observations are normalised; stored too.
@@ -88,10 +90,9 @@ class RunWriter:
         self.run = run
         self.progress = Table(run.progress)
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
-        shift, scale = action_map(envs.single_action_space)
         self._account = account
         self._extras: dict[str, Any] = {
-            "action": {"shift": shift, "scale": scale},
+            "action": stored_action(envs.single_action_space),
             "normalise": normalise,
             "nearness": [list(part) for part in astuple(envs.nearness)] if _shows(envs) else None,
             "identity": read_config(run.path).get("identity"),
