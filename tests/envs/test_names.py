@@ -115,10 +115,10 @@ def test_a_file_and_what_is_beside_it(folder):
     assert env_name(type(made)) == name
     with pytest.raises(InputError, match=r"There is no file .*none\.py: give the path"):
         make_vec("./none.py:Mine", 1)
-    with pytest.raises(InputError, match="has no 'Mina' to make an environment of; did you mean .*Mine'"):
+    with pytest.raises(InputError, match=r"has no 'Mina' to make an environment of; did you mean .*Mine'"):
         make_vec("my_file.py:Mina", 1)
     with pytest.raises(
-        InputError, match="wrong.py' cannot be imported: No module named 'a_package_nobody_has'"
+        InputError, match=r"wrong\.py' cannot be imported: No module named 'a_package_nobody_has'"
     ):
         make_vec("wrong.py:Mine", 1)
 
@@ -131,7 +131,7 @@ def test_a_module_of_the_present_folder(folder):
     assert folder_of("my_file:Mine") == str(folder)
     assert folder_of("tests.training.probes:Walk") is None
     assert folder_of("CartPole-v1") is None
-    with pytest.raises(InputError, match="There is no module 'nobody' for 'nobody:Mine': .*give its file"):
+    with pytest.raises(InputError, match=r"There is no module 'nobody' for 'nobody:Mine': .*give its file"):
         make_vec("nobody:Mine", 1)
 
 

@@ -77,7 +77,7 @@ def test_a_method_for_continuous_actions_alone_is_refused(tmp_path):
         takes_choices = False
 
     cfg = make_config({"env": ARMS, "algo": Continuous(), "out": str(tmp_path)})
-    with pytest.raises(InputError, match="needs continuous actions, and those of .*Arms are discrete"):
+    with pytest.raises(InputError, match=r"needs continuous actions, and those of .*Arms are discrete"):
         train(cfg, quiet=True)
     assert not list(tmp_path.iterdir())
 
