@@ -46,6 +46,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     copy : False returns the observation buffer itself, overwritten by the next step
     workers : processes that step them; 1 for this one alone, None to measure what is faster
     order : how to tell another process what to make; None if that is not possible
+    cores : processors that may be used; all by default
 
     Attributes
     ----------
@@ -63,6 +64,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         copy: bool = True,
         workers: int | None = 1,
         order: Order | None = None,
+        cores: int | None = None,
     ) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}: a positive number is expected, or none to measure.")
@@ -73,7 +75,7 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         self.name, self.num_envs = name, num_envs
         self.notes: list[str] = []
         self._crew: Here | Workers | None = None
-        first = self._first(one, workers, order)
+        first = self._first(one, workers, order, cores)
         self.max_episode_steps = first.max_episode_steps
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space
@@ -84,11 +86,13 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         self._copy = copy
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape))
 
-    def _first(self, one: Callable[[], OneEnv], workers: int | None, order: Order | None) -> OneEnv:
+    def _first(
+        self, one: Callable[[], OneEnv], workers: int | None, order: Order | None, cores: int | None
+    ) -> OneEnv:
         """Decide who steps the environments, and return one of them, or one that is closed already."""
         if self.num_envs > 1 and workers != 1:
             first = one()
-            count, note = worth_of_processes(first, self.num_envs, workers, order is not None)
+            count, note = worth_of_processes(first, self.num_envs, workers, order is not None, cores)
             first.close()
             if note:
                 self.notes.append(note)

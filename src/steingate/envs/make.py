@@ -47,7 +47,7 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> V
         Native tasks: those of :class:`~steingate.envs.vector.SafetyVectorEnv`. Others: ``cost`` (a function
         of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``copy``, and
         ``workers`` (processes that step them: 1, this one, by default; None measures what is faster);
-        ``threads`` is accepted and unused; the rest goes to the environment.
+        at most ``threads`` processes are then used; the rest goes to the environment.
 
     Raises
     ------
@@ -164,6 +164,7 @@ def _foreign(spec: str | Callable[..., Any], num_envs: int, options: dict[str, A
     """Return environments of a spec, with the adapter's options taken out of the rest."""
     factory, own = _prepared(spec, options)
     vector = {key: options[key] for key in ("copy", "workers") if key in options}
+    vector["cores"] = options.get("threads")
     return ForeignVectorEnv(factory, num_envs, **own, **vector, order=_order(spec, options))
 
 
