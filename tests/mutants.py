@@ -323,8 +323,8 @@ RUNS = (
     ),
     Mutant(
         "training/config.py",
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")',
-        'WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "window")',
+        'WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out")',
+        'WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "window")',
         "the window is not part of the identity",
     ),
     Mutant(

@@ -53,6 +53,8 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     notes : what the user should know about who steps the environments, one sentence each
     """
 
+    _crew: Here | Workers | None = None  # nobody yet, if making it fails
+
     def __init__(
         self,
         factory: Callable[[], Any],
@@ -74,7 +76,6 @@ class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 
         self.name, self.num_envs = name, num_envs
         self.notes: list[str] = []
-        self._crew: Here | Workers | None = None
         first = self._first(one, workers, order, cores)
         self.max_episode_steps = first.max_episode_steps
         self.single_observation_space = first.observation_space

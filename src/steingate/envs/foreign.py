@@ -105,8 +105,8 @@ class OneEnv:
         self.elapsed = elapsed
 
     def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
+        """Close the environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
 
     def _saving(self, method: str) -> Callable[..., Any]:
         """Return a method of the innermost environment, which foreign environments seldom have."""
