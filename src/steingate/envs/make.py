@@ -164,8 +164,8 @@ def _foreign(spec: str | Callable[..., Any], num_envs: int, options: dict[str, A
     """Return environments of a spec, with the adapter's options taken out of the rest."""
     factory, own = _prepared(spec, options)
     vector = {key: options[key] for key in ("copy", "workers") if key in options}
-    vector["cores"] = options.get("threads")
-    return ForeignVectorEnv(factory, num_envs, **own, **vector, order=_order(spec, options))
+    order, cores = _order(spec, options), options.get("threads")
+    return ForeignVectorEnv(factory, num_envs, **own, **vector, order=order, cores=cores)
 
 
 def _prepared(
