@@ -70,7 +70,7 @@ class TestEnvironments:
     def test_without_threads_the_environment_decides(self, made):
         cfg = small("cpo", env_options={"copy": True})
         make_envs(cfg, build_algorithm(cfg))
-        assert made[0][2] == {"copy": True}
+        assert made[0][2] == {"copy": True, "workers": None}
 
     def test_an_account_is_shown_with_the_share_that_is_asked_for(self, made):
         cfg = small("trpo-saute")
