@@ -17,7 +17,7 @@ from keep_runs import write_rows
 
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm, Batch, Params
-from steingate.algos.networks import log_prob
+from steingate.algos.heads import log_prob
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs

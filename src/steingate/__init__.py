@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from steingate.policy import Policy
     from steingate.policy_file import export_policy
     from steingate.robot import RobotPolicy
-    from steingate.training.api import Run, evaluate, load, make_vec, rollout, train
+    from steingate.training.api import Run, evaluate, load, make_vec, resume, rollout, train
 
 __version__ = "0.1.0"
 
@@ -59,6 +59,7 @@ _HOMES = {
     "export_policy": "steingate.policy_file",
     "load": "steingate.training.api",
     "make_vec": "steingate.training.api",
+    "resume": "steingate.training.api",
     "rollout": "steingate.training.api",
     "train": "steingate.training.api",
 }
@@ -90,6 +91,7 @@ __all__ = [
     "export_policy",
     "load",
     "make_vec",
+    "resume",
     "rollout",
     "train",
 ]

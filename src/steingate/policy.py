@@ -13,6 +13,7 @@ import numpy.typing as npt
 from steingate.errors import InputError, RunError
 from steingate.gates.account import Extra
 from steingate.gates.nearness import Nearness
+from steingate.heads import Choice
 from steingate.normaliser import CLIP, Stats, std
 from steingate.runs import Checkpoint, certified_checkpoint, newest_checkpoint, read_config, read_verdict
 
@@ -22,19 +23,20 @@ Which = Literal["certified", "last"]
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """A Gaussian policy with its frozen observation statistics; call it with observations to get actions.
+    """A policy with its frozen observation statistics; call it with observations to get actions.
 
     Attributes
     ----------
-    weights, biases : layers of the tanh network for the mean; a weight has shape (in, out)
-    log_std : logarithm of the standard deviation of each action
+    weights, biases : layers of the tanh network for the mean, or for logits; a weight has shape (in, out)
+    log_std : logarithm of the standard deviation of each action; empty where actions are choices
     obs_mean, obs_std : what observations are centred and scaled by, then clipped to ±5; None for raw ones
     shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task, to which
-        actions are clipped as in training
+        actions are clipped as in training; empty for choices
     extra : for a policy that also sees what the episode has spent, how to keep that number, else None.
         It is the last of an observation: ``extra.start`` at the start of an episode, and after each step
         ``extra.following(number, cost)``.
     nearness : for a policy that also sees powers of some observations, which; it computes them itself.
+    choice : for a policy that chooses one of some actions, from which; actions are then integers, else None.
     """
 
     weights: tuple[npt.NDArray[np.float32], ...]
@@ -46,6 +48,7 @@ class Policy:
     scale: Array
     extra: Extra | None = None
     nearness: Nearness | None = None
+    choice: Choice | None = None
 
     @property
     def obs_dim(self) -> int:
@@ -54,16 +57,23 @@ class Policy:
 
     @property
     def act_dim(self) -> int:
-        """Length of an action."""
-        return int(self.log_std.size)
+        """Length of an action; 1 for a choice."""
+        return int(self.log_std.size) if self.choice is None else 1
 
-    def __call__(self, obs: npt.ArrayLike) -> Array:
-        """Return the mean action for one observation (d,) or a batch (n, d), in the units of the task."""
+    def __call__(self, obs: npt.ArrayLike) -> Any:
+        """Return the mean action for one observation (d,) or a batch (n, d), in the units of the task.
+
+        Where actions are choices it is the most likely one: an integer, or (n,) of them.
+        """
+        if self.choice is not None:
+            return self.choice.likeliest(self._mean(obs))
         return self._in_box(self._mean(obs))
 
-    def sample(self, obs: npt.ArrayLike, rng: np.random.Generator) -> Array:
+    def sample(self, obs: npt.ArrayLike, rng: np.random.Generator) -> Any:
         """Return a random action, as during training, in the units of the task."""
         mean = self._mean(obs)
+        if self.choice is not None:
+            return self.choice.sample(mean, rng)
         noise = rng.standard_normal(mean.shape)
         return self._in_box(mean + np.exp(self.log_std.astype(np.float64)) * noise)
 
@@ -211,8 +221,9 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         params, stats, action = tree["policy"], tree["stats"], tree["action"]
         weights = tuple(np.asarray(w, np.float32) for w in params["w"])
         biases = tuple(np.asarray(b, np.float32) for b in params["b"])
-        log_std = np.asarray(params["log_std"], np.float32)
-        shift, scale = np.asarray(action["shift"], np.float64), np.asarray(action["scale"], np.float64)
+        choice = Choice(int(action["choices"]), int(action["start"])) if "choices" in action else None
+        log_std = np.asarray(params["log_std"] if choice is None else (), np.float32)
+        shift, scale = (np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale"))
         count, mean, m2 = int(stats["count"]), np.asarray(stats["mean"]), np.asarray(stats["m2"])
         normalised = bool(tree["normalise"]) and count > 1
         extra = None if tree.get("extra") is None else Extra(*tree["extra"])
@@ -222,8 +233,9 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
     sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))
-    actions = sizes[-1] == log_std.size == shift.size == scale.size
+    many = log_std.size if choice is None else choice.choices
+    actions = sizes[-1] == many and log_std.size == shift.size == scale.size
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     centre, spread = (mean, std(Stats(count, mean, m2))) if normalised else (None, None)
-    return Policy(weights, biases, log_std, centre, spread, shift, scale, extra, nearness)
+    return Policy(weights, biases, log_std, centre, spread, shift, scale, extra, nearness, choice)

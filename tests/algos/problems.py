@@ -3,7 +3,8 @@
 import numpy as np
 
 from steingate.algos.base import Batch
-from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.heads import log_prob
+from steingate.algos.networks import init_policy, mean
 
 
 def problem(samples=300, obs_dim=3, act_dim=2, hidden=(5, 4), seed=0):

@@ -5,8 +5,9 @@ from tests.algos.problems import problem
 
 from steingate.algos.base import Batch, priced
 from steingate.algos.clipped import clipped_step, followed
+from steingate.algos.heads import log_prob
 from steingate.algos.minibatches import minibatch_order
-from steingate.algos.networks import log_prob, mean
+from steingate.algos.networks import mean
 from steingate.algos.sizes import Clipped
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Mode

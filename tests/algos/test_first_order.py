@@ -18,8 +18,9 @@ from steingate.algos.first_order import (
     projection_loss,
     update_and_project_step,
 )
+from steingate.algos.heads import Law, log_prob
 from steingate.algos.methods.lagrangian import CUP
-from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.networks import init_policy, mean
 from steingate.algos.recipe import Setup, make_recipe
 from steingate.algos.sizes import Clipped, Passes
 from steingate.errors import InputError
@@ -38,7 +39,7 @@ def small_part(seed=0):
     weight = np.array([0.2] * 5 + [0.0], np.float32)
     adv, cost_adv = rng.normal(size=(2, 6)).astype(np.float32)
     logp = np.asarray(log_prob(start, obs, act))
-    return now, Minibatch(obs, act, logp, adv, cost_adv, weight, mu, start["log_std"])
+    return now, Minibatch(obs, act, logp, adv, cost_adv, weight, Law(mu, start["log_std"]))
 
 
 def kl_and_ratio(now, part):
@@ -48,10 +49,10 @@ def kl_and_ratio(now, part):
         mu, log_std = np.asarray(mean(now, part.obs[i : i + 1]))[0], now["log_std"]
         kl, log_ratio = 0.0, 0.0
         for d in range(2):
-            s, s0 = np.exp(log_std[d]), np.exp(part.log_std[d])
-            kl += np.log(s0 / s) + (s**2 + (mu[d] - part.mu[i, d]) ** 2) / (2 * s0**2) - 0.5
+            s, s0 = np.exp(log_std[d]), np.exp(part.start.log_std[d])
+            kl += np.log(s0 / s) + (s**2 + (mu[d] - part.start.out[i, d]) ** 2) / (2 * s0**2) - 0.5
             log_ratio += -np.log(s) - 0.5 * ((part.act[i, d] - mu[d]) / s) ** 2
-            log_ratio -= -np.log(s0) - 0.5 * ((part.act[i, d] - part.mu[i, d]) / s0) ** 2
+            log_ratio -= -np.log(s0) - 0.5 * ((part.act[i, d] - part.start.out[i, d]) / s0) ** 2
         kls.append(kl)
         ratios.append(np.exp(log_ratio))
     return np.array(kls), np.array(ratios)
@@ -102,7 +103,7 @@ def gaussian(slope_reward, slope_cost, nodes=40):
     ones = np.ones((nodes, 1))
     mu, log_std = np.full((nodes, 1), start), np.array([np.log(deviation)])
     return Minibatch(
-        ones, act, logp, slope_reward * shift, slope_cost * shift, w / w.sum(), mu, log_std
+        ones, act, logp, slope_reward * shift, slope_cost * shift, w / w.sum(), Law(mu, log_std)
     ), deviation
 
 
@@ -138,7 +139,7 @@ def test_p3o_stops_where_the_limit_is_reached():
     part, _ = gaussian(1.0, 1.0)
 
     def slope(centre, clips_cost):
-        params = {"w": (np.zeros((1, 1)),), "b": (np.array([centre]),), "log_std": part.log_std}
+        params = {"w": (np.zeros((1, 1)),), "b": (np.array([centre]),), "log_std": part.start.log_std}
         loss = penalised_loss(0.9, 20.0, clips_cost)
         with jax.enable_x64(True):
             return float(jax.grad(lambda p: loss(p, part, (-0.05,)))(params)["b"][0][0])

@@ -6,7 +6,7 @@ from jax.flatten_util import ravel_pytree
 from tests.algos.problems import problem
 
 from steingate.algos import fisher
-from steingate.algos.networks import log_prob, mean_kl_per_dim
+from steingate.algos.heads import log_prob, mean_kl_per_dim
 
 
 @pytest.fixture

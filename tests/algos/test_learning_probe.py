@@ -10,9 +10,10 @@ import pytest
 from steingate.algos.advantages import centre, close_paths, gae, standardise
 from steingate.algos.base import Algorithm, Batch, first_bad
 from steingate.algos.critics import fit_critic, init_adam, minibatch_order
+from steingate.algos.heads import log_prob
 from steingate.algos.methods.cpo import CPO
 from steingate.algos.methods.stein import SteinGate
-from steingate.algos.networks import init_critic, init_policy, log_prob, mean, value
+from steingate.algos.networks import init_critic, init_policy, mean, value
 from steingate.algos.recipe import Setup
 from steingate.algos.sizes import CriticFit, TrustRegion
 from steingate.algos.trust_region import trust_region_step

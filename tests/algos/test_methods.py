@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from steingate.algos.base import Batch
+from steingate.algos.heads import log_prob
 from steingate.algos.methods import METHODS
 from steingate.algos.methods.cpo import CPO
 from steingate.algos.methods.saute import PPOSaute
 from steingate.algos.methods.stein import SteinGate
-from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.networks import init_policy, mean
 from steingate.algos.recipe import Setup, make_recipe
 from steingate.errors import InputError
 from steingate.gates.base import Decision, Episodes, Mode

@@ -3,8 +3,9 @@ import numpy as np
 
 from steingate.algos.base import Batch
 from steingate.algos.critics import fit_critic, init_adam, minibatch_order
+from steingate.algos.heads import log_prob
 from steingate.algos.minibatches import adam_sizes, minibatches
-from steingate.algos.networks import init_critic, init_policy, log_prob, mean
+from steingate.algos.networks import init_critic, init_policy, mean
 from steingate.algos.recipe import Setup, make_recipe
 from steingate.algos.sizes import CriticFit
 from steingate.gates.base import Decision, Mode

@@ -3,16 +3,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from steingate.algos.networks import (
-    gaussian_kl,
-    gaussian_log_prob,
-    init_critic,
-    init_policy,
-    log_prob,
-    mean,
-    mean_kl_per_dim,
-    value,
-)
+from steingate.algos.heads import gaussian_kl, gaussian_log_prob, log_prob, mean_kl_per_dim
+from steingate.algos.networks import init_critic, init_policy, mean, value
 
 
 def test_initial_values_fill_the_fan_in_interval():

@@ -8,6 +8,7 @@ import pytest
 from steingate.algos import descent, first_order
 from steingate.algos.base import Algorithm, Batch, priced
 from steingate.algos.clipped import followed
+from steingate.algos.heads import log_prob
 from steingate.algos.methods import METHODS
 from steingate.algos.methods.cpo import CPO, CRPO, CVaRCPO
 from steingate.algos.methods.evo import EVO
@@ -16,7 +17,7 @@ from steingate.algos.methods.penalty import P3O
 from steingate.algos.methods.saute import PPOSimmer, TRPOSaute, TRPOSimmer
 from steingate.algos.methods.stein import SteinGate, SteinGatePPO
 from steingate.algos.methods.unconstrained import PPO, TRPO
-from steingate.algos.networks import init_policy, log_prob
+from steingate.algos.networks import init_policy
 from steingate.algos.recipe import (
     About,
     Constrained,

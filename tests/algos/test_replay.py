@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from steingate.algos.networks import init_policy, log_prob
+from steingate.algos.heads import log_prob
+from steingate.algos.networks import init_policy
 from steingate.algos.replay import episode_memory, replay_extremes
 from steingate.algos.sizes import Replay
 from steingate.gates.tail import pareto_quantile

@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import norm
 
 from steingate.algos.base import Batch
-from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.heads import log_prob
+from steingate.algos.networks import init_policy, mean
 from steingate.algos.theorem import mean_total_variation, step_audit
 from steingate.core.certificate import Certificate
 from steingate.gates.base import Episodes

@@ -10,7 +10,7 @@ from tests.algos.problems import problem
 
 from steingate.algos import fisher
 from steingate.algos.base import first_bad
-from steingate.algos.networks import log_prob, mean_kl_per_dim
+from steingate.algos.heads import log_prob, mean_kl_per_dim
 from steingate.algos.sizes import TrustRegion
 from steingate.algos.subproblem import Case
 from steingate.algos.trust_region import (

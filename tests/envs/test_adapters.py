@@ -398,3 +398,38 @@ def test_the_stated_episode_length_is_found_through_wrappers():
     ends = [bool(env.step(np.zeros((1, 1)))[3][0]) for _ in range(24)]
     assert [k + 1 for k, end in enumerate(ends) if end] == [12, 24]
     assert batch().max_episode_steps is None
+
+
+class TestChoices:
+    """A task with discrete actions, which it counts from 4."""
+
+    class Counts(Walk):
+        action_space = spaces.Discrete(3, start=4)
+
+        def step(self, action):
+            assert self.action_space.contains(action)
+            return self._obs(), float(action), False, False, {"cost": 0.0}
+
+    def test_each_environment_gets_its_own(self):
+        env = batch(self.Counts, num_envs=3)
+        assert env.single_action_space == spaces.Discrete(3, start=4)
+        assert env.action_space.shape == (3,)
+        env.reset(seed=0)
+        for actions in (np.array([4, 6, 5]), [4.0, 6.0, 5.0]):
+            assert env.step(actions)[1].tolist() == [4.0, 6.0, 5.0]
+
+    @pytest.mark.parametrize(
+        ("actions", "words"),
+        [
+            ([4, 7, 5], "environment 1 of 'walk' is 7: a whole number from 4 to 6 is expected"),
+            ([4, 5, 3], "environment 2 of 'walk' is 3"),
+            ([4.5, 5, 5], "environment 0 of 'walk' is 4.5"),
+            ([4, np.nan, 5], "environment 1 of 'walk' is nan"),
+            ([[4], [5], [6]], "have shape"),
+        ],
+    )
+    def test_others_are_refused(self, actions, words):
+        env = batch(self.Counts, num_envs=3)
+        env.reset(seed=0)
+        with pytest.raises(InputError, match=words):
+            env.step(actions)

@@ -228,7 +228,6 @@ def test_a_known_environment_of_gymnasium():
         ("user_raises:Line", "two lines"),
         (":Line", "cannot be imported"),
         ("user_tasks:Other-v0", "no such id"),
-        ("CartPole-v1", "only continuous Box actions work"),
     ],
 )
 def test_wrong_names_are_one_sentence(spec, words):

@@ -90,7 +90,6 @@ def test_images_and_spaces_without_length_are_refused(space, words):
 @pytest.mark.parametrize(
     ("space", "words"),
     [
-        (spaces.Discrete(3), "Discrete"),
         (spaces.MultiDiscrete([2, 2]), "MultiDiscrete"),
         (spaces.MultiBinary(2), "MultiBinary"),
         (spaces.Dict({"a": _unit_box(2)}), "Dict"),
@@ -101,7 +100,7 @@ def test_images_and_spaces_without_length_are_refused(space, words):
     ],
     ids=str,
 )
-def test_actions_other_than_bounded_boxes_are_refused(space, words):
+def test_actions_other_than_bounded_boxes_and_choices_are_refused(space, words):
     with pytest.raises(InputError, match=rf"'task'.*{words}"):
         flat_actions(space, "task")
 
@@ -115,3 +114,10 @@ def test_actions_get_the_shape_type_and_bounds_of_the_environment():
     assert action.dtype == np.float32
     assert action.tolist() == [[-2, 0.5], [3, 1.25]]
     assert space.contains(action)
+
+
+def test_choices_stay_what_they_are():
+    for space in (spaces.Discrete(4, start=-2), _old("Discrete", n=4, start=-2)):
+        own, shaped = flat_actions(space, "task")
+        assert own == spaces.Discrete(4, start=-2)
+        assert own.contains(shaped(np.int64(1)))

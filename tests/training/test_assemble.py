@@ -60,13 +60,17 @@ class TestEnvironments:
         cfg = small("cpo", env="a:B", threads=3, env_options={"limit": 7})
         make_envs(cfg, build_algorithm(cfg))
         make_envs(cfg, build_algorithm(cfg), num_envs=5, render=True)
-        assert made[0] == ("a:B", 2, {"copy": False, "threads": 3, "limit": 7})
-        assert made[1] == ("a:B", 5, {"copy": False, "threads": 3, "limit": 7, "render": True})
+        assert made[0] == ("a:B", 2, {"copy": False, "workers": None, "threads": 3, "limit": 7})
+        assert made[1] == (
+            "a:B",
+            5,
+            {"copy": False, "workers": None, "threads": 3, "limit": 7, "render": True},
+        )
 
     def test_without_threads_the_environment_decides(self, made):
         cfg = small("cpo", env_options={"copy": True})
         make_envs(cfg, build_algorithm(cfg))
-        assert made[0][2] == {"copy": True}
+        assert made[0][2] == {"copy": True, "workers": None}
 
     def test_an_account_is_shown_with_the_share_that_is_asked_for(self, made):
         cfg = small("trpo-saute")

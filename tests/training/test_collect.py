@@ -2,11 +2,13 @@ import numpy as np
 import pytest
 from tests.training.probes import Constant, Endless, Walk
 
-from steingate.algos.networks import init_policy, log_prob, mean
+from steingate.algos.heads import log_prob
+from steingate.algos.networks import init_policy, mean
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
+from steingate.heads import action_map
 from steingate.normaliser import Stats, init_stats, normalise, push
-from steingate.training.collect import Carry, action_map, collect, flat_policy
+from steingate.training.collect import Carry, collect, flat_policy
 from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
 from steingate.training.env_errors import RolloutStoppedError
 

@@ -129,6 +129,8 @@ class TestRefusals:
             ({"window": 0}, "window is 0: it must be greater than zero"),
             ({"checkpoint_every": 0}, "checkpoint_every is 0: it must be greater than zero"),
             ({"threads": 0}, "threads is 0: it must be greater than zero, or none"),
+            ({"workers": 0}, "workers is 0: it must be greater than zero, or none"),
+            ({"env": 3}, "env is 3: give a name, or a class or function that makes an environment"),
             ({"num_envs": 3, "steps_per_epoch": 100}, "is 100, which 3 environments cannot share"),
             ({"total_steps": 10, "steps_per_epoch": 16}, "is 10, less than one epoch of 16 steps"),
             ({"env_options": {"cost": print}}, "'cost' of env_options is .*text"),
@@ -239,11 +241,12 @@ class TestIdentity:
         }.items():  # fmt: skip
             assert replace(cfg, **{name: value}).identity != cfg.identity, name
         for name, value in {
-            "overlap": False, "threads": 3, "checkpoint_every": 7, "wandb": "x", "out": "there",
+            "overlap": False, "threads": 3, "workers": 3, "checkpoint_every": 7, "wandb": "x", "out": "there",
             "certify": Certifying(keep=False),
         }.items():  # fmt: skip
             assert replace(cfg, **{name: value}).identity == cfg.identity, name
-        assert {"overlap", "threads", "checkpoint_every", "wandb", "out", "certify"} == set(WITHOUT_EFFECT)
+        without = {"overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify"}
+        assert without == set(WITHOUT_EFFECT)
 
     @pytest.mark.parametrize("name", METHODS)
     def test_the_number_of_steps_belongs_to_it_only_where_epochs_depend_on_it(self, name):

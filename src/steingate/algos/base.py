@@ -27,7 +27,7 @@ __all__ = [
 
 Params = dict[
     str, Any
-]  # {"w": (W1, W2, ...), "b": (b1, b2, ...)}, and "log_std" for a policy; float32 NumPy arrays
+]  # {"w": (W1, W2, ...), "b": (b1, b2, ...)}, and "log_std" for a Gaussian policy; float32 NumPy arrays
 
 
 S = TypeVar("S")
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
     """What a policy step may look at: N samples of one epoch as float32 arrays."""
 
     obs: np.ndarray  # (N, d) as normalised when it was collected
-    act: np.ndarray  # (N, a) as sampled: not clipped, not scaled
+    act: np.ndarray  # (N, a) as sampled: not clipped, not scaled; (N, 1) numbers of choices, from 0
     logp: np.ndarray  # (N,) log-density of ``act`` under the policy that collected it
     adv: np.ndarray  # (N,) reward advantage, standardised
     cost_adv: np.ndarray  # (N,) cost advantage, centred

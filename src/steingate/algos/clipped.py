@@ -10,7 +10,7 @@ import numpy as np
 
 from steingate.algos.base import Batch, Params, Step, priced
 from steingate.algos.descent import Descent, Minibatch, Phase, descent_step
-from steingate.algos.networks import log_prob
+from steingate.algos.heads import log_prob
 from steingate.algos.sizes import Clipped
 from steingate.gates.base import Decision, Mode
 

@@ -10,8 +10,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from steingate.algos.base import Batch, Params, Step
+from steingate.algos.heads import Law, kl, law
 from steingate.algos.minibatches import Adam, adam_move, adam_sizes, init_adam, minibatch_order, minibatches
-from steingate.algos.networks import gaussian_kl, mean
 from steingate.algos.sizes import Passes
 from steingate.gates.base import Decision, Log
 
@@ -33,8 +33,7 @@ class Minibatch(NamedTuple):
     adv: Any
     cost_adv: Any
     weight: Any  # 0 for rows that only fill up the last minibatch
-    mu: jax.Array  # means of the policy that the phase starts from
-    log_std: jax.Array
+    start: Law  # of these rows, by the policy that the phase starts from
 
 
 class Phase(NamedTuple):
@@ -65,11 +64,12 @@ def _compiled(cfg: Passes, loss: Callable[..., jax.Array]) -> Callable[..., tupl
         numbers: Any,
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array]:
         theta, unravel = ravel_pytree(params)
-        mu, log_std = mean(params, batch.obs), params["log_std"]
+        start = law(params, batch.obs)
 
         def objective(theta: jax.Array, row: Any, weight: Any) -> jax.Array:
             obs, act, logp = batch.obs[row], batch.act[row], batch.logp[row]
-            part = Minibatch(obs, act, logp, batch.adv[row], batch.cost_adv[row], weight, mu[row], log_std)
+            then = Law(start.out[row], start.log_std)
+            part = Minibatch(obs, act, logp, batch.adv[row], batch.cost_adv[row], weight, then)
             return loss(unravel(theta), part, numbers)
 
         def minibatch(state: Any, part: Any) -> tuple[Any, jax.Array]:
@@ -78,12 +78,11 @@ def _compiled(cfg: Passes, loss: Callable[..., jax.Array]) -> Callable[..., tupl
             return adam_move(state, g, step, eps, cfg.max_grad_norm), value
 
         def summed_kl(theta: jax.Array) -> jax.Array:
-            new = unravel(theta)
-            return jnp.mean(jnp.sum(gaussian_kl(mu, log_std, mean(new, batch.obs), new["log_std"]), axis=1))
+            return jnp.mean(jnp.sum(kl(start, law(unravel(theta), batch.obs)), axis=1))
 
         def go_on(state: Any) -> Any:
-            count, _, kl, _ = state
-            return (count < rows.shape[0]) & (kl <= cfg.max_kl)
+            count, _, moved, _ = state
+            return (count < rows.shape[0]) & (moved <= cfg.max_kl)
 
         def one_pass(state: Any) -> Any:
             count, inner, _, _ = state
@@ -91,11 +90,11 @@ def _compiled(cfg: Passes, loss: Callable[..., jax.Array]) -> Callable[..., tupl
             inner, losses = jax.lax.scan(minibatch, inner, parts)
             return count + 1, inner, summed_kl(inner[0]), jnp.mean(losses)
 
-        start = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
-        count, (theta, m, v), kl, last = jax.lax.while_loop(
-            go_on, one_pass, (jnp.int32(0), start, jnp.float32(0), jnp.float32(0))
+        flat = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
+        count, (theta, m, v), moved, last = jax.lax.while_loop(
+            go_on, one_pass, (jnp.int32(0), flat, jnp.float32(0), jnp.float32(0))
         )
-        return unravel(theta), (unravel(m), unravel(v)), count, kl, last
+        return unravel(theta), (unravel(m), unravel(v)), count, moved, last
 
     return jax.jit(fit)
 
@@ -124,12 +123,12 @@ def descent_step(cfg: Passes, phases: tuple[Phase, ...], seed: int = 0, epochs: 
         sizes = (rate.reshape(shape), floor.reshape(shape))
         adv, numbers = phase.aim(batch, decision)
         data = batch._replace(adv=np.asarray(adv), weight=None)
-        moved, moments, count, kl, loss = _compiled(cfg, phase.loss)(
+        moved, moments, count, divergence, loss = _compiled(cfg, phase.loss)(
             params, adam.first, adam.second, data, rows, share, *sizes, np.asarray(numbers, np.float32)
         )
         first, second = jax.tree.map(np.asarray, moments)
         after = Adam(adam.steps + int(count) * shape[1], first, second)
-        return jax.tree.map(np.asarray, moved), after, (float(count), float(kl), float(loss))
+        return jax.tree.map(np.asarray, moved), after, (float(count), float(divergence), float(loss))
 
     def move(state: Descent, params: Params, batch: Batch, decision: Decision) -> tuple[Params, Descent, Log]:
         adam, epoch, _ = state

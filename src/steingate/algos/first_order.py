@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from steingate.algos.base import Batch, Params, Step
 from steingate.algos.clipped import clipped_loss, followed, likelihood_ratio
 from steingate.algos.descent import Descent, Minibatch, Phase, descent_step
-from steingate.algos.networks import gaussian_kl, mean
+from steingate.algos.heads import kl, law
 from steingate.algos.sizes import Clipped, Passes
 from steingate.gates.base import Decision, Mode
 
@@ -21,8 +21,7 @@ Loss = Callable[[Params, Minibatch, Any], jax.Array]
 
 def kl_to_start(params: Params, part: Minibatch) -> jax.Array:
     """Return KL(policy || policy at the start of the phase) of each row, summed over action dimensions."""
-    kl = gaussian_kl(mean(params, part.obs), params["log_std"], part.mu, part.log_std)
-    return jnp.sum(kl, axis=1)
+    return jnp.sum(kl(law(params, part.obs), part.start), axis=1)
 
 
 @cache
@@ -35,13 +34,13 @@ def focops_loss(temperature: float, radius: float, per_state: bool) -> Loss:
 
     def loss(params: Params, part: Minibatch, numbers: Any) -> jax.Array:
         del numbers
-        kl = kl_to_start(params, part)
-        inside = jax.lax.stop_gradient((kl <= radius).astype(kl.dtype))
+        far = kl_to_start(params, part)
+        inside = jax.lax.stop_gradient((far <= radius).astype(far.dtype))
         gain = likelihood_ratio(params, part) * part.adv / temperature
         if per_state:
-            return jnp.vdot(part.weight, inside * (kl - gain))
+            return jnp.vdot(part.weight, inside * (far - gain))
         share = jnp.vdot(part.weight, inside)
-        return jnp.vdot(part.weight, inside * kl) - share * jnp.vdot(part.weight, gain)
+        return jnp.vdot(part.weight, inside * far) - share * jnp.vdot(part.weight, gain)
 
     return loss
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from steingate.algos.base import Batch, Params
-from steingate.algos.networks import gaussian_kl, gaussian_log_prob
+from steingate.algos.heads import Law, choice_curvature, choice_score, kl, law_log_prob
 
 BLOCK = 2000
 Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each
@@ -21,14 +21,14 @@ class Theta(NamedTuple):
     """Policy parameters, or a direction among them."""
 
     layers: Layers
-    log_std: jax.Array
+    log_std: jax.Array | None  # None for a categorical policy, whose parameters are the layers alone
 
 
 class Blocks(NamedTuple):
     """A batch cut into B blocks of n samples; weights sum to 1, and padding has weight 0."""
 
     obs: jax.Array  # (B, d + 1, n), last feature 1
-    act: jax.Array  # (B, a, n)
+    act: jax.Array  # (B, a, n), a = 1 for choices
     logp: jax.Array  # (B, n)
     adv: jax.Array  # (B, n)
     cost_adv: jax.Array  # (B, n)
@@ -36,27 +36,26 @@ class Blocks(NamedTuple):
 
 
 class Linearised(NamedTuple):
-    """The policy's mean at every sample, with what its derivatives need."""
+    """The policy's outputs (means, or logits) at every sample, with what their derivatives need."""
 
     theta: Theta
     hidden: tuple[jax.Array, ...]  # output of each hidden layer, (B, width + 1, n), last feature 1
-    mu: jax.Array  # (B, a, n)
+    mu: jax.Array  # (B, a, n), or (B, choices, n)
 
 
 def to_theta(params: Params) -> Theta:
     """Return a policy's parameters with each bias joined to its weights."""
     pairs = zip(params["w"], params["b"], strict=True)
-    return Theta(tuple(jnp.concatenate([w, b[None]]) for w, b in pairs), jnp.asarray(params["log_std"]))
+    log_std = params.get("log_std")
+    layers = tuple(jnp.concatenate([w, b[None]]) for w, b in pairs)
+    return Theta(layers, None if log_std is None else jnp.asarray(log_std))
 
 
 def to_params(theta: Theta) -> Params:
     """Return the parameters of a policy: the inverse of :func:`to_theta`."""
     layers = theta.layers
-    return {
-        "w": tuple(layer[:-1] for layer in layers),
-        "b": tuple(layer[-1] for layer in layers),
-        "log_std": theta.log_std,
-    }
+    network = {"w": tuple(layer[:-1] for layer in layers), "b": tuple(layer[-1] for layer in layers)}
+    return network if theta.log_std is None else {**network, "log_std": theta.log_std}
 
 
 def cut(batch: Batch) -> Blocks:
@@ -124,18 +123,19 @@ def _add(a: Any, b: Any) -> Any:
 def surrogate_gradients(policy: Linearised, blocks: Blocks) -> tuple[jax.Array, jax.Array, Theta, Theta]:
     """Return mean(ratio A) for the reward and the cost advantage, and the gradient of each."""
     theta = policy.theta
-    inverse_std = jnp.exp(-theta.log_std)[:, None]
+    inverse_std = None if theta.log_std is None else jnp.exp(-theta.log_std)[:, None]
 
     def one_block(total: Any, block: Any) -> tuple[Any, None]:
         data, hidden, mu = block
         features = (data.obs, *hidden)
-        z = (data.act - mu) * inverse_std
+        z = choice_score(mu, data.act) if inverse_std is None else (data.act - mu) * inverse_std
         ratio = jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
         parts = []
         for advantage in (data.adv, data.cost_adv):
             pull = data.weight * ratio * advantage
-            layers = _pull(theta.layers, features, pull * z * inverse_std)
-            parts += [jnp.sum(pull), Theta(layers, (z * z - 1.0) @ pull)]
+            score = pull * z if inverse_std is None else pull * z * inverse_std
+            log_std = None if inverse_std is None else (z * z - 1.0) @ pull
+            parts += [jnp.sum(pull), Theta(_pull(theta.layers, features, score), log_std)]
         return _add(total, (parts[0], parts[2], parts[1], parts[3])), None
 
     zero = (
@@ -153,38 +153,41 @@ def fisher_product(policy: Linearised, blocks: Blocks, direction: Theta) -> Thet
 
     The KL's gradient with respect to mean and log_std vanishes at the current policy, so its Hessian is
     exactly J' F J with the Gaussian's own curvature F: 1/std^2 for a mean, 2 for a log_std, nothing across.
+    For a choice the same holds in its logits, with F = diag(p) - p p'.
     """
     theta = policy.theta
-    dims = theta.log_std.shape[0]
-    curvature = jnp.exp(-2.0 * theta.log_std)[:, None] / dims
+    dims = Law(policy.mu, theta.log_std).dims
+    gaussian = None if theta.log_std is None else jnp.exp(-2.0 * theta.log_std)[:, None] / dims
+    chances = jax.nn.softmax(policy.mu, axis=1) if gaussian is None else None
 
     def one_block(total: Layers, block: Any) -> tuple[Layers, None]:
-        obs, weight, hidden = block
+        obs, weight, hidden, chance = block
         features = (obs, *hidden)
         change = _push(theta.layers, features, direction.layers)
-        return _add(total, _pull(theta.layers, features, change * curvature * weight)), None
+        curved = choice_curvature(chance, change) if gaussian is None else change * gaussian
+        return _add(total, _pull(theta.layers, features, curved * weight)), None
 
     zero = jax.tree.map(jnp.zeros_like, theta.layers)
-    layers, _ = jax.lax.scan(one_block, zero, (blocks.obs, blocks.weight, policy.hidden))
-    return Theta(layers, direction.log_std * (2.0 / dims))
+    layers, _ = jax.lax.scan(one_block, zero, (blocks.obs, blocks.weight, policy.hidden, chances))
+    return Theta(layers, None if direction.log_std is None else direction.log_std * (2.0 / dims))
 
 
 def evaluate(theta: Theta, old: Linearised, blocks: Blocks) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return mean(ratio A) for reward and cost, and the dimension-averaged KL(old || theta)."""
-    dims = theta.log_std.shape[0]
+    dims = Law(old.mu, theta.log_std).dims
 
     def one_block(total: Any, block: Any) -> tuple[Any, None]:
         data, mu_old = block
         _, mu = _forward(theta.layers, data.obs)
         weighted = data.weight * jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
-        kl = gaussian_kl(mu_old.T, old.theta.log_std, mu.T, theta.log_std)
-        parts = (weighted @ data.adv, weighted @ data.cost_adv, jnp.sum(data.weight @ kl) / dims)
+        moved = kl(Law(mu_old.T, old.theta.log_std), Law(mu.T, theta.log_std))
+        parts = (weighted @ data.adv, weighted @ data.cost_adv, jnp.sum(data.weight @ moved) / dims)
         return _add(total, parts), None
 
     total, _ = jax.lax.scan(one_block, (jnp.float32(0),) * 3, (blocks, old.mu))
     return total
 
 
-def _log_prob(mu: jax.Array, log_std: jax.Array, act: jax.Array) -> jax.Array:
-    """Return the log-density of one block's actions, (n,)."""
-    return gaussian_log_prob(mu.T, log_std, act.T)
+def _log_prob(mu: jax.Array, log_std: jax.Array | None, act: jax.Array) -> jax.Array:
+    """Return the log-density, or log-probability, of one block's actions, (n,)."""
+    return law_log_prob(Law(mu.T, log_std), act.T)

@@ -1,7 +1,7 @@
-"""Gaussian policy and value networks as parameter trees: initial values, output, density, divergence."""
+"""Policy and value networks as parameter trees: initial values and output."""
 
 from itertools import pairwise
-from math import log, pi, sqrt
+from math import sqrt
 from typing import Any
 
 import jax
@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from steingate.algos.base import Params
-
-HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
 
 def init_critic(
@@ -31,9 +29,19 @@ def init_critic(
 
 
 def init_policy(
-    rng: np.random.Generator, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (64, 64)
+    rng: np.random.Generator,
+    obs_dim: int,
+    act_dim: int,
+    hidden: tuple[int, ...] = (64, 64),
+    discrete: bool = False,
 ) -> Params:
-    """Return the parameters of a diagonal Gaussian policy: a network for the mean, a free log_std of 0."""
+    """Return the parameters of a diagonal Gaussian policy: a network for the mean, a free log_std of 0.
+
+    With ``discrete`` the policy is categorical: a network for the logits of ``act_dim`` choices, and no
+    log_std (see :mod:`steingate.algos.heads`).
+    """
+    if discrete:
+        return init_critic(rng, obs_dim, hidden, act_dim)
     return {**init_critic(rng, obs_dim, hidden, act_dim), "log_std": np.zeros(act_dim, np.float32)}
 
 
@@ -49,30 +57,3 @@ def mean(params: Params, obs: Any) -> jax.Array:
 def value(params: Params, obs: Any) -> jax.Array:
     """Return a critic's value of each row of ``obs``: (N, d) to (N,)."""
     return mean(params, obs)[:, 0]
-
-
-def gaussian_log_prob(mu: Any, log_std: Any, act: Any) -> jax.Array:
-    """Return the log-density of ``act``, summed over action dimensions: (N, a) to (N,)."""
-    z = (act - mu) * jnp.exp(-log_std)
-    return jnp.sum(-0.5 * z * z - log_std - HALF_LOG_2PI, axis=-1)
-
-
-def log_prob(params: Params, obs: Any, act: Any) -> jax.Array:
-    """Return the policy's log-density of each action, summed over action dimensions: (N,)."""
-    return gaussian_log_prob(mean(params, obs), params["log_std"], act)
-
-
-def gaussian_kl(mu_old: Any, log_std_old: Any, mu_new: Any, log_std_new: Any) -> jax.Array:
-    """Return KL(old || new) of each sample and action dimension: (N, a)."""
-    ratio = jnp.exp(2.0 * (log_std_old - log_std_new))
-    shift = ((mu_old - mu_new) * jnp.exp(-log_std_new)) ** 2
-    divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (log_std_new - log_std_old)
-    return divergence
-
-
-def mean_kl_per_dim(old: Params, new: Params, obs: Any) -> jax.Array:
-    """Return KL(old || new) averaged over samples AND action dimensions.
-
-    This is the trust region's divergence; the usual one, summed over dimensions, is ``act_dim`` times larger.
-    """
-    return jnp.mean(gaussian_kl(mean(old, obs), old["log_std"], mean(new, obs), new["log_std"]))

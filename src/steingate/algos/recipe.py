@@ -63,6 +63,7 @@ class Recipe:
     """What all methods have: networks, the reward's advantages, how the critics are fitted."""
 
     about: ClassVar[About] = About("")
+    takes_choices: ClassVar[bool] = True  # false for a method that works with continuous actions only
 
     variant: Variant = setting("corrected", "published reproduces the behaviour behind published numbers")
     hidden: tuple[int, ...] = setting((64, 64), "hidden layers of policy and critics")

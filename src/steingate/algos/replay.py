@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Memory, Params, Seen
-from steingate.algos.networks import log_prob
+from steingate.algos.heads import log_prob
 from steingate.algos.sizes import Replay
 from steingate.gates.base import Log
 from steingate.gates.tail import pareto_quantile

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steingate.algos.base import Batch, Log, Params
-from steingate.algos.networks import log_prob
+from steingate.algos.heads import log_prob
 from steingate.core.certificate import Certificate
 from steingate.core.concentration import concentration_radii, discrepancy_lower_bound, step_condition
 from steingate.core.kernels import Kernel, released_length

@@ -58,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--costs-out", metavar="FILE", help="write the episode costs, one per line, for steingate certify"
     )
+    parser.add_argument(
+        "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--plot", metavar="FILE", help="also draw the training of the run (PNG, SVG or PDF)")
 
@@ -80,14 +83,14 @@ def run(args: argparse.Namespace) -> int:
         except ModuleNotFoundError as error:
             raise MissingExtraError("steingate evaluate", "train") from error
         stop.check()
-        settings = stored_config(args.run).certify
+        settings = stored_config(args.run, args.env).certify
         aim = Certify(
             settings.budget if args.budget is None else args.budget,
             settings.delta if args.delta is None else args.delta,
         )
         shared: dict[str, Any] = {
             "seed": args.seed, "stop": stop.check, "policy": args.policy, "limit": args.limit,
-            "preset": args.preset, "wanted": aim,
+            "preset": args.preset, "wanted": aim, "env": args.env,
         }  # fmt: skip
         until = aim if args.until_certified else None
         episodes = args.episodes if args.episodes is not None else (1000 if until else 100)

@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="show one step in N (default: 1; GIF: about 15 frames a second)",
     )
+    parser.add_argument(
+        "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
+    )
     parser.add_argument("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
     parser.add_argument("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
 
@@ -59,11 +62,12 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     def warn(text: str) -> None:
         print(text, file=sys.stderr)
 
-    player = load_player(args.run, warn, args.policy)
+    player = load_player(args.run, warn, args.policy, args.env)
     warn(f"the {player.which} policy, after epoch {player.epoch}")
     seeds = episode_seeds(args.seed, episodes)
     if args.worst:
-        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, policy=args.policy)
+        shared = {"policy": args.policy, "env": args.env}
+        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, **shared)
         seeds = [seeds[found.worst]]
         cost = found.episodes.cost[found.worst]
         print(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}", file=sys.stderr)

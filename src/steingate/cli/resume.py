@@ -14,6 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="make the run longer: environment steps in all, as if it had been started with them",
     )
+    parser.add_argument(
+        "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -23,6 +26,6 @@ def run(args: argparse.Namespace) -> int:
         from steingate.training.loop import resume
 
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
-        path = resume(args.run, args.quiet, stop, steps)
+        path = resume(args.run, args.quiet, stop, steps, args.env)
     print(path)
     return 0

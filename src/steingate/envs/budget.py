@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector.utils import batch_space
 
 from steingate.errors import InputError
@@ -37,9 +37,9 @@ class Augmented:
         self.number = np.full(self.num_envs, self._seen.first(self.share, False))
 
     @property
-    def single_action_space(self) -> Box:
+    def single_action_space(self) -> Box | Discrete:
         """The space of one action."""
-        space: Box = self.envs.single_action_space
+        space: Box | Discrete = self.envs.single_action_space
         return space
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steingate.errors import InputError
 
 _DISCRETE = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+_AS_CHOICE = ", so number the combinations in a gymnasium.ActionWrapper"
 
 
 def modern_space(space: Any, name: str) -> gymnasium.Space[Any]:
@@ -60,15 +61,19 @@ def flat_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[Any]
     return flat, lambda obs: np.asarray(spaces.utils.flatten(space, obs), dtype=np.float64)
 
 
-def flat_actions(space: Any, name: str) -> tuple[spaces.Box, Callable[[NDArray[np.float64]], NDArray[Any]]]:
-    """Return the flat float64 Box of an action space and the function that shapes one action for it.
+def flat_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete, Callable[[Any], Any]]:
+    """Return the learner's form of an action space and the function that shapes one action for the task.
 
-    The learner's policies are Gaussian, so only a Box with finite bounds is taken; actions are clipped to it.
+    A Discrete space is taken as it is. Of the others only a Box with finite bounds is: it becomes a flat
+    float64 Box, and actions are clipped to it.
     """
     space = modern_space(space, name)
+    if isinstance(space, spaces.Discrete):
+        return spaces.Discrete(int(space.n), start=int(space.start)), np.int64
     if not isinstance(space, spaces.Box):
         raise InputError(
-            f"Environment {name!r} has {type(space).__name__} actions: only continuous Box actions work."
+            f"Environment {name!r} has {type(space).__name__} actions: only Box and Discrete actions work"
+            f"{_AS_CHOICE if isinstance(space, _DISCRETE) else ''}."
         )
     if space.dtype is not None and not np.issubdtype(space.dtype, np.floating):
         raise InputError(

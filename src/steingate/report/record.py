@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from steingate.errors import RunError
 
 # They change neither the policy nor a number of the log.
-NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every", "wandb", "certify")
+NO_EFFECT = ("seed", "out", "threads", "workers", "overlap", "checkpoint_every", "wandb", "certify")
 
 _OF_METHOD = ("recipe", "algo_options")
 _RENAMED = {"discount": "budget_discount"}  # of algo_options, to its name in recipes

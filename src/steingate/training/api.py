@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from steingate.algos.recipe import Recipe
     from steingate.training.evaluate import Evaluation
 
-__all__ = ["Episode", "Loaded", "Run", "evaluate", "load", "make_vec", "rollout", "train"]
+__all__ = ["Episode", "Loaded", "Run", "evaluate", "load", "make_vec", "resume", "rollout", "train"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,27 @@ def train(
         with needs("steingate.train", "train"):
             from steingate.training import loop
         return Run(loop.train(cfg, quiet, stop))
+
+
+def resume(path: str | Path, *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
+    """Go on with a run from its last checkpoint to its end, as if it had never stopped, and return it.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    env
+        The environment again, for a run whose environment was given from Python and has no name that finds
+        it; or where it is now.
+    total_steps
+        Makes the run longer.
+    quiet
+        Show no progress.
+    """
+    with stop_on_signals() as stop:
+        with needs("steingate.resume", "train"):
+            from steingate.training import loop
+        return Run(loop.resume(path, quiet, stop, total_steps, env))
 
 
 def evaluate(

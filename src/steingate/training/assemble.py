@@ -36,9 +36,8 @@ def make_envs(
 
     require_memory(cfg, num_envs)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
-    envs: Any = make_vec(
-        cfg.env, num_envs or cfg.num_envs, **{"copy": False, **threads, **cfg.env_options, **options}
-    )
+    own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
+    envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
     if cfg.algo.near:
         from steingate.envs.near import Near
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
 
 from steingate.algos.base import Params
 from steingate.gates.base import Episodes
+from steingate.heads import action_map, choice_of
 from steingate.normaliser import Stats
 from steingate.training import collect_kernels as kernels
 from steingate.training.env_errors import NamedErrors, RolloutStoppedError
@@ -28,7 +28,7 @@ class Rollout(NamedTuple):
     """T steps of E environments, and what is needed to close their paths."""
 
     obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalised as seen; the last row follows the last step
-    act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space
+    act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space; (T, E, 1) numbers of choices
     logp: npt.NDArray[np.float32]  # (T, E)
     rewards: npt.NDArray[np.float64]  # (T, 2, E): reward, cost
     ends: npt.NDArray[np.uint8]  # (T, E): GOES_ON, TERMINATED, TRUNCATED
@@ -61,11 +61,11 @@ def collect(
         A vector environment with same-step autoreset and ``info["cost"]``; one that changes the reward gives
         the true one, which episodes count, as ``info["original_reward"]``.
     policy
-        Parameters of the Gaussian policy.
+        Parameters of the policy.
     stats
         Observation statistics before; left unchanged.
     noise
-        (T, E, a) standard normal numbers, or zeros to take the mean action.
+        (T, E, a) standard normal numbers, Gumbel's for choices; zeros take the mean, or likeliest, action.
     mode
         ``PUSH`` to learn the statistics on the way, ``FROZEN`` to use them as they are, ``RAW`` for neither.
     seeds
@@ -78,6 +78,8 @@ def collect(
         For error messages: the environment, how many steps were taken before, and what has been kept.
     """
     steps, num_envs, act_dim = noise.shape
+    choice = choice_of(envs.single_action_space)
+    act_dim = act_dim if choice is None else 1
     obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalised
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = flat_policy(policy)
@@ -93,12 +95,14 @@ def collect(
     episodes = np.empty((steps * num_envs, 5))
     totals = np.zeros((num_envs, 3)) if start is None else start.totals.copy()
     counters = np.zeros(2, np.int64)
-    command = np.empty((num_envs, act_dim))
+    logp = np.empty((steps, num_envs), np.float32)
+    command = np.empty((num_envs, act_dim), np.float64 if choice is None else np.int64)
+    sent: Any = command if choice is None else command[:, 0]
     scratch = np.empty((2, num_envs, int(sizes[1:].max())), np.float32)
     memory = (
         count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
         final_at, episodes, totals, np.zeros(num_envs, np.bool_), np.ones(num_envs, np.bool_), counters,
-        command, scratch, np.empty((2, stats.mean.size)),
+        logp, command, scratch, np.empty((2, stats.mean.size)),
     )  # fmt: skip
     advance, step = kernels.advance, envs.step
     nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
@@ -111,12 +115,12 @@ def collect(
             )
         else:
             obs[0] = start.obs
-            kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
+            kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch)
         for t in range(1, steps + 1):
             if stop():
                 raise RolloutStoppedError
             errors.t = t
-            raw, reward, terminated, truncated, info = step(command)
+            raw, reward, terminated, truncated, info = step(sent)
             earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
             bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
             if bad:
@@ -127,7 +131,7 @@ def collect(
     rollout = Rollout(
         obs=obs,
         act=actions,
-        logp=_log_prob(noise, policy["log_std"]),
+        logp=logp if choice is not None else _log_prob(noise, policy["log_std"]),
         rewards=rewards,
         ends=ends,
         finals=finals[:cut].copy(),
@@ -149,22 +153,15 @@ def _episodes(done: npt.NDArray[np.float64]) -> Episodes:
 def flat_policy(
     policy: Params,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return the policy as the kernels take it: all layers as one vector, layer sizes, deviations."""
+    """Return the policy as the kernels take it: all layers as one vector, layer sizes, deviations.
+
+    A categorical policy has no deviations, which is how the kernels know it.
+    """
     layers = list(zip(policy["w"], policy["b"], strict=True))
     parts = [np.ravel(np.asarray(part, np.float32)) for layer in layers for part in layer]
     sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
-    return np.concatenate(parts), np.array(sizes, np.int64), np.exp(np.asarray(policy["log_std"], np.float32))
-
-
-def action_map(space: Box) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return shift and scale with a_env = shift + scale * a, which takes [-1, 1] to the bounds of ``space``.
-
-    A dimension without finite bounds is passed on as it is.
-    """
-    low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
-    bounded = np.isfinite(low) & np.isfinite(high)
-    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-    return 0.5 * (low + high), 0.5 * (high - low)
+    std = np.exp(np.asarray(policy.get("log_std", ()), np.float32))
+    return np.concatenate(parts), np.array(sizes, np.int64), std
 
 
 def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.float32]:

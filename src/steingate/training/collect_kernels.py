@@ -166,9 +166,35 @@ def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends
 
 
 @compiled
-def act(t, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch):
-    """Sample the actions of step t and map them from [-1, 1] to the environments' range."""
+def choose(logits, noise):
+    """Return which choice has the largest logit plus noise, and the logarithm of its probability."""
+    best, top = 0, logits[0]
+    for j in range(1, noise.size):
+        if logits[j] + noise[j] > logits[best] + noise[best]:
+            best = j
+        if logits[j] > top:
+            top = logits[j]
+    total = 0.0
+    for j in range(noise.size):
+        total += np.exp(np.float64(logits[j]) - top)
+    return best, np.float64(logits[best]) - top - np.log(total)
+
+
+@compiled
+def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch):
+    """Sample the actions of step t and map them from [-1, 1] to the environments' range.
+
+    Without deviations the network's outputs are logits, and the action is a choice; its log-probability is
+    kept as well, because, unlike a Gaussian's, it does not follow from the noise.
+    """
     side = forward(weights, sizes, obs[t], scratch)
+    if std.size == 0:
+        for i in range(command.shape[0]):
+            best, chance = choose(scratch[side, i], noise[t, i])
+            actions[t, i, 0] = best
+            logp[t, i] = chance
+            command[i, 0] = best + np.int64(shift[0])
+        return
     for i in range(command.shape[0]):
         for j in range(command.shape[1]):
             a = scratch[side, i, j] + std[j] * noise[t, i, j]
@@ -216,7 +242,7 @@ def advance(
     t, mode, raw, reward, earned, cost, terminated, truncated, final_raw,  # what the environments returned
     count, mean, m2, weights, sizes, std, shift, scale, noise,  # statistics, policy, randomness
     obs, actions, rewards, ends, finals, final_at, episodes, totals, ended, everyone, counters,  # results
-    command, scratch, moments,
+    logp, command, scratch, moments,
 ):  # fmt: skip
     """Record step t - 1, normalise what was seen, and write the actions of step t to ``command``.
 
@@ -265,5 +291,5 @@ def advance(
     if bad >= 0:
         return 1 + bad + envs
     if t < noise.shape[0]:
-        act(t, obs, noise, weights, sizes, std, shift, scale, actions, command, scratch)
+        act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch)
     return 0

@@ -14,6 +14,7 @@ from steingate.algos.methods import METHODS
 from steingate.algos.methods.stein import SteinGate
 from steingate.algos.recipe import Recipe, Setup, find_recipe, make_recipe
 from steingate.envs.catalog import TASKS
+from steingate.envs.names import env_name, short_name
 from steingate.errors import InputError
 from steingate.runs import run_path
 from steingate.settings import (
@@ -31,7 +32,7 @@ from steingate.settings import (
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.training.certifying import Certifying
 
-WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out", "certify")
+WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _PARTS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
@@ -40,12 +41,12 @@ _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint
 class RunConfig:
     """One run: task, recipe and sizes. Equal configurations give equal runs, bit for bit.
 
-    Only ``overlap``, ``threads``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results untouched;
-    ``certify`` changes which policy is kept beside the last one, not what is learnt.
+    Only ``overlap``, ``threads``, ``workers``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results
+    untouched; ``certify`` changes which policy is kept beside the last one, not what is learnt.
     :func:`make_config` makes one from names and values, with the settings of the recipe among them.
     """
 
-    env: str = setting("SafetyPointGoal1-v0", "native task, Gymnasium id or module:Class")
+    env: str = setting("SafetyPointGoal1-v0", "native task, Gymnasium id, module:Class or ./file.py:Class")
     algo: Recipe = part(SteinGate, "algorithm: a name (see steingate algos) or module:Class")
     total_steps: int = setting(10_000_000, "environment steps of the whole run, over all environments")
     steps_per_epoch: int = setting(20_000, "environment steps per policy update, over all environments")
@@ -58,6 +59,9 @@ class RunConfig:
     certify: Certifying = part(Certifying, "the certified policy that is kept beside the last one")
     overlap: bool = setting(True, "fit the critics beside the policy update and the next collection")
     threads: int | None = setting(None, "simulation threads; none uses every core")
+    workers: int | None = setting(
+        None, "processes that step environments other than native ones; none measures what is faster"
+    )
     checkpoint_every: int = setting(10, "epochs between checkpoints")
     wandb: str | None = setting(None, "Weights & Biases project that gets a copy of the log")
     out: str = setting("runs", "folder for run folders")
@@ -72,9 +76,13 @@ class RunConfig:
         limit = self.cost_limit
         _require("cost_limit", limit, 0.0 <= limit < float("inf"), "zero or a finite number above it")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
-        _require(
-            "threads", self.threads, self.threads is None or self.threads > 0, "greater than zero, or none"
-        )
+        for name in ("threads", "workers"):
+            value = getattr(self, name)
+            _require(name, value, value is None or value > 0, "greater than zero, or none")
+        object.__setattr__(self, "env", env_name(self.env))
+        cost = self.env_options.get("cost")
+        if isinstance(cost, str):  # the path of a file is made absolute, so that it is found again
+            object.__setattr__(self, "env_options", {**self.env_options, "cost": env_name(cost)})
         _require_room(self.algo.hidden)
         _require_json("env_options", self.env_options)
         _require_json("a setting of the algorithm", to_plain(self.algo))
@@ -135,7 +143,7 @@ class RunConfig:
     @property
     def path(self) -> Path:
         """The run folder."""
-        return run_path(self.out, self.algo.name, self.env, self.seed)
+        return run_path(self.out, self.algo.name, short_name(self.env), self.seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types: the fields, ``algo`` as its name, ``recipe`` as its settings."""
@@ -166,7 +174,8 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     ----------
     given
         Fields of :class:`RunConfig` and settings of the recipe (``max_kl``, ``clipped.passes``), as text or
-        as values. ``algo`` is a name, ``module:Class``, a recipe, or the class of one.
+        as values. ``algo`` is a name, ``module:Class``, a recipe, or the class of one; ``env`` is a name, or
+        what makes an environment.
     file
         A TOML file of ``name = value`` lines; tables are parts, such as ``[clipped]``.
 
@@ -183,6 +192,8 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     values = {} if file is None else {key.replace("-", "_"): value for key, value in read_toml(file).items()}
     values |= {key.replace("-", "_"): value for key, value in given.items()}
     algo = values.pop("algo", "steingate")
+    if "env" in values and not isinstance(values["env"], str):
+        values["env"] = env_name(values["env"])
     own = field_types(RunConfig)
     parts = {name: value for name, value in values.items() if name.partition(".")[0] in _PARTS}
     values = {name: value for name, value in values.items() if name not in parts}

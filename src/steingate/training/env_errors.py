@@ -1,8 +1,8 @@
 """Whatever an environment raises, as one sentence that names the environment, its number and the step."""
 
-import traceback
 from types import TracebackType
 
+from steingate.envs.foreign import said_and_place
 from steingate.errors import RunError, SteingateError
 from steingate.training.environment import TrainerEnv
 
@@ -39,10 +39,7 @@ class NamedErrors:
         """Let the package's own errors and requests to stop pass, and translate the rest."""
         if not isinstance(error, Exception) or isinstance(error, SteingateError | RolloutStoppedError):
             return
-        what = " ".join(str(error).split()).rstrip(".")
-        said = f"{type(error).__name__}: {what}" if what else type(error).__name__
-        frames = traceback.extract_tb(error.__traceback__)
-        place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        said, place = said_and_place(error)
         raise RunError(
             f"{self._where()} failed at {self._step()} with {said}{place}; {self._kept}fix the environment."
         ) from error

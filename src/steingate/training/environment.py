@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from steingate.gates.base import Array
 from steingate.gates.nearness import Nearness
@@ -29,8 +29,8 @@ class TrainerEnv(Protocol):
         ...
 
     @property
-    def single_action_space(self) -> Box:
-        """The space of one action, a vector."""
+    def single_action_space(self) -> Box | Discrete:
+        """The space of one action: a vector, or a choice."""
         ...
 
     @property
@@ -43,12 +43,23 @@ class TrainerEnv(Protocol):
         ...
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, Info]:
-        """Step every environment once: observations, rewards, terminated, truncated, info."""
+        """Step every environment once: observations, rewards, terminated, truncated, info.
+
+        Actions are (E, a), or (E,) integers for choices.
+        """
         ...
 
     def close(self) -> None:
         """Let go of what the environments hold."""
         ...
+
+
+def new_notes(envs: TrainerEnv) -> tuple[str, ...]:
+    """Return what the environments have to say about themselves and have not said yet."""
+    waiting: list[str] = getattr(envs, "notes", [])
+    said = tuple(waiting)
+    waiting.clear()
+    return said
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from steingate.algos.base import Algorithm, first_bad, quieter
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
 from steingate.gates.sampling import count_episodes
+from steingate.heads import choice_of, outputs
 from steingate.training.assemble import saved_env
 from steingate.training.batch import to_batch
 from steingate.training.collect import Rollout, collect
@@ -59,13 +60,15 @@ def run_epoch(
     take until the next epoch asks for values; a pool that works at once gives the same numbers.
     """
     clock = Clock()
+    space = envs.single_action_space
+    discrete = choice_of(space) is not None
     if isinstance(envs, ShowsBudget):
         envs.set_budget(state.budget)
     rollout, stats = collect(
         envs,
         state.policy,
         state.stats,
-        action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, *envs.single_action_space.shape)),
+        action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete),
         mode=PUSH if cfg.algo.normalise_obs else RAW,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,

@@ -138,6 +138,7 @@ def evaluate(
     limit: float | None = None,
     preset: str | None = None,
     wanted: Certify | None = None,
+    env: Any = None,
 ) -> Evaluation:
     """Return what a policy of a run does in ``episodes`` whole episodes.
 
@@ -166,10 +167,12 @@ def evaluate(
         Another certificate than the recipe's, by name.
     wanted
         What ``bound`` and ``certified`` are about, where ``until`` does not say it.
+    env
+        Where the environment is now, or, for one that was given from Python, the environment again.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
-    player = load_player(path, warn, policy)
+    player = load_player(path, warn, policy, env)
     seeds = episode_seeds(seed, episodes)
     bar, recipe = player.cfg.cost_limit if limit is None else limit, player.cfg.algo
     own = recipe.certificate_for(bar) if preset is None and isinstance(recipe, Certified) else None
@@ -225,9 +228,14 @@ def _told(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | None = None) -> Player:
-    """Return a policy of a run folder with its configuration; ``policy`` chooses as for ``load``."""
-    cfg = stored_config(path)
+def load_player(
+    path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None
+) -> Player:
+    """Return a policy of a run folder with its configuration.
+
+    ``policy`` chooses as for ``load``, ``env`` is as in :func:`evaluate`.
+    """
+    cfg = stored_config(path, env)
     checkpoint, which = chosen_checkpoint(path, policy, warn)
     tree, seen = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])

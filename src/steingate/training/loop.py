@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.errors import InputError, RunError
+from steingate.heads import choice_of, outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
 from steingate.training.keeper import Keeper
 from steingate.training.logs.display import Display
@@ -45,13 +46,18 @@ def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) 
 
 
 def resume(
-    path: str | Path, quiet: bool = False, stop: StopRequest | None = None, total_steps: int | None = None
+    path: str | Path,
+    quiet: bool = False,
+    stop: StopRequest | None = None,
+    total_steps: int | None = None,
+    env: Any = None,
 ) -> Path:
     """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder.
 
     ``total_steps`` makes the run longer, finished or not; it then equals one that was longer from the start.
+    ``env`` says where the environment is now, or gives again one that was given from Python.
     """
-    cfg = stored_config(path)
+    cfg = stored_config(path, env)
     if "recipe" not in read_config(path)["config"]:
         raise RunError(
             f"{path} was started by an earlier version, which had other settings: report, evaluate and "
@@ -115,9 +121,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
         stop.check()
         check_carry(cfg, envs)
-        state = first_state(
-            cfg, algo, envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-        )
+        space = envs.single_action_space
+        sizes = (envs.single_observation_space.shape[0], outputs(space))
+        state = first_state(cfg, algo, *sizes, discrete=choice_of(space) is not None)
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
@@ -133,6 +139,8 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
+        for note in new_notes(envs):
+            display.note(note)
         files = RunWriter(run, envs, cfg.algo.normalise_obs, algo.account)
         files.keep(state, tables)
         if state.world is not None:

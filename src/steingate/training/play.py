@@ -9,6 +9,7 @@ import numpy.typing as npt
 from steingate.algos.base import Params
 from steingate.errors import RunError
 from steingate.gates.base import Episodes
+from steingate.heads import choice_of, outputs
 from steingate.normaliser import Stats
 from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
@@ -92,7 +93,8 @@ def _wave(
     max_steps: int,
 ) -> npt.NDArray[np.float64]:
     """Return (return, cost, length) of the first episode of each environment, as many as there are seeds."""
-    shape = (chunk, envs.num_envs, *envs.single_action_space.shape)
+    space = envs.single_action_space
+    shape = (chunk, envs.num_envs, outputs(space))
     everyone = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # the rest idles along
     first = np.full((envs.num_envs, 3), np.nan)
     carry: Carry | None = None
@@ -100,7 +102,9 @@ def _wave(
         noise = np.zeros(shape, np.float32)
         if sample:
             for i, seed in enumerate(everyone):
-                noise[:, i] = stream(seed, number, Purpose.EVALUATION).standard_normal(noise[:, i].shape)
+                rng = stream(seed, number, Purpose.EVALUATION)
+                draw = rng.standard_normal if choice_of(space) is None else rng.gumbel
+                noise[:, i] = draw(size=noise[:, i].shape)
         rollout, _ = collect(
             envs,
             player.policy,

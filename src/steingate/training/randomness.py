@@ -41,6 +41,13 @@ def trial_seed(seed: int, purpose: Purpose, test: int, episode: int) -> int:
     return int(key.generate_state(1)[0])
 
 
-def action_noise(seed: int, epoch: int, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-    """Return the standard normal numbers of one epoch's actions, shape (T, E, a)."""
+def action_noise(
+    seed: int, epoch: int, shape: tuple[int, ...], discrete: bool = False
+) -> npt.NDArray[np.float32]:
+    """Return the random numbers of one epoch's actions, (T, E, a): standard normal, or Gumbel's for choices.
+
+    The choice whose logit plus Gumbel number is largest is each one with its softmax probability.
+    """
+    if discrete:
+        return stream(seed, epoch, Purpose.ACTIONS).gumbel(size=shape).astype(np.float32)
     return stream(seed, epoch, Purpose.ACTIONS).standard_normal(shape, dtype=np.float32)

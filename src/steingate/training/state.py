@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Algorithm, Params
-from steingate.errors import RunError
+from steingate.errors import InputError, RunError
 from steingate.gates.base import State
 from steingate.normaliser import Stats, init_stats
 from steingate.training.candidates import Kept, kept_from
@@ -43,14 +43,20 @@ def finished(value: Critics) -> "Future[Critics]":
     return future
 
 
-def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> TrainState:
+def first_state(
+    cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False
+) -> TrainState:
     """Return the state before the first epoch.
 
-    What an account adds to an observation, at its end, is never normalised.
+    What an account adds to an observation, at its end, is never normalised. With ``discrete``, ``act_dim`` is
+    the number of choices.
     """
     from steingate.algos.networks import init_policy
 
-    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.algo.hidden)
+    if discrete and not cfg.algo.takes_choices:
+        raise InputError(f"{cfg.algo.name} needs continuous actions, and those of {cfg.env} are discrete.")
+    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.algo.hidden, discrete)
+    size = 1 if discrete else act_dim
     return TrainState(
         epoch=0,
         policy=policy,
@@ -61,7 +67,7 @@ def first_state(cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int) -> 
         window=empty_window(),
         finished=0,
         budget=algo.first_budget,
-        memory=() if algo.memory is None else algo.memory.init(cfg.num_envs, obs_dim, act_dim),
+        memory=() if algo.memory is None else algo.memory.init(cfg.num_envs, obs_dim, size),
         carry=None,
         world=None,
     )

@@ -1,16 +1,18 @@
 """The configuration a run folder was made with, read back and held against what its checkpoints say."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steingate.envs.names import again, on_path
 from steingate.errors import InputError, RunError
 from steingate.runs import Checkpoint, RunFolder, read_checkpoint, read_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.config import RunConfig, deciding, digest, read_stored
 
 
-def stored_config(path: str | Path) -> RunConfig:
-    """Return the configuration a run folder was made with.
+def stored_config(path: str | Path, env: Any = None) -> RunConfig:
+    """Return the configuration a run folder was made with; ``env`` is given again, or is elsewhere now.
 
     Raises
     ------
@@ -21,13 +23,16 @@ def stored_config(path: str | Path) -> RunConfig:
     settings = record.get("config")
     if not isinstance(settings, dict):
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
+    folder = record.get("env_folder")
+    if env is None and isinstance(folder, str):
+        on_path(folder)
     try:
         cfg = read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
     if "recipe" in settings:
         _check_unchanged(Path(path), record, cfg)
-    return cfg
+    return cfg if env is None else replace(cfg, env=again(cfg.env, env))
 
 
 def _check_unchanged(path: Path, record: dict[str, Any], cfg: RunConfig) -> None:

@@ -10,8 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from math import inf, isfinite
 from typing import Any, TypeGuard
 
+from steingate.envs.names import folder_of
 from steingate.errors import RunError
 from steingate.gates.account import Account
+from steingate.heads import stored_action
 from steingate.runs import (
     RunFolder,
     Table,
@@ -26,7 +28,6 @@ from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
 from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.candidates import Candidate, Trial
-from steingate.training.collect import action_map
 from steingate.training.config import RunConfig, deciding
 from steingate.training.environment import ShowsNearness, TrainerEnv
 from steingate.training.state import TrainState, plain, to_tree
@@ -49,6 +50,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
     place = cfg.algo.about.order
     record = {
         "config": cfg.to_dict(),
+        "env_folder": folder_of(cfg.env),
         "identity": cfg.identity,
         "look": {"order": place if isfinite(place) else None, "colour": cfg.algo.about.colour},
         "versions": _versions(),
@@ -85,7 +87,7 @@ class RunWriter:
     run
         The folder.
     envs
-        Their action space is what the policy's [-1, 1] is mapped to; stored with each checkpoint, so that a
+        Their action space is what the policy's outputs are mapped to; stored with each checkpoint, so that a
         policy can be used without its environment.
     normalise
         Whether observations are normalised; stored too.
@@ -99,12 +101,11 @@ class RunWriter:
         self.run = run
         self.progress = Table(run.progress, clocks=("Time/",))
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
-        shift, scale = action_map(envs.single_action_space)
         self._account = account
         self._marks: dict[int, dict[str, Any]] = {}  # of both tables, by the epochs that they hold
         record = read_config(run.path)
         self._extras: dict[str, Any] = {
-            "action": {"shift": shift, "scale": scale},
+            "action": stored_action(envs.single_action_space),
             "normalise": normalise,
             "nearness": [list(part) for part in astuple(envs.nearness)] if _shows(envs) else None,
             "identity": record.get("identity"),

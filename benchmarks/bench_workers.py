@@ -1,0 +1,96 @@
+"""Time of a step of eight foreign environments in one process and in several, by how long one step computes.
+
+``python benchmarks/bench_workers.py``; rates are the best of several runs, taken in turn, so that whatever
+else the machine does meets both. The last column is what the measurement at the start of a run expects.
+"""
+
+import csv
+import os
+import time
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+
+from steingate.envs.make import make_vec
+from steingate.envs.pace import gain, usable_cores
+
+OUT = Path(__file__).resolve().parent.parent / "results" / "bench_workers.csv"
+ENVS, ROUNDS, SECONDS = 8, 5, 0.5
+COMPUTE = (0.0, 1e-4, 3e-4, 1e-3, 5e-3)
+
+
+class Busy(gymnasium.Env):
+    """Computes for so many seconds of processor time in each step."""
+
+    observation_space, action_space = Box(-1.0, 1.0, (8,)), Box(-1.0, 1.0, (2,))
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seconds = seconds
+
+    def reset(self, *, seed=None, options=None):
+        """Start an episode."""
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(8), {}
+
+    def step(self, action):
+        """Compute, and go on."""
+        end = time.thread_time() + self.seconds
+        while time.thread_time() < end:
+            pass
+        self.t += 1
+        return np.full(8, self.t / 1000), 1.0, False, self.t >= 1000, {"cost": 0.0}
+
+
+def seconds_per_step(vec, actions: np.ndarray) -> float:
+    """Return the mean time of a vector step over about half a second."""
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < SECONDS:
+        vec.step(actions)
+        count += 1
+    return (time.perf_counter() - began) / count
+
+
+def main() -> None:
+    count = min(ENVS, usable_cores())
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors at the start")
+    print(f"{'computes':>10}{'one process':>14}{f'{count} processes':>14}{'faster':>9}{'expected':>10}")
+    rows = []
+    for compute in COMPUTE:
+        spec = f"{Path(__file__).resolve()}:Busy"
+        vecs = [make_vec(spec, ENVS, workers=workers, seconds=compute) for workers in (1, count)]
+        actions = np.zeros((ENVS, 2))
+        try:
+            for vec in vecs:
+                vec.reset(seed=0)
+            times = [[seconds_per_step(vec, actions) for vec in vecs] for _ in range(ROUNDS)]
+        finally:
+            for vec in vecs:
+                vec.close()
+        one, several = np.min(times, axis=0)
+        expected = gain(one / ENVS, ENVS, count)
+        rows.append(
+            {
+                "computes_ms": compute * 1e3,
+                "processes": count,
+                "one_ms": one * 1e3,
+                "several_ms": several * 1e3,
+                "faster": one / several,
+                "expected": expected,
+            }
+        )
+        print(
+            f"{compute * 1e3:>7.1f} ms{one * 1e3:>11.2f} ms{several * 1e3:>11.2f} ms"
+            f"{one / several:>9.2f}{expected:>10.2f}"
+        )
+    OUT.parent.mkdir(exist_ok=True)
+    with OUT.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Runs on environments that are given as files, as modules of the present folder, or as objects."""
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+from tests.training.probes import Walk
+from tests.training.runs_of_probes import TINY, facts, tiny
+
+import steingate
+from steingate.cli import main
+from steingate.errors import InputError
+from steingate.training.evaluate import evaluate
+from steingate.training.loop import resume, train
+
+MINE = "from tests.training.probes import Walk\n\nclass Mine(Walk):\n    pass\n"
+SMALL = {name: TINY[name] for name in ("steps_per_epoch", "num_envs", "cost_limit", "hidden", "cg_iters")}
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """Two folders, the user in the first, where there is a file; modules and path are put back afterwards."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (here / "user_env.py").write_text(MINE)
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    yield here, there
+    forget()
+
+
+def forget():
+    """Let the next import look for the file anew, as another process would."""
+    for name in [name for name in sys.modules if "user_env" in name]:
+        del sys.modules[name]
+
+
+def elsewhere(there, monkeypatch):
+    forget()
+    monkeypatch.chdir(there)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if not place.endswith("here")])
+
+
+def in_pieces(out, env, **changes):
+    cfg = tiny(out, env="tests.training.probes:Walk", algo="trpo", workers=1, total_steps=160)
+    return replace(cfg, env=env, **changes)
+
+
+def stored(run):
+    return json.loads((run / "config.json").read_text())
+
+
+def test_a_run_is_the_same_with_one_process_and_with_several(tmp_path):
+    one, two = (
+        train(tiny(tmp_path / str(workers), algo="trpo", workers=workers, total_steps=240), quiet=True)
+        for workers in (1, 2)
+    )
+    assert facts(one) == facts(two)
+    assert stored(one)["identity"] == stored(two)["identity"]
+
+
+def test_a_file_is_found_from_another_folder_until_it_moves(folders, monkeypatch, capsys):
+    here, there = folders
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items() if name != "hidden"]
+    command = ["train", "--env=./user_env.py:Mine", "--algo=trpo", "--workers=1", "--hidden=8,8", "--quiet"]
+    assert main([*command, *words, "--total-steps=160", f"--out={there}"]) == 0
+    run = there / "trpo" / "user_env-Mine" / "seed-0"
+    assert capsys.readouterr().out.strip() == str(run)
+    assert stored(run)["config"]["env"] == f"{here}/user_env.py:Mine"
+    elsewhere(there, monkeypatch)
+    resume(run, quiet=True, total_steps=240)
+    forget()
+    shutil.move(here / "user_env.py", there / "user_env.py")
+    with pytest.raises(InputError, match=r"There is no file .*here/user_env\.py: give the path"):
+        resume(run, quiet=True, total_steps=320)
+    assert main(["resume", str(run), "--total-steps=320", "--quiet", "--env=user_env.py:Mine"]) == 0
+    whole = train(tiny(there / "whole", env="tests.training.probes:Walk", algo="trpo", workers=1, **SMALL,
+                       total_steps=320, critic_passes=10, critic_batch=128), quiet=True)  # fmt: skip
+    assert facts(run)["episodes"] == facts(whole)["episodes"]
+    assert evaluate(run, 2, env="./user_env.py:Mine").episodes.cost.size == 2
+
+
+def test_a_module_of_the_present_folder_is_found_from_another(folders, monkeypatch):
+    here, there = folders
+    run = train(in_pieces(there, "user_env:Mine"), quiet=True)
+    assert stored(run)["env_folder"] == str(here)
+    elsewhere(there, monkeypatch)
+    assert evaluate(run, 1).episodes.cost.size == 1
+
+
+def test_an_object_is_asked_for_again(tmp_path):
+    def make():
+        return Walk(limit=9)
+
+    run = steingate.train(
+        env=make, algo="trpo", total_steps=160, workers=1, out=str(tmp_path / "a"), quiet=True, **SMALL
+    )
+    assert stored(run.path)["config"]["env"] == "python:make"
+    assert run.path.parent.name == "make"
+    assert steingate.load(run.path).policy.obs_dim == 3
+    for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run.path, 1)):
+        with pytest.raises(InputError, match=r"'make' was given from Python.*once more as env="):
+            use()
+    steingate.resume(run.path, env=make, total_steps=240, quiet=True)
+    whole = steingate.train(
+        env=make, algo="trpo", total_steps=240, workers=1, out=str(tmp_path / "b"), quiet=True, **SMALL
+    )
+    assert facts(run.path) == facts(whole.path)
