@@ -40,7 +40,7 @@ class FilmedEnv(TrainerEnv, Protocol):
 
 
 class Filmed:
-    """A vector environment of one that hands pictures, their numbers and whether they are the last to ``show``.
+    """A vector environment of one that hands pictures, their numbers and whether they end it to ``show``.
 
     An episode ends with its last picture once more, under the numbers that it ended with: the environment
     itself has by then gone on to the next one.
