@@ -66,7 +66,7 @@ def draw(folder: Path, path: Path) -> None:
 
 
 def bars(panel, names: list[str], values: list[list[float]], colours: dict[str, str], unit: str) -> None:
-    """Draw a bar per method with its number behind it, ours in bold, and a ring per seed if there are more."""
+    """Draw a bar per method with its number behind it, ours in bold, and a ring per seed of several."""
     means = [float(np.mean(value)) for value in values]
     ends = [max([mean, *value]) for mean, value in zip(means, values, strict=True)]
     high = 1.14 * max(ends)
