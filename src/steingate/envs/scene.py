@@ -129,7 +129,7 @@ def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Sh
         drawn += _lidar(task, state, root, heading)
     if float(state["cost"]) > 0:
         floor = root[2] - 0.1 if task.agent == "swimmer" else 0.0
-        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor))
+        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor, decor=True))
     return drawn
 
 
@@ -206,10 +206,16 @@ def _plate(
 
 
 def _disc(
-    radius: float, half: float, place: Any, rgba: tuple[float, float, float, float], floor: float = 0.0
+    radius: float,
+    half: float,
+    place: Any,
+    rgba: tuple[float, float, float, float],
+    floor: float = 0.0,
+    decor: bool = False,
 ) -> Shape:
     """Return a flat disc on the floor."""
-    return Shape("cylinder", (radius, half, 0.0), (float(place[0]), float(place[1]), floor + half), rgba)
+    centre = (float(place[0]), float(place[1]), floor + half)
+    return Shape("cylinder", (radius, half, 0.0), centre, rgba, decor=decor)
 
 
 def _blend(low: Colour, high: Colour, share: float) -> Colour:
