@@ -15,7 +15,7 @@ function fill(node, attributes, parent) {
 }
 
 // A method keeps its colour; on a dark page it is mixed with white, or the darker ones could not be seen.
-const shown = (colour) => (colour.startsWith("#") ? `color-mix(in srgb, ${colour} var(--keep), white)` : colour);
+const tint = (colour) => (colour.startsWith("#") ? `color-mix(in srgb, ${colour} var(--keep), white)` : colour);
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const stepText = (n) => (n >= 1e6 ? `${+(n / 1e6).toFixed(2)}M` : n >= 1e3 ? `${+(n / 1e3).toFixed(1)}k` : `${n}`);
 const valueText = (v) => (known(v) ? `${+v.toPrecision(3)}`.replace("-", "−") : "–");
@@ -88,9 +88,9 @@ function legend(parent, keys) {
     const mark = svg("svg", { width: 16, height: 12, "aria-hidden": "true" }, key);
     if (kind === "line" || kind === "dashed") {
       const line = svg("line", { x1: 0, x2: 16, y1: 6, y2: 6, "stroke-width": 2.2, "stroke-dasharray": kind === "dashed" ? "5 3" : "none" }, mark);
-      line.style.stroke = shown(colour);
-    } else if (kind === "dot") svg("circle", { cx: 8, cy: 6, r: 3 }, mark).style.fill = shown(colour);
-    else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = shown(colour);
+      line.style.stroke = tint(colour);
+    } else if (kind === "dot") svg("circle", { cx: 8, cy: 6, r: 3 }, mark).style.fill = tint(colour);
+    else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = tint(colour);
     html("span", { text: label }, key);
   }
 }
@@ -103,10 +103,10 @@ function line(p, xs, ys, colour, width = 1.8, opacity = 1) {
     pen = "L";
   });
   const mark = svg("path", { d: path, fill: "none", "stroke-width": width, "stroke-linejoin": "round", opacity, class: "curve" }, p.root);
-  mark.style.stroke = shown(colour);
+  mark.style.stroke = tint(colour);
   if (ys.filter(known).length === 1) {
     const i = ys.findIndex(known);
-    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = shown(colour);
+    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = tint(colour);
   }
   return mark;
 }
@@ -123,7 +123,7 @@ function band(p, xs, low, high, colour, opacity = 0.16) {
         up.push(`${p.X(xs[i]).toFixed(1)} ${p.Y(high[i]).toFixed(1)}`);
         down.unshift(`${p.X(xs[i]).toFixed(1)} ${p.Y(low[i]).toFixed(1)}`);
       }
-      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = shown(colour);
+      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = tint(colour);
     }
     start = end;
   }
@@ -137,7 +137,7 @@ function steps(p, xs, ys, base, colour, opacity) {
     const x0 = p.X(i ? xs[i - 1] : 0), x1 = p.X(xs[i]), b = p.Y(base[i]);
     path += `M${x0.toFixed(1)} ${b.toFixed(1)}V${p.Y(v).toFixed(1)}H${x1.toFixed(1)}V${b.toFixed(1)}Z`;
   });
-  svg("path", { d: path, opacity }, p.root).style.fill = shown(colour);
+  svg("path", { d: path, opacity }, p.root).style.fill = tint(colour);
 }
 
 function stairs(p, xs, ys, colour, width = 1.4) {
@@ -147,20 +147,20 @@ function stairs(p, xs, ys, colour, width = 1.4) {
     path += `${pen}${p.X(i ? xs[i - 1] : 0).toFixed(1)} ${p.Y(v).toFixed(1)}H${p.X(xs[i]).toFixed(1)}`;
     pen = "L";
   });
-  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = shown(colour);
+  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = tint(colour);
 }
 
 // A point that says what it is to a pointer and to a screen reader.
 function mark(p, x, y, size, colour, opacity, title) {
   const dot = svg("circle", { class: "mark", cx: p.X(x).toFixed(1), cy: p.Y(y).toFixed(1), r: size, opacity }, p.root);
-  dot.style.fill = shown(colour);
+  dot.style.fill = tint(colour);
   svg("title", { text: title }, dot);
   return dot;
 }
 
 function interval(p, x0, x1, y0, y1, colour) {
   if (![x0, x1, y0, y1].every(known)) return;
-  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = shown(colour);
+  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = tint(colour);
 }
 
 // A mark at the upper edge: what stands here is higher than the axis goes.
@@ -176,7 +176,7 @@ function limitLine(p, value, text) {
 
 function shade(p, from, to, colour) {
   const x = p.X(from);
-  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = shown(colour);
+  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = tint(colour);
 }
 
 // Shows what `tell(index)` says of the point under the pointer; xs are the ends of the points.

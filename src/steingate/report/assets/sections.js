@@ -81,7 +81,7 @@ function curves(card, run) {
   band(p, run.steps, c.low, c.high, run.colour, 0.22);
   if (c.epochCost) line(p, run.steps, c.epochCost, run.colour, 1.4, 0.9);
   const size = Math.max(1.1, Math.min(2.6, 300 / run.steps.length));
-  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75 }, p.root).style.fill = shown(run.colour); });
+  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75 }, p.root).style.fill = tint(run.colour); });
   line(p, run.steps, c.cost, "var(--ink)");
   limitLine(p, run.limit, `limit ${valueText(run.limit)}`);
   hover(p, run.steps, tell);
