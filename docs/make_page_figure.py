@@ -1,7 +1,7 @@
 """Regenerate the picture of a report page: ``python docs/make_page_figure.py RUNS...`` (needs Chromium).
 
-The page of the runs is opened in a headless browser, 1100 points wide, and its upper part is kept: what stands
-at the top, the curves, the frontier and the performance profiles.
+The page of the runs is opened in a headless browser, 1100 points wide, and its upper part is kept: what
+stands at the top, the curves, the frontier and the performance profiles.
 """
 
 import sys
