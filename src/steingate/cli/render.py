@@ -61,7 +61,8 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     with film_progress() as show:
         show.say("reading the policy")
         player = load_player(args.run, warn)
-        seeds, lengths = episode_seeds(args.seed, episodes), None
+        seeds = episode_seeds(args.seed, episodes)
+        lengths: list[int] | None = None
         if args.worst:
             show.say(f"playing {episodes} episodes to find the worst")
             found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check)

@@ -123,12 +123,9 @@ def aggregate(tasks: Sequence[npt.ArrayLike], draws: int = 2000, seed: int = 0) 
         value = float(statistic(strata))
         return Estimate(value, np.nan, np.nan) if drawn is None else percentiles(value, statistic(drawn))
 
-    nothing = np.full(len(THRESHOLDS), np.nan)
-    low, high = (
-        (nothing, nothing)
-        if drawn is None
-        else np.quantile(performance_profile(drawn, THRESHOLDS), [0.025, 0.975], axis=0)
-    )
+    low = high = np.full(len(THRESHOLDS), np.nan)
+    if drawn is not None:
+        low, high = np.quantile(performance_profile(drawn, THRESHOLDS), [0.025, 0.975], axis=0)
     profile = performance_profile(strata, THRESHOLDS)
     return Aggregate(estimate(_iqm), estimate(task_median), estimate(optimality_gap), profile, low, high)
 

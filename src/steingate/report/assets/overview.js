@@ -4,7 +4,6 @@ const METRICS = { ret: "return", cost: "cost", over: "episodes over the limit", 
 const SMOOTHING = [1, 3, 5, 10, 25];
 const choice = { metrics: ["ret", "cost"], smooth: 1, x: "steps", hidden: new Set(), filter: "" };
 const percentText = (v) => `${+(100 * v).toFixed(1)} %`;
-const hourText = (last) => (v) => (last < 2 ? `${+(60 * v).toPrecision(3)} min` : `${+v.toPrecision(3)} h`);
 
 function notices(parent, data) {
   parent.replaceChildren();
@@ -86,11 +85,12 @@ function drawCurves(parent, data) {
 }
 
 function taskPlot(card, task, groups, key, last) {
+  const perHour = Math.max(0, ...groups.flatMap((g) => g.hours.filter(known))) < 2 ? 60 : 1;
   const series = groups.map((g) => {
     const values = smoothed(g[key], choice.smooth), wide = smoothed(g[`${key}Spread`], choice.smooth);
     const edge = (sign, low = -Infinity, high = Infinity) => values.map((v, i) => (known(v) ? Math.min(Math.max(v + sign * (wide[i] ?? 0), low), high) : null));
     const bounds = key === "ret" ? [] : [0, key === "over" ? 1 : Infinity];
-    return { ...g, xs: g[choice.x], values, low: edge(-1, ...bounds), high: edge(1, ...bounds) };
+    return { ...g, xs: choice.x === "steps" ? g.steps : g.hours.map((v) => (known(v) ? v * perHour : null)), values, low: edge(-1, ...bounds), high: edge(1, ...bounds) };
   }).filter((g) => g.xs.some(known));
   html("div", { class: "axis", text: METRICS[key] }, card);
   if (!series.length) { html("p", { class: "note", text: groups.length ? "These runs did not log their time." : "All methods are hidden." }, card); return; }
@@ -99,7 +99,7 @@ function taskPlot(card, task, groups, key, last) {
   const most = Math.max(0, ...series.flatMap((g) => g.high.filter(known)));
   const limit = Math.max(...task.limits), costs = key === "cost" || key === "tail";
   const y = costs ? costScale(limit, most * 1.05) : key === "over" ? linearScale(0, Math.min(Math.max(1.1 * most, 0.1), 1.02)) : linearScale(low, high);
-  const xText = choice.x === "steps" ? stepText : hourText(end);
+  const xText = choice.x === "steps" ? stepText : (v) => `${+v.toPrecision(3)} ${perHour === 60 ? "min" : "h"}`;
   const p = plot(card, {
     label: `${METRICS[key]} on ${task.name}`, height: last ? 188 : 172, x: xScale(end, card.clientWidth), y, xText, yText: key === "over" ? percentText : valueText,
     xLabel: last ? (choice.x === "steps" ? "environment steps" : "wall-clock time of training") : "",
