@@ -1,4 +1,7 @@
-"""Regenerate the first figure of the README: ``python docs/make_readme_figure.py``."""
+"""Regenerate the README's first figure and its ``examples/costs.csv``: ``python docs/make_readme_figure.py``.
+
+The file holds the episode costs of the figure's second policy.
+"""
 
 import sys
 from pathlib import Path
@@ -14,14 +17,23 @@ from certify_costs import LIMIT, gambling_costs, steady_costs
 INK, GOOD, BAD = "#22303c", "#2a9d8f", "#d1495b"
 
 
+def policies() -> dict[str, np.ndarray]:
+    """Return the episode costs of the two policies."""
+    rng = np.random.default_rng(7)
+    return {"steady policy": steady_costs(rng), "gambling policy": gambling_costs(rng)}
+
+
+def costs_file() -> str:
+    """Return the gambling policy's costs as a CSV file."""
+    return "\n".join(["cost", *(f"{cost:.2f}" for cost in policies()["gambling policy"])]) + "\n"
+
+
 def draw(path: Path) -> None:
     """Draw two policies with the same mean cost and what the certificate says about each."""
-    rng = np.random.default_rng(7)
-    policies = {"steady policy": steady_costs(rng), "gambling policy": gambling_costs(rng)}
     certificate = Certificate.preset("confident", limit=LIMIT)
     figure = Figure(figsize=(10.0, 3.1), layout="constrained")
     for axes, (name, costs) in zip(
-        figure.subplots(1, 2, sharex=True, sharey=True), policies.items(), strict=True
+        figure.subplots(1, 2, sharex=True, sharey=True), policies().items(), strict=True
     ):
         result = certificate.evaluate(costs)
         gate, colour = ("open", GOOD) if result.safe else ("shut", BAD)
@@ -56,3 +68,4 @@ def draw(path: Path) -> None:
 
 if __name__ == "__main__":
     draw(Path(__file__).parent / "figures" / "same_mean.png")
+    (Path(__file__).parents[1] / "examples" / "costs.csv").write_text(costs_file(), encoding="utf-8")

@@ -234,7 +234,7 @@ def test_the_page_in_a_browser(many, tmp_path):
     write_page(gather([many]), tmp_path / "page.html")
     reader = Reader((tmp_path / "page.html").read_text())
     sections = {attributes.get("id") for tag, attributes in reader.tags if tag == "section"}
-    assert sections == {"overview", "frontier", "tables", "run", "skipped"}
+    assert sections == {"notices", "overview", "frontier", "profiles", "tables", "run", "skipped"}
     if CHROMIUM is None:
         return
     with Browser(tmp_path / "profile") as browser:
@@ -244,6 +244,13 @@ def test_the_page_in_a_browser(many, tmp_path):
             assert browser.ask("document.documentElement.scrollWidth") <= width
             assert browser.ask("document.querySelectorAll('#overview .curve').length") == 4
             assert browser.ask("document.querySelectorAll('#overview .plot line.limit').length") == 1
+            assert "episodes over the limit of 25" in browser.ask(
+                "document.querySelector('#notices').textContent"
+            )
+            assert browser.ask("document.querySelectorAll('#profiles .curve').length") == 4
+            hints = browser.ask("document.querySelectorAll('#tables .hint').length")
+            assert hints > 0 if phone else hints <= 1
+            choose(browser)
             assert browser.ask("document.querySelectorAll('#frontier .mark:not(.median)').length") == 4
             assert browser.ask("document.querySelectorAll('#frontier .median').length") == 2
             assert browser.ask("document.querySelectorAll('#frontier .interval').length") == 4
@@ -272,6 +279,40 @@ def test_the_page_in_a_browser(many, tmp_path):
             f"file://{tmp_path}/page.html",
             "data:,",
         }
+
+
+def choose(browser):
+    """Choose other metrics, smoothing, axis and methods, look, and choose back."""
+    curves = "[...document.querySelectorAll('#overview .curve')].map((c) => c.getAttribute('d'))"
+    before = browser.ask(curves)
+
+    def change(name, value, event):
+        browser.ask(
+            f"(() => {{ const e = document.getElementById('{name}'); e.value = '{value}';"
+            f"e.dispatchEvent(new Event('{event}')); }})()"
+        )
+
+    browser.ask("document.querySelector('[data-metric=over]').click()")
+    assert len(browser.ask(curves)) == 6
+    browser.ask("document.querySelector('[data-metric=over]').click()")
+    assert browser.ask(curves) == before
+    change("smooth", 5, "change")
+    smooth = browser.ask(curves)
+    assert len(smooth) == 4
+    assert not set(smooth) & set(before)
+    change("smooth", 1, "change")
+    change("axis", "hours", "change")  # which these runs did not log
+    assert "did not log their time" in browser.ask("document.querySelector('#overview').textContent")
+    change("axis", "steps", "change")
+    change("filter", "goal STEIN", "input")
+    assert len(browser.ask(curves)) == 2
+    change("filter", "no such words", "input")
+    assert "No task or method" in browser.ask("document.querySelector('#overview').textContent")
+    change("filter", "", "input")
+    browser.ask("document.querySelector('#overview button.key').click()")
+    assert len(browser.ask(curves)) == 2
+    browser.ask("document.querySelector('#overview button.key').click()")
+    assert browser.ask(curves) == before
 
 
 def test_odd_runs_in_a_browser(tmp_path):

@@ -61,7 +61,7 @@ def test_the_panels_show_the_numbers(run):
     assert len(mode.patches) == 12
     labels = [text.get_text() for text in mode.get_legend().get_texts()]
     assert labels == ["improve 50%", "recover 50%"]
-    assert "within the limit in 100%" in figure.texts[1].get_text()
+    assert "4 of 12 episodes over the limit (33.3%)" in figure.texts[1].get_text()
 
 
 def test_a_gate_without_a_bound_gets_no_panel_for_it(run):

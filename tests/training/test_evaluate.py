@@ -1,8 +1,5 @@
-import subprocess
-
 import numpy as np
 import pytest
-from imageio_ffmpeg import get_ffmpeg_exe
 from tests.training.probes import Walk
 from tests.training.runs_of_probes import tiny
 
@@ -15,7 +12,6 @@ from steingate.training.collect_kernels import FROZEN
 from steingate.training.evaluate import episode_seeds, evaluate, load_player
 from steingate.training.loop import train
 from steingate.training.play import play
-from steingate.training.video import film
 
 
 @pytest.fixture(scope="module")
@@ -98,54 +94,3 @@ def test_an_evaluation_stops_once_its_monitor_is_sure(run):
     undecided = evaluate(run, 3, until=Certify(budget=0.01))
     assert not undecided.verdict.certified
     assert undecided.verdict.episodes == len(undecided.episodes.cost) <= 3
-
-
-class Drawn(Walk):
-    """A walk with pictures."""
-
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
-    render_mode = "rgb_array"
-
-    def render(self):
-        frame = np.zeros((33, 64, 3), np.uint8)
-        frame[:, int(np.clip(32 + 8 * self.x, 0, 63))] = 255
-        return frame
-
-
-@pytest.mark.parametrize("suffix", [".gif", ".mp4"])
-def test_a_film_shows_whole_episodes(run, tmp_path, suffix):
-    player, seeds = load_player(run, print, "last"), episode_seeds(0, 2)
-    lengths = play(make_vec(Walk, 1, copy=False), player, seeds, False).length
-    out = tmp_path / "sub" / f"film{suffix}"
-    frames = film(make_vec(Drawn, 1, copy=False), player, seeds, out, False, every=1)
-    assert frames == lengths.sum()  # the first observation of each, and every step but the last
-    command = [get_ffmpeg_exe(), "-loglevel", "error", "-i", out, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    raw = subprocess.run(command, capture_output=True, check=True).stdout
-    shown = np.frombuffer(raw, np.uint8).reshape(-1, 32, 64, 3)
-    assert len(shown) == frames
-    assert shown[0].max() > 200
-    assert shown[0].min() < 50
-
-
-def test_films_have_two_formats(run, tmp_path):
-    with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
-        film(None, load_player(run, print, "last"), [1], tmp_path / "film.avi", False, 1)
-
-
-def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(run, tmp_path, monkeypatch):
-    player, seeds = load_player(run, print, "last"), episode_seeds(0, 2)
-    monkeypatch.setitem(Drawn.metadata, "render_fps", 50)
-    told = []
-    every = film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "a.mp4", False)
-    few = film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "a.gif", False, tell=told.append)
-    assert told == list(range(1, few + 1))
-    assert every / 3 <= few < every / 2
-
-    def stop():
-        if len(told) > few + 3:
-            raise KeyboardInterrupt
-        return False
-
-    with pytest.raises(KeyboardInterrupt):
-        film(make_vec(Drawn, 1, copy=False), player, seeds, tmp_path / "b.mp4", False, 1, stop, told.append)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from steingate.cli.evaluate import add_policy_option
+from steingate.cli.film_progress import film_progress
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.stop import StopRequest, stop_on_signals
 
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--every",
         type=int,
         metavar="N",
-        help="show one step in N (default: 1; GIF: about 15 frames a second)",
+        help="show one step in N (default: about 30 frames a second, 15 in a GIF)",
     )
     parser.add_argument(
         "--env", metavar="TEXT", help="where the environment is now, if not where the run found it"
@@ -62,29 +63,26 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     def warn(text: str) -> None:
         print(text, file=sys.stderr)
 
-    player = load_player(args.run, warn, args.policy, args.env)
-    warn(f"the {player.which} policy, after epoch {player.epoch}")
-    seeds = episode_seeds(args.seed, episodes)
-    if args.worst:
-        shared = {"policy": args.policy, "env": args.env}
-        found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, **shared)
-        seeds = [seeds[found.worst]]
-        cost = found.episodes.cost[found.worst]
-        print(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}", file=sys.stderr)
-    options = {"render_mode": "rgb_array"}
-    if player.cfg.env.removeprefix("steingate/") in TASKS:
-        options |= {"width": args.size, "height": args.size, "camera": args.camera}
-    envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
-    assert isinstance(envs, FilmedEnv)
-    try:
-        film(envs, player, seeds, args.out, args.sample, args.every, stop.check, _tell)
-    finally:
-        envs.close()
-        if sys.stderr.isatty():
-            print(file=sys.stderr)
-
-
-def _tell(frames: int) -> None:
-    """Show on a terminal that something is going on."""
-    if sys.stderr.isatty():
-        print(f"\r{frames} frames", end="", file=sys.stderr, flush=True)
+    with film_progress() as show:
+        show.say("reading the policy")
+        player = load_player(args.run, warn, args.policy, args.env)
+        warn(f"the {player.which} policy, after epoch {player.epoch}")
+        seeds = episode_seeds(args.seed, episodes)
+        lengths: list[int] | None = None
+        if args.worst:
+            show.say(f"playing {episodes} episodes to find the worst")
+            shared = {"policy": args.policy, "env": args.env}
+            found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, **shared)
+            seeds, lengths = [seeds[found.worst]], [int(found.episodes.length[found.worst])]
+            cost = found.episodes.cost[found.worst]
+            warn(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}")
+        show.say("opening the scene")
+        options = {"render_mode": "rgb_array"}
+        if player.cfg.env.removeprefix("steingate/") in TASKS:
+            options |= {"width": args.size, "height": args.size, "camera": args.camera}
+        envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
+        assert isinstance(envs, FilmedEnv)
+        try:
+            film(envs, player, seeds, args.out, args.sample, args.every, stop.check, show.steps, lengths)
+        finally:
+            envs.close()

@@ -233,6 +233,8 @@ class Renderer:
             np.array(shape.rgba, dtype=np.float32),
         )
         geom.transparent = shape.rgba[3] < 1
+        if shape.decor:
+            geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # throws no shadow
         self._scene.ngeom += 1
 
     def _read(self) -> NDArray[np.uint8]:

@@ -61,13 +61,17 @@ _UPRIGHT = np.eye(3)
 
 @dataclass(frozen=True)
 class Shape:
-    """One shape added to the picture: kind of geom, half sizes, centre, orientation, colour with opacity."""
+    """One shape added to the picture: kind of geom, half sizes, centre, orientation, colour with opacity.
+
+    ``decor`` is drawn for the reader alone and throws no shadow.
+    """
 
     kind: Literal["sphere", "cylinder", "box", "capsule"]
     size: tuple[float, float, float]
     position: tuple[float, float, float]
     rgba: tuple[float, float, float, float]
     axes: Array = field(default_factory=lambda: _UPRIGHT)
+    decor: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Sh
         drawn += _lidar(task, state, root, heading)
     if float(state["cost"]) > 0:
         floor = root[2] - 0.1 if task.agent == "swimmer" else 0.0
-        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor))
+        drawn.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor, decor=True))
     return drawn
 
 
@@ -153,8 +157,7 @@ def _places(task: TaskSpec, state: State) -> Iterator[Shape]:
 def _lidar(task: TaskSpec, state: State, root: Array, heading: float) -> Iterator[Shape]:
     """Yield one ring of beads per lidar block, in the colour of what it sees.
 
-    The higher the value, the stronger the colour and the larger the bead. Faint beads are pale, not
-    transparent: a transparent one would throw its full shadow.
+    The higher the value, the stronger the colour and the larger the bead. Faint beads are pale.
     """
     values = np.reshape(state["obs"], -1)[task.sensors :].reshape(-1, LIDAR_BINS)
     for block, (kind, row) in enumerate(zip(task.lidar, values, strict=True)):
@@ -164,7 +167,8 @@ def _lidar(task: TaskSpec, state: State, root: Array, heading: float) -> Iterato
             place = (root[0] + radius * np.cos(angle), root[1] + radius * np.sin(angle), _LIDAR_HEIGHT)
             strength = float(np.clip(value, 0.0, 1.0))
             size = LIDAR_BEAD * (0.4 + 0.6 * strength)
-            yield Shape("sphere", (size, size, size), place, (*_blend(PALE, KINDS[kind], strength**0.5), 1.0))
+            colour = (*_blend(PALE, KINDS[kind], strength**0.5), 1.0)
+            yield Shape("sphere", (size, size, size), place, colour, decor=True)
 
 
 def _speed_bar(task: TaskSpec, state: State, root: Array) -> Iterator[Shape]:
@@ -202,10 +206,16 @@ def _plate(
 
 
 def _disc(
-    radius: float, half: float, place: Any, rgba: tuple[float, float, float, float], floor: float = 0.0
+    radius: float,
+    half: float,
+    place: Any,
+    rgba: tuple[float, float, float, float],
+    floor: float = 0.0,
+    decor: bool = False,
 ) -> Shape:
     """Return a flat disc on the floor."""
-    return Shape("cylinder", (radius, half, 0.0), (float(place[0]), float(place[1]), floor + half), rgba)
+    centre = (float(place[0]), float(place[1]), floor + half)
+    return Shape("cylinder", (radius, half, 0.0), centre, rgba, decor=decor)
 
 
 def _blend(low: Colour, high: Colour, share: float) -> Colour:

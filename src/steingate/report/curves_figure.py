@@ -10,7 +10,7 @@ from steingate.errors import InputError, MissingExtraError
 from steingate.report.evidence import Evidence
 from steingate.report.groups import Group, mean_and_spread
 from steingate.report.report_tables import task
-from steingate.report.style import DASHES, FAINT, LIMIT, STYLE, save_figure, task_panels
+from steingate.report.style import DASHES, FAINT, LIMIT, STYLE, cost_scale, save_figure, task_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,7 @@ def _finish(top: "Axes", bottom: "Axes", members: Sequence[Group]) -> None:
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
         panel.set_xlim(0.0, max(run.steps for group in members for run in group.runs) / 1e6)
-    high = max(bottom.get_ylim()[1], 1.15 * max(group.limit for group in members))
-    bottom.set_ylim(-0.03 * high, high)
+    costs = [mean_and_spread(group, "cost")[1:] for group in members]
+    top = max(float(np.nanmax(mean + np.nan_to_num(spread), initial=0.0)) for mean, spread in costs)
+    cost_scale(bottom, max(group.limit for group in members), top)
     bottom.set_xlabel("environment steps, millions")

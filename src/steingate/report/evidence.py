@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from steingate.report.aggregates import Overall, overall
 from steingate.report.groups import Group, group_colours, group_runs
 from steingate.report.loading import Run, Skipped, load_runs
 from steingate.report.seeds import Estimate, probability_of_improvement
@@ -22,7 +23,7 @@ class Comparison:
     better: Group  # on the first of the shared tasks
     than: Group
     tasks: int
-    feasibility: Estimate
+    safety: Estimate  # in the share of episodes within the limit
     ret: Estimate
 
 
@@ -38,6 +39,8 @@ class Evidence:
         Runs that differ in their seed alone, in the order of tables, and the numbers of each.
     comparisons
         Of each two methods that share a task.
+    overall
+        The methods that ran on all tasks, over all of them.
     colours
         Of each method (``Group.method``); no two are the same.
     """
@@ -47,6 +50,7 @@ class Evidence:
     groups: Sequence[Group]
     summaries: Sequence[Summary]
     comparisons: Sequence[Comparison]
+    overall: Overall
     colours: Mapping[str, str]
 
     def colour(self, group: Group) -> str:
@@ -71,11 +75,12 @@ def weigh(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Evidence:
     """Return the evidence in some runs."""
     groups = group_runs(runs)
     summaries = [summarise(group) for group in groups]
-    return Evidence(runs, skipped, groups, summaries, compare(groups), group_colours(groups))
+    colours = group_colours(groups)
+    return Evidence(runs, skipped, groups, summaries, compare(groups), overall(groups), colours)
 
 
 def compare(groups: Sequence[Group], tail: float = TAIL) -> list[Comparison]:
-    """Return a comparison of each pair of methods, in both epoch feasibility and return of the tail."""
+    """Return a comparison of each pair of methods, in episodes within the limit and in return of the tail."""
     methods: dict[str, dict[str, tuple[Group, Array]]] = {}
     for group in groups:
         methods.setdefault(group.method, {})[group.env] = (group, tail_scores(group, tail))
@@ -85,12 +90,12 @@ def compare(groups: Sequence[Group], tail: float = TAIL) -> list[Comparison]:
             shared = [env for env in than if env in better and len(than[env][1]) and len(better[env][1])]
             if not shared:
                 continue
-            feasibility, ret = (
+            safety, ret = (
                 probability_of_improvement(
                     [better[env][1][:, k] for env in shared], [than[env][1][:, k] for env in shared]
                 )
                 for k in (0, 1)
             )
             first = shared[0]
-            result.append(Comparison(better[first][0], than[first][0], len(shared), feasibility, ret))
+            result.append(Comparison(better[first][0], than[first][0], len(shared), safety, ret))
     return result

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from steingate.report.loading import Run
 from steingate.report.record import canonical, look_of, settings
-from steingate.report.style import free_colours
+from steingate.report.style import LIMIT, free_colours
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -85,29 +85,45 @@ def group_colours(groups: Sequence[Group]) -> dict[str, str]:
     """Return a colour for each method: the one it asks for, or the next that is free; no two share one."""
     chosen: dict[str, str] = {}
     for group in groups:
-        if group.method not in chosen and group.colour is not None and group.colour not in chosen.values():
-            chosen[group.method] = group.colour
+        asked = group.colour
+        if group.method not in chosen and asked not in (None, LIMIT, *chosen.values()):
+            chosen[group.method] = str(asked)
     rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
     return chosen | dict(zip(rest, free_colours(len(rest), set(chosen.values())), strict=True))
 
 
 def mean_and_spread(group: Group, name: str) -> tuple[Array, Array, Array]:
-    """Return steps, mean and standard deviation over seeds of recent returns or costs, epoch by epoch.
+    """Return steps, mean and standard deviation over seeds of a recent number, epoch by epoch.
+
+    ``name`` is one of ``Run.recent``: the return, the cost, the share over the limit or the tail of the cost.
 
     Where some seeds have gone further than others, a mean is over those that are there. The standard
     deviation is the sample's (divided by n - 1), and NaN for a single seed.
     """
     longest = max(group.runs, key=lambda run: run.epochs)
+    mean, spread = over_seeds(group, [run.recent[name] for run in group.runs])
+    return longest.progress["TotalEnvSteps"], mean, spread
+
+
+def mean_hours(group: Group) -> Array:
+    """Return the hours that training had taken by the end of each epoch, mean over seeds; NaN if unknown."""
+    logged = [run.progress.get("Time/Total", np.full(run.epochs, np.nan)) / 3600.0 for run in group.runs]
+    return over_seeds(group, logged)[0]
+
+
+def over_seeds(group: Group, series: Sequence[Array]) -> tuple[Array, Array]:
+    """Return mean and standard deviation over seeds of one series per run, epoch by epoch."""
+    longest = max(group.runs, key=lambda run: run.epochs)
     table = np.full((len(group.runs), longest.epochs), np.nan)
-    for row, run in zip(table, group.runs, strict=True):
-        row[: run.epochs] = run.recent[name]
+    for row, values in zip(table, series, strict=True):
+        row[: len(values)] = values
     known = np.isfinite(table)
     count = known.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, table, 0.0).sum(axis=0) / count
         squares = np.where(known, (table - mean) ** 2, 0.0).sum(axis=0)
         spread = np.sqrt(squares / (count - 1))
-    return longest.progress["TotalEnvSteps"], np.where(count > 0, mean, np.nan), spread
+    return np.where(count > 0, mean, np.nan), spread
 
 
 def _told_apart(run: Run) -> Settings:

@@ -18,7 +18,7 @@ from steingate.errors import InputError, RunError, SteingateError
 from steingate.gates.base import Mode
 from steingate.gates.modes import effective_modes
 from steingate.report.record import canonical, check_record, find_setting, settings
-from steingate.report.stats import window_means
+from steingate.report.stats import window_means, window_tails
 from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
@@ -42,8 +42,9 @@ class Run:
     episodes
         Columns of ``episodes.csv``, one entry per episode of those epochs.
     recent
-        ``return`` and ``cost``: for each epoch, the mean of the last hundred episodes finished by its end.
-        The log's own running means may be over another number of episodes.
+        For each epoch, over the last hundred episodes finished by its end: mean ``return`` and ``cost``, the
+        share ``over`` the limit, and ``tail``, the mean cost of the costliest tenth. The log's own running
+        means may be over another number of episodes.
     modes
         What each epoch's policy step did, as ``Mode``.
     """
@@ -165,10 +166,16 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
     _check_episodes(folder.episodes, episodes)
     known = episodes["epoch"] < len(modes)
     episodes = {key: cells[known] for key, cells in episodes.items()}
-    recent = {
-        name: window_means(episodes[name], episodes["epoch"], len(modes), WINDOW)
-        for name in ("return", "cost")
+    limit = float(record["config"]["cost_limit"])
+    watched = {
+        "return": episodes["return"],
+        "cost": episodes["cost"],
+        "over": (episodes["cost"] > limit).astype(np.float64),
     }
+    recent = {
+        name: window_means(values, episodes["epoch"], len(modes), WINDOW) for name, values in watched.items()
+    }
+    recent["tail"] = window_tails(episodes["cost"], episodes["epoch"], len(modes), WINDOW)
     return Run(folder.path, record, progress, episodes, recent, modes)
 
 

@@ -9,7 +9,7 @@ from steingate.errors import MissingExtraError
 from steingate.monitor.monitor import Monitor
 from steingate.monitor.several import Monitors
 from steingate.monitor.upper import count_upper
-from steingate.report.style import FAINT, INK, LIMIT, SOFT, STYLE, save_figure
+from steingate.report.style import ALARM, FAINT, INK, LIMIT, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
             linestyle=":",
             label=f"baseline {monitor.baseline:.3g}",
         )
-    marks = [(monitor.certified_at, "certified", _SAFE), (monitor.unsafe_at, "unsafe", LIMIT)]
+    marks = [(monitor.certified_at, "certified", _SAFE), (monitor.unsafe_at, "unsafe", ALARM)]
     marks += [(at, "drift", _ALARM) for at in monitor.detector.alarms]
     for at, what, colour in marks:
         if at is not None:

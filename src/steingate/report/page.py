@@ -15,7 +15,7 @@ from steingate.report.page_data import Detail, page_data
 from steingate.report.report_tables import report_tables
 
 MAX_BYTES = 9_500_000
-_SCRIPTS = ("chart.js", "sections.js", "page.js", "monitors.js")
+_SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js", "monitors.js")
 
 
 def write_page(evidence: Evidence, path: str | Path, title: str = "SteinGate runs") -> None:
@@ -69,8 +69,10 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
 <body>
 <header><h1>{escape(title)}</h1><p id="status"></p></header>
 <main>
+<section id="notices" aria-label="At a glance"></section>
 <section id="overview" aria-label="Curves"></section>
 <section id="frontier" aria-label="Return against safety"></section>
+<section id="profiles" aria-label="Over all tasks"></section>
 <section id="tables" aria-label="Tables">{tables}</section>
 <section id="run" aria-label="One run"></section>
 <section id="skipped" aria-label="Left out"></section>

@@ -2,26 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.gates.modes import NAMES
+from steingate.report.at_a_glance import notices, profiles
 from steingate.report.cost_bars import BINS, Counts, Reference, bars, run_reference
 from steingate.report.evidence import Evidence
 from steingate.report.frontier import seed_points
-from steingate.report.groups import Group, mean_and_spread
+from steingate.report.groups import Group, mean_and_spread, mean_hours
+from steingate.report.json_numbers import short
 from steingate.report.loading import Run, run_id, setting
 from steingate.report.record import to_toml
 from steingate.report.report_tables import task
 from steingate.report.seeds import Estimate
 from steingate.report.stats import tail_start
-from steingate.report.summary import Summary
+from steingate.report.summary import Summary, tail_episodes
+from steingate.report.verdicts import verdict_sentences
 
 Array = npt.NDArray[np.float64]
 WORST = 10
+CURVES = {"ret": "return", "cost": "cost", "over": "over", "tail": "tail"}  # on the page, in Run.recent
 _TERMS = {"reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm"}
 
 
@@ -41,12 +44,16 @@ def page_data(evidence: Evidence, tables: Sequence[str], detail: Detail) -> dict
     """Return everything a page shows of the runs."""
     references = _References()
     return {
+        "notices": [*verdict_sentences(evidence.groups), *notices(evidence)],
         "tables": list(tables),
         "skipped": [[str(item.path), item.reason] for item in evidence.skipped],
         "modes": list(NAMES.values()),
         "tasks": _tasks(evidence, detail),
+        "profiles": profiles(evidence),
         "runs": [
-            run_data(run, group.label, references, detail) for group in evidence.groups for run in group.runs
+            {**run_data(run, group.label, references, detail), "colour": evidence.colour(group)}
+            for group in evidence.groups
+            for run in group.runs
         ],
         "references": references.listed,
     }
@@ -69,24 +76,26 @@ def _tasks(evidence: Evidence, detail: Detail) -> list[dict[str, Any]]:
 def _frontier(group: Group, summary: Summary) -> dict[str, Any]:
     """Return a point for each seed (share over the limit, return, seed), and medians with intervals."""
     return {
-        "points": [[_round(point.exceedance), _round(point.ret), seed] for seed, point in seed_points(group)],
+        "points": [[short(point.exceedance), short(point.ret), seed] for seed, point in seed_points(group)],
         "medians": [_interval(summary.seed_exceedance), _interval(summary.seed_return)],
     }
 
 
 def _interval(estimate: Estimate) -> list[float | None]:
-    return [_round(value) for value in (estimate.value, estimate.low, estimate.high)]
+    return [short(value) for value in (estimate.value, estimate.low, estimate.high)]
 
 
 def _curves(group: Group, colour: str, points: int) -> dict[str, Any]:
-    steps, ret, ret_spread = mean_and_spread(group, "return")
-    _, cost, cost_spread = mean_and_spread(group, "cost")
-    series = {"ret": ret, "retSpread": ret_spread, "cost": cost, "costSpread": cost_spread}
+    series: dict[str, Array] = {}
+    for key, name in CURVES.items():
+        steps, series[key], series[f"{key}Spread"] = mean_and_spread(group, name)
+    hours = mean_hours(group)
     return {
         "label": group.label,
         "colour": colour,
         "seeds": len(group.runs),
         "steps": _ends(steps, points),
+        "hours": [short(hours[bucket[-1]]) for bucket in _buckets(len(hours), points)],
         **{name: _thin(values, points) for name, values in series.items()},
     }
 
@@ -107,6 +116,7 @@ def run_data(run: Run, label: str, references: "_References", detail: Detail) ->
         "planned": run.planned,
         "perEpoch": int(run.config["steps_per_epoch"]),
         "tailStart": start,
+        "tail": _tail(run),
         "window": setting(run, "window", 100),
         "modes": "".join(str(mode) for mode in run.modes),
         "steps": _ends(run.progress["TotalEnvSteps"], detail.points),
@@ -193,12 +203,19 @@ def _phases(run: Run, reference: Reference, start: int) -> list[list[Any]]:
     return result
 
 
+def _tail(run: Run) -> list[float | None]:
+    """Return what the episodes of the last fifth did: how many, how many over the limit, return, cost."""
+    ret, cost = tail_episodes(run)
+    means = [float(values.mean()) if len(values) else np.nan for values in (ret, cost)]
+    return [len(cost), int(np.count_nonzero(cost > run.limit)), *(short(value) for value in means)]
+
+
 def _worst(run: Run) -> list[list[Any]]:
     """Return the costliest episodes: cost, return, length, epoch, steps, mode of the epoch."""
     order = np.argsort(-run.episodes["cost"], kind="stable")[:WORST]
     return [
         [
-            *(_round(run.episodes[name][index]) for name in ("cost", "return", "length")),
+            *(short(run.episodes[name][index]) for name in ("cost", "return", "length")),
             int(run.episodes["epoch"][index]),
             int(run.episodes["step"][index]),
             int(run.modes[int(run.episodes["epoch"][index])]),
@@ -238,7 +255,7 @@ class _References:
                     "zero": reference.zero_mass,
                     "one": reference.one_mass,
                     "bins": BINS,
-                    "density": [_round(value) for value in reference.density],
+                    "density": [short(value) for value in reference.density],
                 }
             )
         return self._index[key]
@@ -253,15 +270,15 @@ def _thin(values: Array, points: int, largest: bool = False) -> list[float | Non
     """Return at most ``points`` values, each the mean or the largest of what a stretch of epochs knows."""
     starts = [bucket[0] for bucket in _buckets(len(values), points)]
     if len(starts) in (0, len(values)):
-        return [_round(value) for value in values]
+        return [short(value) for value in values]
     if largest:
-        return [_round(value) for value in np.fmax.reduceat(values, starts)]
+        return [short(value) for value in np.fmax.reduceat(values, starts)]
     known = np.isfinite(values)
     total, count = (
         np.add.reduceat(np.where(known, values, 0.0), starts),
         np.add.reduceat(known, starts, dtype=int),
     )
-    return [_round(value) for value in np.where(count > 0, total / np.maximum(count, 1), np.nan)]
+    return [short(value) for value in np.where(count > 0, total / np.maximum(count, 1), np.nan)]
 
 
 def _ends(steps: Array, points: int) -> list[int]:
@@ -271,11 +288,3 @@ def _ends(steps: Array, points: int) -> list[int]:
 def _packed(heights: Counts) -> str:
     """Return counts as text: both atoms, then the bins; what is 0 is left empty."""
     return ",".join(str(height) if height else "" for height in heights.tolist()).rstrip(",")
-
-
-def _round(value: Any) -> float | None:
-    """Return a number with four digits as the shortest JSON, or ``None`` where it is not finite."""
-    if not isfinite(value):
-        return None
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() else short

@@ -1,11 +1,12 @@
 """The tables of a report: which numbers they show, how those are written, and the tables as files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 
 from steingate.errors import InputError
+from steingate.report.aggregates import Aggregate, Overall
 from steingate.report.evidence import Comparison, Evidence
 from steingate.report.formats import Table, to_csv, to_latex, to_markdown, write_text
 from steingate.report.published import SEEDS, STEPS, in_table
@@ -34,33 +35,35 @@ def report_tables(evidence: Evidence) -> list[Table]:
     if not summaries:
         return []
     tables = [feasibility_table(summaries), tail_table(summaries), gate_table(summaries)]
-    return [*tables, comparison_table(evidence.comparisons)] if evidence.comparisons else tables
+    if evidence.overall.standings:
+        tables.append(overall_table(evidence.overall))
+    if evidence.comparisons:
+        tables.append(comparison_table(evidence.comparisons))
+    return tables
 
 
 def feasibility_table(summaries: Sequence[Summary]) -> Table:
-    """Return the paper's table: tail feasibility and feasible return, both readings, the paper's beside."""
-    rows = [
-        [
-            task(item.env),
-            item.label,
-            _seeds(item),
-            steps(item.steps),
-            number(item.epoch_feasibility, 3),
-            number(item.paper.feasibility, 3) if item.paper else NONE,
-            number(item.epoch_return),
-            number(item.paper.ret) if item.paper else NONE,
-            number(item.episode_feasibility, 3),
-            number(item.episode_return),
-        ]
-        for item in summaries
+    """Return the paper's table: tail feasibility and feasible return, both readings.
+
+    The paper's own numbers stand beside where any of the rows has them.
+    """
+    paper = any(item.paper for item in summaries)
+    columns: list[tuple[str, Callable[[Summary], str], bool]] = [
+        ("task", lambda item: task(item.env), True),
+        ("algorithm", lambda item: item.label, True),
+        ("seeds", _seeds, True),
+        ("steps", lambda item: steps(item.steps), True),
+        ("feasible episodes", lambda item: number(item.episode_feasibility, 3), True),
+        ("their return", lambda item: number(item.episode_return), True),
+        ("feasible epochs", lambda item: number(item.epoch_feasibility, 3), True),
+        ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NONE, paper),
+        ("return in these epochs", lambda item: number(item.epoch_return), True),
+        ("paper's return", lambda item: number(item.paper.ret) if item.paper else NONE, paper),
     ]
-    headings = [
-        "task", "algorithm", "seeds", "steps", "feasible epochs", "paper", "their return", "paper",
-        "feasible episodes", "their return",
-    ]  # fmt: skip
-    return Table(
-        headings, rows, 2, "Tail feasibility and feasible return, last fifth of training", _notes(summaries)
-    )
+    shown = [(heading, write) for heading, write, wanted in columns if wanted]
+    rows = [[write(item) for _, write in shown] for item in summaries]
+    caption = "Tail feasibility and feasible return, last fifth of training"
+    return Table([heading for heading, _ in shown], rows, 2, caption, _notes(summaries))
 
 
 def tail_table(summaries: Sequence[Summary]) -> Table:
@@ -111,13 +114,41 @@ def gate_table(summaries: Sequence[Summary]) -> Table:
     return Table(headings, rows, 2, "The gate: changes of mode per seed, and time spent in recovery")
 
 
+def overall_table(found: Overall) -> Table:
+    """Return the aggregates over all tasks."""
+    rows = [
+        [item.group.label, *(estimate(value) for score in (item.ret, item.safety) for value in _three(score))]
+        for item in found.standings
+    ]
+    names = ("IQM", "median", "gap")
+    headings = ["algorithm", *(f"{score} {name}" for score in ("return", "safety") for name in names)]
+    return Table(headings, rows, 1, "Over all tasks, with 95 % intervals", overall_notes(found))
+
+
+def overall_notes(found: Overall) -> tuple[str, ...]:
+    """Return what the scores over all tasks are, and who is not among them."""
+    scales = ", ".join(f"{task(env)} {scale:.4g}" for env, scale in found.scales.items())
+    notes = [
+        "Scores of single runs over their last fifth. Safety: share of episodes within the limit. Return: "
+        f"divided by the best method's mean on the task, so that 1 is {scales}. IQM: mean of the middle half "
+        "of all runs; median: over tasks, of means over seeds; gap: how far runs stay below 1 on average "
+        "(less is better).",
+    ]
+    if found.missing:
+        notes.append(f"Left out, because not run on all of these tasks: {', '.join(found.missing)}.")
+    if found.unscaled:
+        names = ", ".join(map(task, found.unscaled))
+        notes.append(f"Left out, because no method has a positive return there: {names}.")
+    return tuple(notes)
+
+
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return the probabilities of improvement."""
     rows = [
-        [item.better.label, item.than.label, str(item.tasks), estimate(item.feasibility), estimate(item.ret)]
+        [item.better.label, item.than.label, str(item.tasks), estimate(item.safety), estimate(item.ret)]
         for item in comparisons
     ]
-    headings = ["algorithm", "against", "tasks", "feasible epochs [95 %]", "return [95 %]"]
+    headings = ["algorithm", "against", "tasks", "episodes within limit [95 %]", "return [95 %]"]
     notes = (
         "Probability that a seed of the one scores above a seed of the other on the same task, in the last "
         "fifth of training; ties count one half.",
@@ -177,6 +208,10 @@ def estimate(value: Estimate) -> str:
     return f"{number(value.value)} [{number(value.low)}, {number(value.high)}]"
 
 
+def _three(score: Aggregate) -> tuple[Estimate, Estimate, Estimate]:
+    return score.iqm, score.median, score.gap
+
+
 def _seeds(item: Summary) -> str:
     return (
         str(item.seeds)
@@ -193,8 +228,9 @@ def _few_seeds(summaries: Sequence[Summary]) -> tuple[str, ...]:
 
 def _notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
     notes = [
-        "Feasible epochs: the mean of the last 100 episodes is within the limit, as in the paper's table. "
-        "Feasible episodes: the episode itself is, as in the paper's text."
+        "Feasible episodes: share of episodes within the limit, as in the paper's text. Feasible epochs: "
+        "those by whose end the last 100 episodes cost no more than the limit on average, as in the paper's "
+        "table; an average may be within the limit while many of its episodes are over it."
     ]
     beside = [item for item in summaries if item.paper]
     if any(item.steps < STEPS or item.seeds < SEEDS for item in beside):

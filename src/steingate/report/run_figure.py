@@ -10,14 +10,24 @@ from steingate.errors import MissingExtraError
 from steingate.gates.base import Mode
 from steingate.gates.modes import NAMES
 from steingate.report.loading import Run, load_run, setting
-from steingate.report.stats import tail_start
-from steingate.report.style import DASHES, FAINT, INK, LIMIT, SOFT, STYLE, save_figure
+from steingate.report.record import look_of
+from steingate.report.stats import exceedance, tail_start
+from steingate.report.style import (
+    DASHES,
+    FAINT,
+    INK,
+    LIMIT,
+    SOFT,
+    STYLE,
+    cost_scale,
+    free_colours,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_RETURN, _COST = "#2f6f9f", "#c7683c"
 _MODES = {Mode.IMPROVE: "#2a9d8f", Mode.BALANCE: "#edae49", Mode.RECOVER: "#d1495b"}
 _TERMS = {
     "ReferenceRisk": ("reference", "#5b7f9c"),
@@ -66,8 +76,9 @@ def run_figure(run: str | Path) -> "Figure":
             panel.tick_params(labelbottom=False)
             panel.grid(axis="y", color=FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
-        _stream(panels[0], steps, found, "EpRet", "return", _RETURN)
-        _stream(panels[1], steps, found, "EpCost", "cost", _COST)
+        colour = look_of(found.record).colour or free_colours(1)[0]
+        _stream(panels[0], steps, found, "EpRet", "return", colour)
+        _stream(panels[1], steps, found, "EpCost", "cost", colour)
         _limit(panels[1], found.limit, found.episodes["cost"])
         if certified:
             _bound(panels[2], steps, found.progress)
@@ -104,18 +115,8 @@ def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colou
 
 def _limit(panel: "Axes", limit: float, costs: Array) -> None:
     panel.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
-    # Linear where it matters, logarithmic where single episodes run far away.
-    panel.set_yscale("symlog", linthresh=2.0 * limit, linscale=1.6)
-    top = max(float(costs.max(initial=0.0)), 2.0 * limit)
-    panel.set_ylim(-0.06 * limit, 2.2 * top)
-    ticks = [
-        0.0,
-        limit,
-        2.0 * limit,
-        *(2.0 * limit * 2.0**k for k in range(1, 12) if 2.0 * limit * 2.0**k <= top),
-    ]
-    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    panel.minorticks_off()
+    cost_scale(panel, limit, float(costs.max(initial=0.0)))
+    panel.set_ylim(top=2.2 * max(float(costs.max(initial=0.0)), 2.0 * limit))  # room for the legend
     panel.annotate(
         f"limit {limit:g}", (0.995, limit), xycoords=("axes fraction", "data"), xytext=(0, 3),
         textcoords="offset points", ha="right", color=LIMIT, fontsize=8.5,
@@ -137,13 +138,20 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     value = progress.get("Gate/DecisionValue", progress["Gate/Bound"])
     panel.stairs(value, edges, baseline=None, color=INK, linewidth=1.1, label="decides")
     panel.stairs(budget, edges, baseline=None, color=LIMIT, linewidth=1.2, linestyle=DASHES)
-    top = float(np.nanquantile(np.maximum(base, np.nan_to_num(value)), 0.97))
-    panel.set_ylim(0.0, 1.35 * max(top, 2.0 * float(np.nanmax(budget))))
+    shown = np.maximum(base, np.nan_to_num(value))
+    top = 1.35 * max(float(np.nanquantile(shown, 0.97)), 2.0 * float(np.nanmax(budget)))
+    panel.set_ylim(0.0, top)
+    cut = shown > top
+    if cut.any():
+        middle = (edges[:-1] + edges[1:]) / 2
+        panel.plot(
+            middle[cut], np.full(cut.sum(), 0.985 * top), "^", color=INK, markersize=3.5, label="higher"
+        )
     panel.annotate(
         f"budget {budget[-1]:g}", (0.995, budget[-1]), xycoords=("axes fraction", "data"), xytext=(0, 3),
         textcoords="offset points", ha="right", color=LIMIT, fontsize=8.5,
     )  # fmt: skip
-    panel.legend(loc="upper left", frameon=False, ncols=4, fontsize=8.5, handlelength=1.2, columnspacing=1.2)
+    panel.legend(loc="upper left", frameon=False, ncols=5, fontsize=8.5, handlelength=1.2, columnspacing=1.2)
 
 
 def _modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
@@ -170,13 +178,14 @@ def _modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
 
 def _headline(figure: "Figure", run: Run) -> None:
     start = tail_start(run.epochs)
-    ret, cost = run.recent["return"][start:], run.recent["cost"][start:]
-    known = np.isfinite(cost)
+    late = run.episodes["epoch"] >= start
+    ret, cost = run.episodes["return"][late], run.episodes["cost"][late]
     title = f"{run.algo} on {run.env}, seed {run.seed}"
     figure.text(0.085, 1.0 - 0.29 / figure.get_figheight(), title, fontsize=14, fontweight="bold")
-    if known.any():
+    if len(cost):
         text = (
-            f"last fifth: return {ret[known].mean():.2f}, cost {cost[known].mean():.2f}; "
-            f"within the limit in {np.mean(cost[known] <= run.limit):.0%} of its epochs"
+            f"last fifth: return {ret.mean():.2f}, cost {cost.mean():.2f}; "
+            f"{np.count_nonzero(cost > run.limit)} of {len(cost)} episodes over the limit "
+            f"({exceedance(cost, run.limit):.1%})"
         )
         figure.text(0.085, 1.0 - 0.56 / figure.get_figheight(), text, color=SOFT)

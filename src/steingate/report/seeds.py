@@ -68,9 +68,13 @@ def stratified_bootstrap(
     value = float(statistic(np.concatenate(strata)))
     if max(map(len, strata)) == 1:
         return Estimate(value, np.nan, np.nan)
-    rng = np.random.default_rng(seed)
-    drawn = [scores[rng.integers(len(scores), size=(draws, len(scores)))] for scores in strata]
-    return _percentiles(value, statistic(np.concatenate(drawn, axis=1)), confidence)
+    drawn = resampled(strata, draws, np.random.default_rng(seed))
+    return percentiles(value, statistic(np.concatenate(drawn, axis=1)), confidence)
+
+
+def resampled(strata: Sequence[Array], draws: int, rng: np.random.Generator) -> list[Array]:
+    """Return, for each task, (draws, seeds) scores drawn from its own with replacement."""
+    return [scores[rng.integers(len(scores), size=(draws, len(scores)))] for scores in strata]
 
 
 def improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -107,9 +111,10 @@ def probability_of_improvement(
         rows = rng.integers(len(a), size=(draws, len(a), 1))
         columns = rng.integers(len(b), size=(draws, 1, len(b)))
         total += won[rows, columns].mean(axis=(1, 2))
-    return _percentiles(value, total / len(pairs), confidence)
+    return percentiles(value, total / len(pairs), confidence)
 
 
-def _percentiles(value: float, drawn: Array, confidence: float) -> Estimate:
+def percentiles(value: float, drawn: Array, confidence: float = 0.95) -> Estimate:
+    """Return a number with the interval between the percentiles of its resamples."""
     low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])
     return Estimate(value, float(low), float(high))

@@ -40,6 +40,15 @@ def window_means(values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, windo
         return np.asarray((sums[last] - sums[first]) / (last - first))
 
 
+def window_tails(
+    values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, window: int = 100, level: float = 0.9
+) -> Array:
+    """Return, for each epoch, the ``cvar`` of the last ``window`` episodes finished by its end; else NaN."""
+    values = np.asarray(values, np.float64)
+    last = np.searchsorted(np.asarray(epoch), np.arange(epochs), side="right")
+    return np.array([cvar(values[max(end - window, 0) : end], level) for end in last])
+
+
 def tail_feasibility(cost: npt.ArrayLike, limit: float) -> float:
     """Return the share of points with a cost of at most ``limit``; NaN without any point."""
     cost = _known(cost)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from steingate.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DASHES = (0, (5, 3))
 FORMATS = (".png", ".svg", ".pdf")
 
 INK, SOFT, FAINT = "#22303c", "#7b8794", "#d9e0e6"
-LIMIT = "#d1495b"
+LIMIT = "#000000"  # and dashed; no method is black, and none may ask for it
+ALARM = "#d1495b"  # what went wrong: episodes over the limit, an unsafe verdict
 STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.edgecolor": SOFT,
@@ -57,6 +59,20 @@ def _endless() -> Iterator[str]:
         if colour not in seen:
             seen.add(colour)
             yield colour
+
+
+def cost_scale(panel: "Axes", limit: float, top: float) -> None:
+    """Scale an axis of costs: linear up to twice the limit, where it matters, logarithmic above."""
+    bend = 2.0 * limit
+    panel.set_yscale("symlog", linthresh=bend, linscale=1.6)
+    top = max(top, bend)
+    panel.set_ylim(-0.06 * limit, 1.15 * top if top <= bend else 1.3 * top)
+    steps = 4.0 if top > 12.0 * bend else 2.0
+    ticks = [0.0, limit, bend]
+    while ticks[-1] * steps <= top:
+        ticks.append(ticks[-1] * steps)
+    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
 
 
 def task_panels(

@@ -179,12 +179,9 @@ def tail_episodes(run: Run, tail: float = TAIL) -> tuple[Array, Array]:
 
 
 def tail_scores(group: Group, tail: float = TAIL) -> Array:
-    """Return (seeds, 2): feasibility and mean return of the tail's epochs, for the seeds that have both."""
-    rows = []
-    for run in group.runs:
-        ret, cost = tail_epochs(run, tail)
-        rows.append((tail_feasibility(cost, group.limit), _mean(ret)))
-    table = np.array(rows, np.float64)
+    """Return (seeds, 2): share of tail episodes within the limit, their mean return; no row where NaN."""
+    points = np.array([tail_point(run, tail) for run in group.runs], np.float64)
+    table = np.column_stack([1.0 - points[:, 1], points[:, 0]])
     return table[np.isfinite(table).all(axis=1)]
 
 

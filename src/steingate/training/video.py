@@ -1,7 +1,7 @@
 """Videos of a trained policy, without a display."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -10,11 +10,12 @@ import numpy as np
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.environment import TrainerEnv
-from steingate.training.evaluate import Player, play
+from steingate.training.overlay import Numbers, Picture, annotate
+from steingate.training.play import Player, play
 
 _CODES = {
     # H.264 that every browser plays
-    ".mp4": ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4"],
+    ".mp4": ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4"],
     # 256 colours for the whole film, and without dithering: only what has moved is stored
     ".gif": [
         "-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
@@ -22,7 +23,9 @@ _CODES = {
     ],
 }  # fmt: skip
 FORMATS = tuple(_CODES)
-GIF_FPS = 15.0  # about what a GIF shows; each frame of one is a picture of its own
+# About what is shown in a second, where no more is asked for: drawing takes nearly all of the time.
+FPS = {".mp4": 30.0, ".gif": 15.0}
+_HOLD = 0.5  # seconds for which the end of an episode stands
 
 
 @runtime_checkable
@@ -37,9 +40,13 @@ class FilmedEnv(TrainerEnv, Protocol):
 
 
 class Filmed:
-    """A vector environment of one that hands a frame of every step to ``show``."""
+    """A vector environment of one that hands pictures, their numbers and whether they end it to ``show``.
 
-    def __init__(self, envs: FilmedEnv, show: Callable[[np.ndarray], None], every: int) -> None:
+    An episode ends with its last picture once more, under the numbers that it ended with: the environment
+    itself has by then gone on to the next one.
+    """
+
+    def __init__(self, envs: FilmedEnv, show: Callable[[Picture, Numbers, bool], None], every: int) -> None:
         self.envs = envs
         self.num_envs = envs.num_envs
         self.single_observation_space = envs.single_observation_space
@@ -47,24 +54,31 @@ class Filmed:
         self.at_work = envs.at_work
         self._show = show
         self._every = every
-        self._count = 0
         self._over = False
+        self._now = Numbers(0, 0.0, 0.0)
+        self._picture: Picture = np.zeros((2, 2, 3), np.uint8)
 
     def reset(self, **options: Any) -> Any:
         """Start an episode and show where it starts."""
         answer = self.envs.reset(**options)
-        self._count, self._over = 0, False
+        self._now, self._over = Numbers(0, 0.0, 0.0), False
         self._frame()
         return answer
 
     def step(self, actions: Any) -> Any:
         """Step and show; what follows the end of the episode is not shown."""
         answer = self.envs.step(actions)
-        self._over = self._over or bool(answer[2][0] or answer[3][0])
-        if not self._over:
-            self._count += 1
-            if self._count % self._every == 0:
-                self._frame()
+        if self._over:
+            return answer
+        _, reward, terminated, truncated, info = answer
+        before, cost = self._now, float(info["cost"][0])
+        ret = before.ret + float(info.get("original_reward", reward)[0])
+        self._now = Numbers(before.step + 1, before.cost + cost, ret, before.costly or cost > 0.0)
+        self._over = bool(terminated[0] or truncated[0])
+        if self._over:
+            self._show(self._picture, self._now, True)
+        elif self._now.step % self._every == 0:
+            self._frame()
         return answer
 
     def close(self) -> None:
@@ -72,7 +86,9 @@ class Filmed:
         self.envs.close()
 
     def _frame(self) -> None:
-        self._show(np.asarray(self.envs.render()[0]))
+        self._picture = np.asarray(self.envs.render()[0])
+        self._show(self._picture, self._now, False)
+        self._now = self._now._replace(costly=False)
 
 
 def film(
@@ -83,9 +99,13 @@ def film(
     sample: bool,
     every: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[int], None] = lambda frames: None,
+    tell: Callable[[int, int | None], None] = lambda steps, total: None,
+    lengths: Sequence[int] | None = None,
 ) -> int:
     """Write the episodes of ``seeds``, one after the other, to an MP4 or GIF file; return how many frames.
+
+    Below each picture stand the step, the running cost and the return; steps that cost are framed in red,
+    also those between two pictures. The end of an episode stands for half a second.
 
     Parameters
     ----------
@@ -100,37 +120,53 @@ def film(
     sample
         Draw actions instead of taking the mean.
     every
-        Show one frame in so many steps; None shows each in a video and about fifteen a second in a GIF.
+        Show one frame in so many steps; None shows about 30 a second in a video and 15 in a GIF.
     stop
         Asked before every step; it may raise to end the film.
     tell
-        Hears how many frames there are so far.
+        Hears after each frame how many steps are done, and of how many if that is known.
+    lengths
+        How long the episodes are, where that is known; else the environment's own limit is the estimate.
     """
     target = Path(out)
-    if target.suffix.lower() not in FORMATS:
+    suffix = target.suffix.lower()
+    if suffix not in FORMATS:
         raise InputError(f"A video cannot be written to {str(out)!r}: end the name with .mp4 or .gif.")
     rate = float(envs.metadata.get("render_fps") or 30)
     if every is None:
-        every = max(1, round(rate / GIF_FPS)) if target.suffix.lower() == ".gif" else 1
-    shown = 0
+        every = max(1, round(rate / FPS[suffix]))
+    hold = max(1, round(_HOLD * rate / every))
+    left = _expected_lengths(envs, len(seeds), lengths)
+    shown = done = 0  # frames, and steps of the episodes that have ended
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _coder(target, rate / every) as add:
 
-            def show(frame: np.ndarray) -> None:
-                nonlocal shown
-                shown += 1
-                tell(shown)
-                add(
-                    np.ascontiguousarray(
-                        frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2], np.uint8
-                    )
-                )
+            def show(picture: Picture, numbers: Numbers, over: bool) -> None:
+                nonlocal shown, done
+                frame = annotate(picture, numbers, player.cfg.cost_limit)
+                for _ in range(hold if over else 1):
+                    shown += 1
+                    add(frame)
+                if over and left:
+                    left[0] = numbers.step
+                tell(done + numbers.step, done + sum(left) if left else None)
+                if over:
+                    done += numbers.step
+                    del left[:1]
 
             play(Filmed(envs, show, every), player, seeds, sample, stop)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
     return shown
+
+
+def _expected_lengths(envs: FilmedEnv, episodes: int, lengths: Sequence[int] | None) -> list[int]:
+    """Return how long each episode will be at most; nothing where nobody knows."""
+    if lengths is not None:
+        return [int(length) for length in lengths]
+    longest = getattr(envs, "max_episode_steps", None)
+    return [int(longest)] * episodes if longest else []
 
 
 @contextmanager

@@ -14,6 +14,8 @@ function fill(node, attributes, parent) {
   return node;
 }
 
+// A method keeps its colour; on a dark page it is mixed with white, or the darker ones could not be seen.
+const tint = (colour) => (colour.startsWith("#") ? `color-mix(in srgb, ${colour} var(--keep), white)` : colour);
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const stepText = (n) => (n >= 1e6 ? `${+(n / 1e6).toFixed(2)}M` : n >= 1e3 ? `${+(n / 1e3).toFixed(1)}k` : `${n}`);
 const valueText = (v) => (known(v) ? `${+v.toPrecision(3)}`.replace("-", "−") : "–");
@@ -51,24 +53,25 @@ function linearScale(low, high, count = 4) {
   return { map: (v) => (v - low) / (high - low), ticks: niceTicks(low, high, count) };
 }
 
-function plot(parent, { title, height, x, y, keys = [], xText = stepText, label = title }) {
+function plot(parent, { title, height, x, y, keys = [], xText = stepText, yText = valueText, xLabel = "", label = title }) {
   if (title) html("h3", { text: title }, parent);
   if (keys.length) legend(parent, keys);
   const box = html("div", { class: "plot" }, parent);
   const width = Math.max(parent.clientWidth - paddingOf(parent), 240);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label }, box);
-  const left = 46, right = 10, top = 8, bottom = 22;
+  const left = 46, right = 10, top = 8, bottom = xLabel ? 38 : 22;
   const X = (v) => left + x.map(v) * (width - left - right);
   const Y = (v) => top + (1 - Math.min(Math.max(y.map(v), -0.02), 1.02)) * (height - top - bottom);
   const back = svg("g", {}, root);
   for (const t of y.ticks) {
     svg("line", { class: "gridline", x1: left, x2: width - right, y1: Y(t), y2: Y(t) }, root);
-    svg("text", { x: left - 7, y: Y(t) + 4, "text-anchor": "end", text: valueText(t) }, root);
+    svg("text", { x: left - 7, y: Y(t) + 4, "text-anchor": "end", text: yText(t) }, root);
   }
   for (const t of x.ticks) {
     const anchor = X(t) > width - right - 20 ? "end" : "middle";
-    svg("text", { x: X(t), y: height - 5, "text-anchor": anchor, text: xText(t) }, root);
+    svg("text", { x: X(t), y: height - bottom + 17, "text-anchor": anchor, text: xText(t) }, root);
   }
+  if (xLabel) svg("text", { class: "label", x: (left + width - right) / 2, y: height - 5, "text-anchor": "middle", text: xLabel }, root);
   return { box, root, back, X, Y, width, height, left, right, top, bottom };
 }
 
@@ -79,13 +82,15 @@ function paddingOf(node) {
 
 function legend(parent, keys) {
   const row = html("div", { class: "legend" }, parent);
-  for (const { label, colour, kind = "line" } of keys) {
-    const key = html("span", { class: "key" }, row);
+  for (const { label, colour, kind = "line", toggle = null, off = false } of keys) {
+    const key = html(toggle ? "button" : "span", { class: off ? "key off" : "key" }, row);
+    if (toggle) { key.setAttribute("aria-pressed", !off); key.addEventListener("click", toggle); }
     const mark = svg("svg", { width: 16, height: 12, "aria-hidden": "true" }, key);
     if (kind === "line" || kind === "dashed") {
       const line = svg("line", { x1: 0, x2: 16, y1: 6, y2: 6, "stroke-width": 2.2, "stroke-dasharray": kind === "dashed" ? "5 3" : "none" }, mark);
-      line.style.stroke = colour;
-    } else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = colour;
+      line.style.stroke = tint(colour);
+    } else if (kind === "dot") svg("circle", { cx: 8, cy: 6, r: 3 }, mark).style.fill = tint(colour);
+    else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = tint(colour);
     html("span", { text: label }, key);
   }
 }
@@ -98,10 +103,10 @@ function line(p, xs, ys, colour, width = 1.8, opacity = 1) {
     pen = "L";
   });
   const mark = svg("path", { d: path, fill: "none", "stroke-width": width, "stroke-linejoin": "round", opacity, class: "curve" }, p.root);
-  mark.style.stroke = colour;
+  mark.style.stroke = tint(colour);
   if (ys.filter(known).length === 1) {
     const i = ys.findIndex(known);
-    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = colour;
+    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = tint(colour);
   }
   return mark;
 }
@@ -118,7 +123,7 @@ function band(p, xs, low, high, colour, opacity = 0.16) {
         up.push(`${p.X(xs[i]).toFixed(1)} ${p.Y(high[i]).toFixed(1)}`);
         down.unshift(`${p.X(xs[i]).toFixed(1)} ${p.Y(low[i]).toFixed(1)}`);
       }
-      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = colour;
+      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = tint(colour);
     }
     start = end;
   }
@@ -132,7 +137,7 @@ function steps(p, xs, ys, base, colour, opacity) {
     const x0 = p.X(i ? xs[i - 1] : 0), x1 = p.X(xs[i]), b = p.Y(base[i]);
     path += `M${x0.toFixed(1)} ${b.toFixed(1)}V${p.Y(v).toFixed(1)}H${x1.toFixed(1)}V${b.toFixed(1)}Z`;
   });
-  svg("path", { d: path, opacity }, p.root).style.fill = colour;
+  svg("path", { d: path, opacity }, p.root).style.fill = tint(colour);
 }
 
 function stairs(p, xs, ys, colour, width = 1.4) {
@@ -142,20 +147,25 @@ function stairs(p, xs, ys, colour, width = 1.4) {
     path += `${pen}${p.X(i ? xs[i - 1] : 0).toFixed(1)} ${p.Y(v).toFixed(1)}H${p.X(xs[i]).toFixed(1)}`;
     pen = "L";
   });
-  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = colour;
+  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = tint(colour);
 }
 
 // A point that says what it is to a pointer and to a screen reader.
 function mark(p, x, y, size, colour, opacity, title) {
   const dot = svg("circle", { class: "mark", cx: p.X(x).toFixed(1), cy: p.Y(y).toFixed(1), r: size, opacity }, p.root);
-  dot.style.fill = colour;
+  dot.style.fill = tint(colour);
   svg("title", { text: title }, dot);
   return dot;
 }
 
 function interval(p, x0, x1, y0, y1, colour) {
   if (![x0, x1, y0, y1].every(known)) return;
-  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = colour;
+  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = tint(colour);
+}
+
+// A mark at the upper edge: what stands here is higher than the axis goes.
+function beyond(p, x, y) {
+  svg("path", { class: "beyond", d: `M${x.toFixed(1)} ${y}l4 6h-8z` }, p.root);
 }
 
 function limitLine(p, value, text) {
@@ -166,7 +176,7 @@ function limitLine(p, value, text) {
 
 function shade(p, from, to, colour) {
   const x = p.X(from);
-  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = colour;
+  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = tint(colour);
 }
 
 // Shows what `tell(index)` says of the point under the pointer; xs are the ends of the points.

@@ -6,16 +6,28 @@ const poll = +document.documentElement.dataset.poll;
 let data = JSON.parse(section("data").textContent);
 
 const chosenPath = () => (data && data.runs.length ? data.runs[view.run].path : "");
-const drawRun = () => runDetail(section("run"), data, view);
+const drawRun = () => { runDetail(section("run"), data, view); cues(); };
+window.reportData = () => data;
 
 function draw() {
   if (!data) return;
   status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
+  notices(section("notices"), data);
   overview(section("overview"), data);
   frontier(section("frontier"), data);
   if (!data.runs.length) html("p", { class: "empty", text: poll ? "No run has finished an epoch yet; this page is waiting for one." : "There is no run to show." }, section("overview"));
+  profiles(section("profiles"), data);
   drawRun();
   skipped(section("skipped"));
+}
+
+// Says of each table that is wider than the screen that there is more to the side.
+function cues() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    const more = box.scrollWidth > box.clientWidth + 1, hint = box.previousElementSibling;
+    if (hint && hint.classList.contains("hint")) hint.remove();
+    if (more) box.before(html("p", { class: "hint", text: "scroll sideways →" }));
+  }
 }
 
 function skipped(parent) {
@@ -42,7 +54,7 @@ async function ask() {
       const path = chosenPath();
       ask.last = text;
       data = JSON.parse(text);
-      view.run = runAt(path || wanted());
+      view.run = runAt(path || wantedPath());
       const place = [scrollX, scrollY];
       section("tables").innerHTML = data.tables.join("");
       draw();
@@ -54,7 +66,7 @@ async function ask() {
   setTimeout(ask, poll);
 }
 
-function wanted() {
+function wantedPath() {
   const found = /^#run=(.+)$/.exec(location.hash);
   return found ? decodeURIComponent(found[1]) : "";
 }
@@ -65,7 +77,7 @@ function runAt(path) {
   return same >= 0 ? same : Math.max(data.runs.findIndex((run) => run.gate), 0);
 }
 
-if (data) view.run = runAt(wanted());
+if (data) view.run = runAt(wantedPath());
 draw();
 if (poll) ask();
 

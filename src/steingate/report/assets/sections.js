@@ -1,83 +1,8 @@
-// The sections of the page: curves of all runs, then one run in detail.
+// One run in detail.
 
 const MODE_COLOURS = ["var(--improve)", "var(--balance)", "var(--recovering)"];
 const xScale = (last, width) => ({ map: (v) => v / last, ticks: niceTicks(0, last, width < 420 ? 3 : 5) });
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
-
-function overview(parent, data) {
-  parent.replaceChildren();
-  if (!data.tasks.length) return;
-  html("h2", { text: "Return and cost over training" }, parent);
-  const grid = html("div", { class: "grid" }, parent);
-  let spread = false;
-  // All cards first: the grid decides their width only when it knows how many there are.
-  const cards = data.tasks.map(() => html("div", { class: "card" }, grid));
-  for (const [index, task] of data.tasks.entries()) {
-    const card = cards[index];
-    html("h3", { text: task.name }, card);
-    legend(card, task.groups.map((g) => ({ label: `${g.label} (${count(g.seeds, "seed")})`, colour: g.colour })));
-    spread ||= task.groups.some((g) => g.seeds > 1);
-    taskPlot(card, task, "ret", "return");
-    taskPlot(card, task, "cost", "cost");
-  }
-  const bands = spread ? " Shaded: one standard deviation over seeds." : "";
-  html("p", { class: "note", text: `Lines: the mean of the last 100 episodes by the end of each epoch, mean over seeds.${bands} Dashed: the limit.` }, parent);
-}
-
-function taskPlot(card, task, key, name) {
-  const edge = (g, sign) => g[key].map((v, i) => (known(v) ? v + sign * (g[`${key}Spread`][i] ?? 0) : null));
-  const lists = task.groups.flatMap((g) => [edge(g, -1), edge(g, 1)]);
-  const last = Math.max(...task.groups.map((g) => g.steps[g.steps.length - 1]));
-  let [low, high] = range(lists);
-  if (key === "cost") { low = Math.min(0, low); high = Math.max(high, 1.2 * Math.max(...task.limits)); }
-  const p = plot(card, { label: `${name} on ${task.name}`, height: 178, x: xScale(last, card.clientWidth), y: linearScale(low, high) });
-  for (const g of task.groups) if (g.seeds > 1) band(p, g.steps, edge(g, -1), edge(g, 1), g.colour);
-  for (const g of task.groups) line(p, g.steps, g[key], g.colour);
-  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: name }, p.root);
-  if (key === "cost") for (const limit of task.limits) limitLine(p, limit, `limit ${valueText(limit)}`);
-  const longest = task.groups.reduce((a, b) => (b.steps.length > a.steps.length ? b : a));
-  hover(p, longest.steps, (i) => [stepText(longest.steps[i]), ...task.groups.map((g) => `${g.label}  ${valueText(g[key][i])}`)]);
-}
-
-// A card per task: return over the share of episodes above the limit; small marks are seeds, large ones medians.
-function frontier(parent, data) {
-  parent.replaceChildren();
-  const tasks = data.tasks.filter((task) => task.groups.some((g) => g.points.length));
-  if (!tasks.length) return;
-  html("h2", { text: "Return against safety" }, parent);
-  const grid = html("div", { class: "grid" }, parent);
-  const cards = tasks.map(() => html("div", { class: "card" }, grid));
-  for (const [index, task] of tasks.entries()) frontierPlot(cards[index], task);
-  const bars = tasks.some((task) => task.groups.some((g) => g.points.length > 1)) ? ", with 95 % bootstrap intervals" : "";
-  html("p", { class: "note", text: `Last fifth of training: mean return of its episodes against the share of them over the limit. Small: one seed. Large: median over seeds${bars}. Dotted: methods that no other beats in both. Better is up and to the left.` }, parent);
-}
-
-function frontierPlot(card, task) {
-  const groups = task.groups.filter((g) => g.points.length);
-  html("h3", { text: task.name }, card);
-  legend(card, groups.map((g) => ({ label: g.label, colour: g.colour, kind: "box" })));
-  const ends = (axis) => groups.flatMap((g) => [g.points.map((point) => point[axis]), g.medians[axis]]);
-  const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);
-  const x = linearScale(-0.02 * most, most, card.clientWidth < 420 ? 3 : 5);
-  const p = plot(card, { label: `return against episodes over the limit on ${task.name}`, height: 300, x, y: linearScale(low, high), xText: (v) => `${+(100 * v).toFixed(1)} %` });
-  svg("text", { class: "name", x: p.left + 4, y: p.top + 10, text: "return" }, p.root);
-  svg("text", { class: "name", x: p.width - p.right, y: p.height - p.bottom - 6, "text-anchor": "end", text: "episodes over the limit" }, p.root);
-  const best = unbeaten(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
-  const edge = svg("path", { d: best.map(([a, b], i) => `${i ? "L" : "M"}${p.X(a).toFixed(1)} ${p.Y(b).toFixed(1)}`).join(""), fill: "none", "stroke-width": 1.4, "stroke-dasharray": "2 4" }, p.root);
-  edge.style.stroke = "var(--soft)";
-  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.colour, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
-  for (const g of groups) {
-    const [[a, left, right], [b, bottom, top]] = g.medians;
-    interval(p, left, right, b, b, g.colour);
-    interval(p, a, a, bottom, top, g.colour);
-    mark(p, a, b, 6, g.colour, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
-  }
-}
-
-function unbeaten(points) {
-  const beats = (a, b) => a[0] <= b[0] && a[1] >= b[1] && (a[0] < b[0] || a[1] > b[1]);
-  return points.filter((point) => !points.some((other) => beats(other, point))).sort((a, b) => a[0] - b[0]);
-}
 
 function runDetail(parent, data, view) {
   parent.replaceChildren();
@@ -116,8 +41,12 @@ function facts(parent, run, modes) {
   fact("epochs", run.epochs < run.planned ? `${run.epochs} of ${run.planned}` : `${run.epochs}`);
   fact("steps", stepText(run.steps[run.steps.length - 1]));
   fact("limit", valueText(run.limit));
-  fact("return", valueText(run.curves.ret[run.curves.ret.length - 1]));
-  fact("cost", valueText(run.curves.cost[run.curves.cost.length - 1]));
+  const [episodes, over, ret, cost] = run.tail;
+  if (episodes) {
+    fact("last fifth: return", valueText(ret));
+    fact("cost", valueText(cost));
+    fact("over the limit", `${over} of ${count(episodes, "episode")} (${percentText(over / episodes)})`);
+  }
   let switches = 0;
   for (let i = 1; i < run.modes.length; i++) switches += run.modes[i] !== run.modes[i - 1];
   fact("switches", `${switches}`);
@@ -139,20 +68,20 @@ function recoveries(p, run) {
 function curves(card, run) {
   const c = run.curves, last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth);
   const tell = (i) => [stepText(run.steps[i]), `return ${valueText(c.ret[i])}`, `cost ${valueText(c.cost[i])}`, `worst ${valueText(c.worst[i])}`];
-  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "var(--accent)" }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
-  const r = plot(card, { title: "Return", height: 200, x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
+  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: run.colour }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
+  const r = plot(card, { title: "Return", height: 200, xLabel: "environment steps", x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
   recoveries(r, run);
-  if (c.epochRet) line(r, run.steps, c.epochRet, "var(--accent)", 1.2, 0.85);
+  if (c.epochRet) line(r, run.steps, c.epochRet, run.colour, 1.4, 0.9);
   line(r, run.steps, c.ret, "var(--ink)");
   hover(r, run.steps, tell);
   const top = Math.max(2.1 * run.limit, ...[...c.worst, ...c.high].filter(known)) * 1.08;
-  const costKeys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: "#c7683c" }, { label: "most episodes (10–90 %)", colour: "#c7683c44", kind: "box" }, { label: "worst episode", colour: "#c7683c", kind: "box" }];
-  const p = plot(card, { title: "Cost", height: 240, x, y: costScale(run.limit, top), keys: costKeys });
+  const costKeys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: run.colour }, { label: "most episodes (10–90 %)", colour: `${run.colour}44`, kind: "box" }, { label: "worst episode", colour: run.colour, kind: "dot" }, { label: "limit", colour: "var(--limit)", kind: "dashed" }];
+  const p = plot(card, { title: "Cost", height: 250, xLabel: "environment steps", x, y: costScale(run.limit, top), keys: costKeys });
   recoveries(p, run);
-  band(p, run.steps, c.low, c.high, "#c7683c");
-  if (c.epochCost) line(p, run.steps, c.epochCost, "#c7683c", 1.2, 0.9);
+  band(p, run.steps, c.low, c.high, run.colour, 0.22);
+  if (c.epochCost) line(p, run.steps, c.epochCost, run.colour, 1.4, 0.9);
   const size = Math.max(1.1, Math.min(2.6, 300 / run.steps.length));
-  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75, fill: "#c7683c" }, p.root); });
+  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75 }, p.root).style.fill = tint(run.colour); });
   line(p, run.steps, c.cost, "var(--ink)");
   limitLine(p, run.limit, `limit ${valueText(run.limit)}`);
   hover(p, run.steps, tell);
@@ -182,16 +111,19 @@ function gate(card, run, modes) {
       base = next;
     }
     stairs(p, run.steps, g.decides, "var(--ink)");
+    const cut = run.steps.map((_, i) => Math.max(base[i], g.decides[i] ?? 0) > top);
+    run.steps.forEach((end, i) => { if (cut[i]) beyond(p, (p.X(i ? run.steps[i - 1] : 0) + p.X(end)) / 2, p.top + 1); });
     const budget = g.budget.filter(known);
     if (budget.length) limitLine(p, budget[budget.length - 1], `budget ${valueText(budget[budget.length - 1])}`);
     hover(p, run.steps, (i) => [stepText(run.steps[i]), `decides ${valueText(g.decides[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
   }
   modeStrip(card, run, modes, x);
+  if (card.querySelector(".beyond")) html("p", { class: "note", text: "▲: higher than the axis goes; a pointer on it tells the value." }, card);
 }
 
 function modeStrip(card, run, modes, x) {
   const used = modes.map((label, mode) => ({ label, colour: MODE_COLOURS[mode], kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
-  const p = plot(card, { height: 46, x, y: { map: (v) => v, ticks: [] }, keys: used, label: "mode of each epoch" });
+  const p = plot(card, { height: 60, x, y: { map: (v) => v, ticks: [] }, keys: used, label: "mode of each epoch", xLabel: "environment steps" });
   for (let i = 0; i < run.modes.length; ) {
     let end = i + 1;
     while (end < run.modes.length && run.modes[end] === run.modes[i]) end++;
@@ -255,13 +187,20 @@ function costBars(place, counts, total, reference, limit) {
   end(0, counts[0], reference.zero, "var(--improve)", "no cost");
   end(width - atom, counts[1], reference.one, "var(--recovering)", `≥ ${valueText(reference.scale)}`);
   const heights = counts.slice(2).map(share);
+  let told = -Infinity;
   const peak = Math.max(...reference.density.slice(2, -2), 0.02);
   const most = Math.max(peak, Math.min(Math.max(...heights), 5 * peak)) * 1.1;
   const binWidth = inner / reference.bins;
   heights.forEach((v, i) => {
     const h = room * Math.min(v / most, 1);
-    if (h) svg("rect", { class: "bin", x: from + i * binWidth + 0.5, width: Math.max(binWidth - 1, 0.5), y: floor - h, height: h }, root).style.fill = "var(--bars)";
-    if (v > most) svg("text", { x: from + (i + 0.5) * binWidth, y: floor - room - 4, "text-anchor": "middle", text: `${Math.round(100 * v)} %` }, root);
+    const x = from + i * binWidth;
+    if (h) svg("rect", { class: "bin", x: x + 0.5, width: Math.max(binWidth - 1, 0.5), y: floor - h, height: h }, root).style.fill = "var(--bars)";
+    if (v <= most) return;
+    // A bar that is cut has a gap near its top and its height written above, where there is room for it.
+    svg("path", { class: "cut", d: `M${x - 1} ${top + 14}l${binWidth + 2} -6`, fill: "none", "stroke-width": 4 }, root).style.stroke = "var(--card)";
+    if (x - told < 34) return;
+    told = x;
+    svg("text", { x: Math.max(x + 0.5 * binWidth, 14), y: floor - room - 4, "text-anchor": "middle", text: `${Math.round(100 * v)} %` }, root);
   });
   const n = reference.density.length;
   const points = reference.density.map((v, i) => `${(from + (inner * i) / (n - 1)).toFixed(1)} ${(floor - room * Math.min(v / most, 1)).toFixed(1)}`);
