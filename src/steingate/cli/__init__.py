@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 from steingate import __version__
 from steingate.cli.parser import Parser
@@ -28,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("steingate.cli.plan", "how many episodes a budget needs, and what n episodes can certify"),
     "algos": ("steingate.cli.algos", "the algorithms, one line each"),
     "envs": ("steingate.cli.envs", "the native tasks, one line each"),
+    "doctor": ("steingate.cli.doctor", "what is installed and works here, and a ten-second self-test"),
+    "completion": ("steingate.cli.completion", "a script that completes commands and options in your shell"),
 }
 
 USAGE = 2
@@ -76,16 +79,21 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
+    command, parser = load_command(name, argv[1:])
+    args = parser.parse(argv[1:], getattr(command, "refuse", None))
+    return 0 if args is None else int(command.run(args))
+
+
+def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Any, Parser]:
+    """Return the module of a command and the parser of its options, for these arguments."""
     module, summary = COMMANDS[name]
     command = import_module(module)
     parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")
-    refuse = getattr(command, "refuse", None)
-    if refuse is None:
-        command.add_arguments(parser)
+    if hasattr(command, "refuse"):
+        command.add_arguments(parser, argv)
     else:
-        command.add_arguments(parser, argv[1:])
-    args = parser.parse(argv[1:], refuse)
-    return 0 if args is None else int(command.run(args))
+        command.add_arguments(parser)
+    return command, parser
 
 
 def _overview() -> str:
