@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from steingate.monitor.several import Monitors
     from steingate.training.api import load, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Beta": "steingate.core.reference",
