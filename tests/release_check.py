@@ -52,7 +52,9 @@ def main() -> int:
         for extra in args.extras:
             with tempfile.TemporaryDirectory(prefix="steingate-release-") as folder:
                 row = try_out(Path(folder), python, wheel, extra)
-            print(f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True)
+            print(
+                f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True
+            )
             rows.append(row)
     if args.keep:
         with open(SIZES, "w", newline="") as file:
@@ -124,7 +126,9 @@ def try_out(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any
         "mb": round(size / 1e6),
     }
     tests, module = EXTRAS[extra]
-    _run([str(inside), "-W", "error::SyntaxWarning", "-c", f"import steingate, {module}"], folder, environment)
+    _run(
+        [str(inside), "-W", "error::SyntaxWarning", "-c", f"import steingate, {module}"], folder, environment
+    )
     if extra in TRIED:
         _try_doctor(inside, ALWAYS | tests, folder, environment)
     if extra == "plot":
