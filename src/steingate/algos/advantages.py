@@ -1,5 +1,7 @@
 """Generalised advantages of one rollout, for reward and cost: path ends, recursion, standardisation."""
 
+from math import inf
+
 import numpy as np
 import numpy.typing as npt
 
@@ -69,9 +71,17 @@ def gae(
     return advantage, advantage + value
 
 
-def standardise(advantage: npt.ArrayLike) -> Array:
-    """Return (A - mean) / (std + 1e-8) with the population std over all samples."""
+def standardise(advantage: npt.ArrayLike, trim: float = inf) -> Array:
+    """Return (A - mean) / (std + 1e-8) with the population std over all samples.
+
+    With ``trim``, what lies further out than ``trim`` times the size that one sample in ten exceeds is first
+    moved there, so that a few samples do not set the scale of all others.
+    """
     a = np.asarray(advantage, np.float64)
+    if trim < inf:
+        centred = a - a.mean()
+        end = trim * np.quantile(np.abs(centred), 0.9)
+        a = np.clip(centred, -end, end)
     standard: Array = (a - a.mean()) / (a.std() + 1e-8)
     return standard
 

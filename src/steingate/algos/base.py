@@ -1,6 +1,7 @@
 """What a step and an algorithm are: pure functions that move the policy once, as a gate's decision asks."""
 
 from collections.abc import Callable
+from math import inf, log
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "Step",
     "first_bad",
     "priced",
+    "quieter",
 ]
 
 Params = dict[
@@ -94,6 +96,13 @@ class Algorithm(NamedTuple):
     """Share of the budget that the episodes of the first epoch start with."""
     notes: tuple[str, ...] = ()
     """What the user should know before the first epoch, one sentence each."""
+
+
+def quieter(params: Params, noise: float) -> Params:
+    """Return the policy with no action's standard deviation above ``noise``."""
+    if noise == inf or "log_std" not in params:
+        return params
+    return {**params, "log_std": np.minimum(np.asarray(params["log_std"]), np.float32(log(noise)))}
 
 
 def first_bad(quantities: dict[str, Any]) -> str | None:

@@ -55,6 +55,7 @@ class Returns(NamedTuple):
     lam: float = 0.95
     cost_lam: float = 0.95  # of the targets that the cost critic is fitted to
     cost_adv_lam: float = 0.95  # of the cost advantages that the policy follows
+    trim: float = inf  # where reward advantages are cut, in multiples of the size that a tenth exceeds
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class Recipe:
     )
     discount: float = setting(0.99, "discount of rewards")
     lam: float = setting(0.95, "lambda of the reward advantages")
+    trim: float | None = setting(
+        None, "cut reward advantages at this many times the size that one in ten exceeds, such as 3"
+    )
     critic_lr: float = setting(1e-3, "learning rate of the critics")
     critic_passes: int | None = setting(
         10, "passes over the epoch's data per critic fit; none repeats those of the policy step"
@@ -87,6 +91,8 @@ class Recipe:
             raise InputError(f"near is {self.near}: give positive powers, such as 4,12,36.")
         if self.critic_passes is not None:
             require_positive(self, "critic_passes")
+        if self.trim is not None:
+            require_positive(self, "trim")
         require_positive(self, "critic_lr", "critic_batch", "critic_grad_norm")
         require_between(self, 0.0, 1e6, "critic_decay")
 
@@ -103,7 +109,7 @@ class Recipe:
     @property
     def returns(self) -> Returns:
         """Discounts and lambdas."""
-        return Returns(discount=self.discount, lam=self.lam)
+        return Returns(discount=self.discount, lam=self.lam, trim=inf if self.trim is None else self.trim)
 
     @property
     def critic_fit(self) -> CriticFit:
@@ -170,7 +176,8 @@ class LearnsCost(Recipe):
     def returns(self) -> Returns:
         """Discounts and lambdas."""
         own = self.cost_lam if self.cost_adv_lam is None else self.cost_adv_lam
-        return Returns(self.discount, self.cost_discount, self.lam, self.cost_lam, own)
+        costs = {"cost_discount": self.cost_discount, "cost_lam": self.cost_lam, "cost_adv_lam": own}
+        return super().returns._replace(**costs)
 
     def in_step_units(self, gate: Gate[S], setup: Setup) -> Gate[S] | Gate[PerStep[S]]:
         """Return the gate with its slack per step; the published codes leave it per episode."""

@@ -1,9 +1,13 @@
 """An allowance that the certificate sets: tighter while episodes exceed the limit too often, then looser.
 
-What is watched: the costs of the episodes since the last change, in blocks. A block with too many episodes
-over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy that is
-learning gets safer by itself, and one that is tightened before it has learnt never will. Blocks that are
-within the budget add up until the certificate opens on all of them, which gives some of the share back.
+What is watched: the costs of the episodes since the last change, in blocks. A block with more than half the
+budget over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy
+that is learning gets safer by itself, and one that is tightened before it has learnt never will. Other blocks
+add up until the certificate opens on all of them, which gives some of the share back. Half the budget:
+a certificate opens only well below what it certifies.
+
+Exploration fades the same way: each block without growth lowers the largest deviation that actions may have,
+down to an end. A policy that explores less is safer, and closer to what it will be without noise.
 
 Why it cannot run away: one move per block, by a fixed factor, between two ends; a share that is too tight
 makes the episodes safe, so that the certificate opens and undoes it.
@@ -30,10 +34,13 @@ class Pace:
     loosen: float = 1.05  # factor when the certificate opens
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
+    fade: float = 0.95  # factor on the largest deviation of actions after a block without growth
+    quiet: float = 0.2  # where that ends
 
     def __post_init__(self) -> None:
-        require_positive(self, "start", "floor", "tighten", "loosen", "block")
+        require_positive(self, "start", "floor", "tighten", "loosen", "block", "fade", "quiet")
         require_between(self, 0.0, inf, "growth")
+        require_between(self, 0.0, 1.0, "fade", "quiet")
         if not self.floor <= self.start <= 1.0:
             raise InputError(f"start is {self.start!r}: it must be between floor ({self.floor!r}) and 1.")
         if not self.tighten < 1.0 < self.loosen:
@@ -51,6 +58,7 @@ class Allowed(NamedTuple):
     block_return: Array
     before: float = -inf  # mean return of the block before
     before_variance: float = 0.0  # of that mean
+    noise: float = 1.0  # largest deviation of actions; a policy starts with 1
 
 
 def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[Allowed]:
@@ -58,10 +66,11 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
 
     After every ``pace.block`` episodes
 
-    - a block whose mean risk exceeds the certificate's budget tightens, unless its mean return exceeds the
-      block before by ``pace.growth`` standard errors while its mean cost is within the limit;
-    - a block within the budget joins those since the last change, and the share loosens if the certificate
-      opens on all of them.
+    - a block whose mean risk exceeds half the certificate's budget tightens, unless its mean return exceeds
+      the block before by ``pace.growth`` standard errors while its mean cost is within the limit;
+    - any other joins those since the last change, and the share loosens if the certificate opens on all of
+      them;
+    - without that growth, ``Decision.noise`` fades.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
     steps are planned. ``gate/bound`` is the certificate's bound in the epochs that end a block.
@@ -78,7 +87,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
         error = sqrt(variance + seen.before_variance)
         grows = mean - seen.before > pace.growth * error
         held = grows and float(block.mean()) <= certificate.limit
-        within = certificate.evaluate(block).empirical_risk <= certificate.budget
+        within = certificate.evaluate(block).empirical_risk <= 0.5 * certificate.budget
         costs = np.concatenate([seen.costs, block]) if within else block
         result = certificate.evaluate(costs)
         share, kept = seen.share, costs if within else none
@@ -86,12 +95,13 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
             share = max(share * pace.tighten, pace.floor)
         elif within and result.safe:
             share, kept = min(share * pace.loosen, 1.0), none
+        noise = seen.noise if grows else max(seen.noise * pace.fade, pace.quiet)
         log = {
             "gate/bound": result.bound,
             "gate/empirical_risk": result.empirical_risk,
             "gate/grows": float(grows),
         }
-        return Allowed(share, kept, none, none, mean, variance), log
+        return Allowed(share, kept, none, none, mean, variance, noise), log
 
     def decide(state: Allowed, episodes: Episodes) -> Ruling[Allowed]:
         seen = state._replace(
@@ -102,7 +112,8 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
         if len(seen.block_cost) >= pace.block:
             seen, log = look(seen)
         known = float(len(seen.costs) + len(seen.block_cost))
-        log |= gate_log(Mode.IMPROVE, episodes, share=seen.share, budget=certificate.budget, known=known)
-        return Ruling(Decision(Mode.IMPROVE, inf, budget=seen.share), seen, log)
+        now = {"share": seen.share, "noise": seen.noise, "known": known}
+        log |= gate_log(Mode.IMPROVE, episodes, budget=certificate.budget, **now)
+        return Ruling(Decision(Mode.IMPROVE, inf, budget=seen.share, noise=seen.noise), seen, log)
 
     return Gate(init, decide)

@@ -30,6 +30,7 @@ class Decision(NamedTuple):
     price: float = 0.0  # multiplier on the cost advantage
     budget: float = 1.0  # share of the cost budget that wrapped environments start an episode with
     level: float = 0.0  # episode cost above which the tail begins
+    noise: float = inf  # largest deviation that the actions of a Gaussian policy may have next
 
 
 class Episodes(NamedTuple):

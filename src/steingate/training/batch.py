@@ -126,7 +126,7 @@ def to_batch(
     advantage = error if same else advantages(returns.cost_adv_lam)[0]
     reward_adv, cost_adv = advantage[:, 0].ravel(), advantage[:, 1].ravel()
     targets = target.swapaxes(0, 1).reshape(2, -1)
-    standard = standardise(reward_adv)
+    standard = standardise(reward_adv, returns.trim)
     weight: npt.NDArray[np.float32] | None = None
     replay_log: Log = {}
     if algo is not None and algo.replay is not None:

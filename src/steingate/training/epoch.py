@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
-from steingate.algos.base import Algorithm, first_bad
+from steingate.algos.base import Algorithm, first_bad, quieter
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
 from steingate.gates.sampling import count_episodes
@@ -96,6 +96,7 @@ def run_epoch(
     early = None if repeated else fit(None)
     clock.lap("advantages")
     policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
+    policy = quieter(policy, decision.noise)
     _check(cfg, state.epoch, {"the policy": policy})
     fitting = early or fit(repeated(step) if repeated else None)
     clock.lap("policy")

@@ -29,9 +29,12 @@ class Allowing(Watchful):
     near: tuple[float, ...] = setting(
         (4.0, 12.0, 36.0), "also show observations between 0 and 1 (lidar) to these powers"
     )
+    trim: float | None = setting(
+        3.0, "cut reward advantages at this many times the size that one in ten exceeds"
+    )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
-    budget: float = setting(0.025, "share of episodes over the limit that the certificate is to hold")
+    budget: float = setting(0.04, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
