@@ -33,7 +33,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "attrs_block"]
 highlight_language = "none"
 # A page may begin below its first level; two classes may have attributes of one name.
-suppress_warnings = ["myst.header", "ref.python"]
+suppress_warnings = ["myst.header", "ref.python", "toc.empty_glob"]
 
 # Reference: from docstrings, in the order of the source.
 autodoc_default_options = {"members": True}

@@ -118,7 +118,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("names", nargs="*", help="only these (default: all)")
     options.add_argument("--short", action="store_true", help="with the sizes of the tests, writing nothing")
-    options.add_argument("--text", action="store_true", help="run nothing: new text beside the output of before")
+    options.add_argument(
+        "--text", action="store_true", help="run nothing: new text beside the output of before"
+    )
     args = options.parse_args()
     for path in tutorials():
         if args.names and path.stem not in args.names:

@@ -83,7 +83,10 @@ def test_every_page_is_in_the_site():
         for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
             for line in block.splitlines():
                 entry = re.sub(r".*<(.+)>", r"\1", line.strip())
-                if entry and not entry.startswith(":"):
+                if entry.endswith("*"):
+                    folder, _, name = entry.rpartition("/")
+                    listed |= {path.resolve() for path in (page.parent / folder).glob(f"{name}.md")}
+                elif entry and not entry.startswith(":"):
                     listed.add((page.parent / f"{entry}.md").resolve())
     assert {path for path in listed if not path.exists()} == set()
     assert set(DOCS.glob("**/*.md")) - listed == {DOCS / "index.md"}

@@ -8,6 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from steingate.errors import MissingExtraError
+
 TASK = "SafetyPointCircle1-v0"
 _SMALL: dict[str, Any] = {
     "num_envs": 2,
@@ -37,10 +39,9 @@ def attempt(name: str, test: Callable[[], str], extra: str) -> Outcome:
     start = perf_counter()
     try:
         status, note = "ok", test()
-    except ModuleNotFoundError as error:
-        status, note = "skipped", f"no {error.name}: pip install 'steingate[{extra}]'"
-        if not extra:
-            status = "failed"
+    except (ModuleNotFoundError, MissingExtraError) as error:
+        missing = error.name or "optional packages"
+        status, note = ("skipped" if extra else "failed"), f"no {missing}: pip install 'steingate[{extra}]'"
     except Exception as error:  # the point is to tell any of them
         status, note = "failed", f"{type(error).__name__}: {error}"
     return Outcome(name, status, perf_counter() - start, note)
