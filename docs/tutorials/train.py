@@ -28,9 +28,7 @@ from steingate.report.loading import load_run
 data = load_run(run.path)
 cost, limit = data.progress["Metrics/EpCost"], 25.0
 print(f"{len(cost)} epochs, {len(data.episodes['cost'])} episodes")
-print(
-    f"mean cost of the last hundred episodes: {cost[0]:.0f} after the first epoch, {cost[-1]:.0f} after the last"
-)
+print(f"mean cost of a hundred episodes: {cost[0]:.0f} after the first epoch, {cost[-1]:.0f} after the last")
 
 # %% [markdown]
 # Does the finished policy keep to the limit? It is a function of NumPy arrays now; `certify_policy` plays
