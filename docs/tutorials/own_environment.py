@@ -2,8 +2,8 @@
 # # Bring your own environment
 #
 # Any Gymnasium environment will do that puts the cost of a step into `info["cost"]`. Here a point crosses a
-# square to reach the far corner, and there is a puddle on the way: every step in it costs 1. An
-# episode has 40 steps and may spend 2 of them in the puddle.
+# square to reach the far corner, and there is a puddle on the way: every step in it costs 1. An episode has
+# 40 steps and may spend 2 of them in the puddle.
 
 # %%
 import gymnasium
@@ -40,8 +40,8 @@ gymnasium.register("Puddle-v0", entry_point=Puddle, max_episode_steps=40)
 # %% [markdown]
 # The registered length is what tells the trainer how long an episode is. The limit is in the units of your
 # cost, summed over an episode. Two methods, the same sizes: TRPO, which does not look at the cost, and
-# SteinGate, which raises reward only while the epoch's hundred episodes show, with 95 % confidence, that at most one in
-# ten goes over the limit.
+# SteinGate, which raises reward only while the epoch's hundred episodes show, with 95 % confidence, that at
+# most one in ten goes over the limit.
 
 # %%
 import steingate
@@ -78,10 +78,10 @@ for algo, policy in policies.items():
     print(f"{algo}: {verdict.sentence}")
 
 # %% [markdown]
-# TRPO is out after three episodes. SteinGate's policy goes over the limit in about one episode of twelve, which
-# is within the budget, but four hundred episodes are not enough to show it. A smaller budget for the gate
-# (`certificate={"budget": 0.05}`) or a longer run leaves more room. Thirty ways through the square for each,
-# from fresh seeds, say why: the short way is along the edge.
+# TRPO is out after three episodes. SteinGate's policy goes over the limit in about one episode of twelve,
+# which is within the budget, but four hundred episodes are not enough to show it. A smaller budget for the
+# gate (`certificate={"budget": 0.05}`) or a longer run leaves more room. Thirty ways through the square for
+# each, from fresh seeds, say why: the short way is along the edge.
 
 # %%
 from matplotlib.figure import Figure
