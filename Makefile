@@ -7,7 +7,7 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench docs tutorials release-check clean
+.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench docs tutorials release-check fuzz clean
 
 help:
 	@echo "make train         train SteinGate on a small task for about a minute"
@@ -19,6 +19,7 @@ help:
 	@echo "make docs          the documentation site, in build/site; a broken link fails"
 	@echo "make tutorials     run the tutorials at full size and write their pages anew"
 	@echo "make release-check build wheel and sdist, install them everywhere, try them (PYTHONS=...)"
+	@echo "make fuzz          damaged files, lost outputs, kills: a table of tries and failures (minutes)"
 	@echo "make format        rewrite the code in the house style"
 	@echo "make clean         remove .venv and caches"
 
@@ -96,6 +97,10 @@ $(RELEASE_VENV)/.installed:
 release-check: $(RELEASE_VENV)/.installed
 	TORCH=$(TORCH) $(RELEASE_VENV)/bin/python tests/release_check.py --keep $(PYTHONS)
 	$(PYTHON) docs/make_install_page.py
+
+FUZZ ?= --seed 0 --out results/fuzz.csv
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

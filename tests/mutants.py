@@ -293,8 +293,8 @@ EPOCH = (
 RUNS = (
     Mutant(
         "training/config.py",
-        "WITHOUT_EFFECT if self.algo.needs_epochs else",
-        "WITHOUT_EFFECT if not self.algo.needs_epochs else",
+        "digest(self.to_dict(), steps=self.algo.needs_epochs)",
+        "digest(self.to_dict(), steps=not self.algo.needs_epochs)",
         "the identity depends on the steps where it must not",
     ),
     Mutant(
@@ -369,6 +369,24 @@ RUNS = (
         "evaluation starts with the whole budget",
     ),
     Mutant(
+        "training/stored.py",
+        "if identity in (cfg.identity, digest(stored, cfg.algo.needs_epochs)):",
+        "if True:",
+        "an edited configuration is carried on",
+    ),
+    Mutant(
+        "storage/tables.py",
+        "if mark is not None and not (same and self.mark() == dict(mark)):",
+        "if mark is not None and not same:",
+        "a changed table is carried on",
+    ),
+    Mutant(
+        "storage/files.py",
+        'getattr(os, "O_NONBLOCK", 0)',
+        "0",
+        "a pipe in place of a table hangs",
+    ),
+    Mutant(
         "training/loop.py",
         "if cfg.algo.needs_epochs and",
         "if False and",
@@ -382,8 +400,8 @@ RUNS = (
     ),
     Mutant(
         "training/loop.py",
-        '{**record, "config": cfg.to_dict()}',
-        "record",
+        '{**record["config"], "total_steps": cfg.total_steps}',
+        'record["config"]',
         "a run that was made longer forgets it",
     ),
     Mutant(

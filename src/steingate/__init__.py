@@ -82,7 +82,10 @@ def __getattr__(name: str) -> Any:
     """Import the home of a public name when it is first asked for."""
     if name not in _HOMES:
         raise AttributeError(f"module 'steingate' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    from steingate.errors import needs
+
+    with needs(f"steingate.{name}"):
+        value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -1,8 +1,24 @@
 """The errors a user may see: one family, one sentence each, saying what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from math import inf
+
+_EXTRA_OF = {
+    "gymnasium": "envs",
+    "mujoco": "envs",
+    "numba": "envs",
+    "matplotlib": "plot",
+    "jax": "train",
+    "jaxlib": "train",
+    "tensorboardX": "train",
+    "imageio": "train",
+    "imageio_ffmpeg": "train",
+    "ray": "ray",
+    "wandb": "wandb",
+    "stable_baselines3": "sb3",
+}
 
 
 class SteingateError(Exception):
@@ -17,7 +33,42 @@ class MissingExtraError(SteingateError, ImportError):
     """A feature whose optional packages are not installed; the message says which extra to install."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs optional packages: run pip install 'steingate[{extra}]'.")
+        super().__init__(f"{feature} needs optional packages: run {install_command(extra)}.")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation: from its clone, or from the index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from shlex import quote
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        origin = json.loads(distribution("steingate").read_text("direct_url.json") or "{}")
+        folder, edit = Path(unquote(urlsplit(origin.get("url", "")).path)), "dir_info" in origin
+        flag = "-e " if edit and origin["dir_info"].get("editable") else ""
+    except (PackageNotFoundError, ValueError, AttributeError, TypeError):
+        folder, edit, flag = Path(__file__).parents[2], True, "-e "  # run from its sources
+    if edit and (folder / "pyproject.toml").is_file():
+        return f"pip install {flag}{quote(f'{folder}[{extra}]')}"
+    return f"pip install 'steingate[{extra}]'"
+
+
+@contextmanager
+def needs(feature: str, extra: str | None = None) -> Iterator[None]:
+    """Turn the failed import of an optional package into the sentence that says which extra to install.
+
+    ``extra`` is the one that ``feature`` as a whole needs; without it, the one the package belongs to.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA_OF:
+            raise
+        own = _EXTRA_OF[package]
+        raise MissingExtraError(feature, extra if extra and own in ("envs", "plot") else own) from error
 
 
 class RunError(SteingateError):

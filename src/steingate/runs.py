@@ -11,7 +11,7 @@ from typing import Any
 
 from steingate.errors import RunError
 from steingate.storage.checkpoint import Checkpoint, latest_checkpoint, read_checkpoint, write_checkpoint
-from steingate.storage.files import replace_file, writing
+from steingate.storage.files import read_regular, replace_file, writing
 from steingate.storage.locks import try_lock
 from steingate.storage.tables import Table, read_episodes, read_progress
 
@@ -88,13 +88,11 @@ def read_config(path: str | Path) -> dict[str, Any]:
     run = RunFolder(Path(path))
     if not run.config.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.json.")
-    if run.config.stat().st_size > _MAX_CONFIG_BYTES:
-        raise RunError(
-            f"{run.config} is larger than any configuration this package writes; it will not be read."
-        )
+    content = read_regular(run.config, _MAX_CONFIG_BYTES)
     try:
-        config = json.loads(run.config.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        config = json.loads(content)
+        json.dumps(config, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+    except (ValueError, RecursionError) as error:  # also for integers of thousands of digits
         raise RunError(f"{run.config} is damaged and cannot be read as JSON; restore it.") from error
     if not isinstance(config, dict):
         raise RunError(f"{run.config} is not a configuration: it must hold a JSON object.")

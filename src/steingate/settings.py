@@ -253,7 +253,7 @@ def read_toml(file: str | Path) -> dict[str, Any]:
         return tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"The file {file} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of text, of TOML, or of integers with too many digits
         raise InputError(f"The file {file} is not valid TOML: {error}.") from error
 
 

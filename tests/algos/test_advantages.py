@@ -100,3 +100,16 @@ def test_cost_advantages_keep_their_scale():
     np.testing.assert_array_equal(centre(a), [-2.0, -1.0, 3.0])
     assert standardise(a).std() == pytest.approx(1.0, abs=1e-7)
     np.testing.assert_array_equal(standardise(np.full(4, 3.0)), np.zeros(4))
+
+
+def test_trimmed_advantages_are_cut_where_one_in_ten_begins_and_standardised_again():
+    a = np.concatenate([np.linspace(-1.0, 1.0, 99), [-500.0]])
+    centred = a - a.mean()
+    low, high = np.sort(np.abs(centred))[89:91]
+    end = 3.0 * (0.9 * low + 0.1 * high)  # nine in ten are smaller
+    trimmed = standardise(a, 3.0)
+    cut = np.clip(centred, -end, end)
+    np.testing.assert_allclose(trimmed, (cut - cut.mean()) / cut.std(), rtol=1e-6)
+    assert trimmed.std() == pytest.approx(1.0, abs=1e-7)
+    assert trimmed[:-1].std() > 5 * standardise(a)[:-1].std()  # one outlier no longer sets the scale
+    np.testing.assert_allclose(standardise(a, 1e9), standardise(a), rtol=1e-9)

@@ -109,4 +109,5 @@ def test_what_is_not_installed_is_named_in_one_sentence(missing, code, words):
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert words in done.stderr
-    assert "pip install 'steingate[envs]'" in done.stderr
+    assert "run pip install " in done.stderr
+    assert "[envs]" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from steingate import Monitor, Monitors
 from steingate.cli import main
 from steingate.cli.cost_lines import Line, Reader
+from steingate.errors import InputError
 
 
 def costs(seed=0, n=300, p=0.02):
@@ -319,3 +320,13 @@ def test_readers_remember_their_columns():
     assert reader.costs(Line(1, "b, a", 0)) is None
     assert reader.costs(Line(2, "1, 2", 0)) == {"a": 2.0, "b": 1.0}
     assert reader.costs(Line(3, "", 0)) is None
+
+
+def test_comments_above_the_heading_are_passed_over():
+    """Stable-Baselines3 writes one; further down a line that begins so is no cost."""
+    reader = Reader(("cost",))
+    lines = ['#{"t_start": 1.0, "env_id": "Safe-v0"}', "r,l,t,cost", "1.5,200,3.25,7"]
+    found = [reader.costs(Line(number, text, 0)) for number, text in enumerate(lines, start=1)]
+    assert found == [None, None, {"cost": 7.0}]
+    with pytest.raises(InputError, match="Line 4"):
+        reader.costs(Line(4, "#1.5,200,3.25,#7", 0))

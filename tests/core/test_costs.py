@@ -213,3 +213,13 @@ def test_a_long_file_keeps_every_cost(tmp_path):
     path = tmp_path / "long.jsonl"
     path.write_text("\n".join(json.dumps({"cost": float(cost)}) for cost in costs))
     np.testing.assert_array_equal(read_costs(path), costs)
+
+
+def test_a_float_longer_than_eight_bytes_is_refused_without_a_warning(tmp_path):
+    values = np.array([1.0, 2.0], np.longdouble)
+    values[1] = np.longdouble("1e4000")
+    if not np.isfinite(values[1]):
+        pytest.skip("no longer floats on this system")
+    np.save(tmp_path / "costs.npy", values)
+    with pytest.raises(InputError, match="Cost inf at position 1"):
+        read_costs(tmp_path / "costs.npy")

@@ -5,7 +5,7 @@ import pytest
 
 from steingate.core.certificate import Certificate
 from steingate.gates.base import Decision, Episodes, Mode
-from steingate.gates.stein import LONG_SHUT, stein_gate, why_shut
+from steingate.gates.stein import LONG_SHUT, first_words, stein_gate, why_shut
 
 
 def episodes(costs):
@@ -145,3 +145,38 @@ def test_a_gate_that_stays_shut_says_why_every_so_often(released):
     assert list(told) == [LONG_SHUT, 2 * LONG_SHUT]
     assert told[LONG_SHUT][0].startswith(f"The gate has been shut for {LONG_SHUT} epochs in a row: the atoms")
     assert gate.decide(state, episodes([1.0, 2.0, 3.0])).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("preset", "options", "told"),
+    [
+        ("released", {}, "no episode costs 50 or more and their mean risk is at most 0.1: a soft test"),
+        ("released", {"guard": "none"}, "opens never"),
+        ("released", {"budget": 0.2}, "the bound on the risk is at most 20 %"),
+        ("certified", {}, "the mean risk, and a distance to acceptable costs less sampling noise"),
+        ("confident", {}, "at most 10 % with 95 % confidence, which takes 29 episodes"),
+    ],
+)
+def test_the_first_words_say_what_the_gate_does_promises_and_advises(preset, options, told):
+    does, opens, advice = first_words(Certificate.preset(preset, limit=25.0, **options))
+    assert "open, the policy step raises reward; shut, it lowers cost" in does
+    assert told in opens
+    assert any(word in advice for word in ("--until-certified", "--steps-per-epoch", "larger budget"))
+    assert not any("NO " in sentence for sentence in (does, opens, advice))
+
+
+def test_what_the_first_words_say_is_when_the_gate_opens(released):
+    """The guard's own condition: no episode at twice the limit, and a mean risk within the budget."""
+    for costs, opens in (([10.0] * 9 + [26.0], True), ([10.0] * 9 + [50.0], False), ([26.0] * 4, False)):
+        result = released.evaluate(costs)
+        assert (max(costs) < 50.0 and result.empirical_risk <= 0.1) == opens
+        decided = stein_gate(released).decide(stein_gate(released).init(), episodes(costs))
+        assert (decided.decision.mode == Mode.IMPROVE) == opens
+
+
+def test_an_episode_below_0_counts_as_free(released):
+    gate = stein_gate(released)
+    below, free = (gate.decide(gate.init(), episodes(costs)) for costs in ([-3.0, 5.0], [0.0, 5.0]))
+    assert below.decision.mode == free.decision.mode
+    assert below.log["gate/bound"] == free.log["gate/bound"]
+    assert below.decision.slack == 25.0 - 1.0  # the mean is that of the costs themselves

@@ -161,7 +161,7 @@ def test_nothing_is_known_at_first_and_no_costs_are_fine():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"limit": 0.0}, "limit is 0.0"),
+        ({"limit": -1.0}, "limit is -1.0"),
         ({"limit": nan}, "limit is nan"),
         ({"limit": "25"}, "limit is '25'"),
         ({"budget": 1.0}, "budget is 1.0"),
@@ -347,3 +347,29 @@ def test_extreme_settings_give_numbers(budget, limit):
 def test_examples_in_the_documentation(name):
     result = doctest.testmod(importlib.import_module(f"steingate.monitor.{name}"))
     assert result.failed == 0
+
+
+def test_a_limit_of_0_counts_every_cost():
+    """The same counts, bounds and verdicts as with any limit that lies between the same costs."""
+    costs = [0.0, 1.0, 0.0, 0.0, 2.0] + [0.0] * 150
+    zero, half = Monitor(0, cap=4.0), Monitor(0.5, cap=4.0)
+    for monitor in (zero, half):
+        monitor.update_many(costs)
+    assert (
+        (zero.over, zero.bound, zero.certified)
+        == (half.over, half.bound, half.certified)
+        == (2, half.bound, True)
+    )
+    assert zero.soft_bound == pytest.approx(half.soft_bound)
+    again = Monitor(0)
+    for cost in costs:
+        again.update(cost)
+    assert again.over == sum(again.cells[again.grid.within :]) == 2
+    assert 0.0 < again.grid.edges[1] < 0.01
+
+
+def test_no_number_of_clean_episodes_is_promised_to_a_policy_over_the_budget():
+    sentence = filled([40.0] * 2 + [1.0] * 4).sentence
+    assert "would certify" not in sentence
+    assert "more of these went over than the budget allows" in sentence
+    assert "would certify" in filled([1.0] * 6).sentence

@@ -75,5 +75,5 @@ def test_refusals(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"Plotting needs.*steingate\[plot\]"):
+    with pytest.raises(MissingExtraError, match=r"Plotting needs.*\[plot\]"):
         certificate_figure(certificate, COSTS)

@@ -82,7 +82,7 @@ DAMAGE = {
     "limit is text": "cost_limit is 'much'",
     "no progress": "no finished epoch yet",
     "empty progress": "no finished epoch yet",
-    "progress is binary": "damaged: progress.csv or episodes.csv",
+    "progress is binary": "progress.csv is damaged: it is not a table",
     "progress lacks a column": "no column Gate/Mode",
     "a row of progress is torn": "damaged in the row of epoch 3",
     "a mode is unknown": "damaged in the row of epoch 3",

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from steingate.errors import RunError
@@ -57,4 +59,116 @@ def test_damaged_episodes_are_named(tmp_path):
     with pytest.raises(RunError, match=r"episodes\.csv is damaged"):
         read_episodes(tmp_path)
     with pytest.raises(RunError, match="no finished epoch"):
+        read_progress(tmp_path)
+
+
+class TestMark:
+    """What a checkpoint keeps of a table, so that a change before it is noticed and rows after it are not."""
+
+    def table(self, folder, rows=4):
+        table = Table(folder / "progress.csv", clocks=("Time/",))
+        for i in range(rows):
+            table.append([{"step": i, "cost": i / 3, "bound": None, "Time/Total": i + 0.5, "note": "a, b"}])
+        return table
+
+    def again(self, folder):
+        return Table(folder / "progress.csv", clocks=("Time/",))
+
+    def test_rows_that_came_later_are_cut_and_the_mark_is_as_it_was(self, tmp_path):
+        table = self.table(tmp_path)
+        mark, whole = table.mark(), table.path.read_bytes()
+        table.append([{"step": 4, "late": 1.0}, {"step": 5, "Time/New": 2.0}])
+        with open(table.path, "ab") as file:
+            file.write(b"6,")
+        assert table.mark() != mark
+        later = self.again(tmp_path)
+        later.keep(4, mark)
+        assert later.mark() == mark
+        assert "late" not in later.columns
+        assert [row.rstrip(b",") for row in later.path.read_bytes().splitlines()[1:]] == whole.splitlines()[
+            1:
+        ]
+
+    def test_it_is_the_same_after_a_break_as_without_one(self, tmp_path):
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        whole = self.table(tmp_path / "a")
+        broken = self.table(tmp_path / "b")
+        mark = broken.mark()
+        broken.append([{"step": 99, "lost": 7.0}])
+        broken = self.again(tmp_path / "b")
+        broken.keep(4, mark)
+        for table in (whole, broken):
+            table.append([{"step": 4, "new": 1.5, "Time/Total": 9.0}])
+        assert broken.mark() == whole.mark()
+        assert broken.path.read_bytes() == whole.path.read_bytes()
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            (b"0.3333333333333333", b"0.3333333333333334"),
+            (b"step", b"Step"),
+            (b"bound", b"bond"),  # nothing stands in this column
+            (b"\n", b"\r\n"),
+            (b'"a, b"', b"a b"),
+            (b"1,0.33", b"2,0.33"),
+            (b"step,cost", b"cost,step"),
+            (b"2,0.6666666666666666,,2.5", b"2,0.6666666666666666,5,2.5"),
+            (b"2,0.6666666666666666,,2.5", b"2,0.6666666666666666,2.5"),
+            (b"note\n", b"note,more\n"),
+            (b"\n3,", b"\n\n3,"),
+            (b"0.6666666666666666", b"x" * 200_000),
+            (b"0.6666666666666666", b"\xff\xfe"),
+        ],
+    )
+    def test_a_change_is_noticed_and_nothing_is_cut(self, tmp_path, old, new):
+        table = self.table(tmp_path)
+        mark = table.mark()
+        content = table.path.read_bytes()
+        assert old in content
+        table.path.write_bytes(content.replace(old, new))
+        changed = table.path.read_bytes()
+        with pytest.raises(RunError, match=r"progress\.csv (was changed|is damaged|has \d+ whole rows)"):
+            self.again(tmp_path).keep(4, mark)
+        assert table.path.read_bytes() == changed
+
+    def test_times_are_left_out(self, tmp_path):
+        (tmp_path / "slow").mkdir()
+        fast, slow = self.table(tmp_path), Table(tmp_path / "slow" / "progress.csv", clocks=("Time/",))
+        for i in range(4):
+            slow.append([{"step": i, "cost": i / 3, "bound": None, "Time/Total": 1e6, "note": "a, b"}])
+        assert slow.mark() == fast.mark()
+        slow.append([{"step": 4}])
+        assert slow.mark() != fast.mark()
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large"])
+def test_only_regular_files_are_read(tmp_path, kind):
+    path = tmp_path / "progress.csv"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)  # opening it for reading would wait for ever
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        with open(path, "wb") as file:
+            file.truncate(2 << 30)
+    for read in (read_progress, lambda run: Table(run / "progress.csv")):
+        with pytest.raises(
+            RunError, match=r"progress\.csv (cannot be read: it is not a regular file|is larger)"
+        ):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize("cell", ["9" * 400, "9" * 5000, "1e999", "-" + "9" * 25, "²", "text", "1_0"])
+def test_odd_cells_are_told_apart_from_numbers(tmp_path, cell):
+    (tmp_path / "progress.csv").write_text(f"a,b\n1,{cell}\n")
+    (found,) = read_progress(tmp_path)["b"]
+    assert isinstance(found, float | str)
+
+
+def test_fields_longer_than_a_reader_takes_are_refused(tmp_path):
+    (tmp_path / "progress.csv").write_text("a\n" + "x" * 200_000 + "\n")
+    with pytest.raises(RunError, match=r"progress\.csv is damaged: it is not a table \(field larger"):
         read_progress(tmp_path)

@@ -1,7 +1,8 @@
-"""Run with python -m: train in a child process and kill -9 it at random moments, then let it finish.
+"""Run with python -m: train in a child process and kill it at random moments, then let it finish.
 
-usage: killing RUN_CONFIG_JSON KILLS SEED. Children are forked before JAX starts, with everything else loaded,
-so that each begins soon. Prints how many rows of progress there were at each kill.
+usage: killing RUN_CONFIG_JSON KILLS SEED [SIGNALS ...]. Each kill takes one of the signals, or -9 if none
+are given; "INT TERM" sends two, one quickly after the other. Children are forked before JAX starts, with
+everything else loaded, so that each begins soon. Prints how many rows of progress there were at each kill.
 """
 
 import json
@@ -11,6 +12,7 @@ import signal
 import sys
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import jax  # noqa: F401  (imported here once, so that the children need not)
@@ -22,6 +24,7 @@ from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.collect import collect
 from steingate.training.config import read_stored
 from steingate.training.loop import resume, train
+from steingate.training.stop import stop_on_signals
 
 
 def child(cfg):
@@ -32,10 +35,14 @@ def child(cfg):
     if pid == 0:
         try:
             if (cfg.path / "config.json").exists():
-                resume(cfg.path, quiet=True)
+                with stop_on_signals(process=True) as stop:
+                    resume(cfg.path, quiet=True, stop=stop)
             else:
-                train(cfg, quiet=True)
+                with stop_on_signals(process=True) as stop:
+                    train(cfg, quiet=True, stop=stop)
             os._exit(0)
+        except (KeyboardInterrupt, SystemExit):
+            os._exit(130)
         except BaseException as error:
             print(repr(error), flush=True)
             os._exit(1)
@@ -64,6 +71,7 @@ def main():
     """Kill, resume, and finally let it finish."""
     settings, kills, seed = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     cfg = read_stored(settings, "the command line")
+    signals = sys.argv[4:] or ["KILL"]
     chance = random.Random(seed)
     warm_up(cfg)
     print("kills at rows", end="")
@@ -78,7 +86,10 @@ def main():
                 raise SystemExit(" a child ended by itself")
             time.sleep(0.001)
         time.sleep(chance.uniform(0.0, 0.01))
-        os.kill(pid, signal.SIGKILL)
+        for name in chance.choice(signals).split():
+            with suppress(ProcessLookupError):
+                os.kill(pid, getattr(signal, f"SIG{name}"))
+            time.sleep(chance.choice([0.0, 0.001, 0.02]))
         os.waitpid(pid, 0)
         print(f" {rows(cfg.path)}", end="", flush=True)
     print()

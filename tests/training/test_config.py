@@ -123,7 +123,7 @@ class TestRefusals:
             ({"total_steps": 1000.5}, "total_steps is 1000.5: a whole number is expected"),
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
             ({"seed": 2**63}, "it must be a whole number from 0 to"),
-            ({"cost_limit": 0}, "cost_limit is 0.0: it must be greater than zero"),
+            ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
             ({"cost_limit": "inf"}, "cost_limit is inf: it must be finite"),
             ({"window": 0}, "window is 0: it must be greater than zero"),
             ({"checkpoint_every": 0}, "checkpoint_every is 0: it must be greater than zero"),

@@ -2,8 +2,9 @@ import io
 
 from rich.console import Console
 
-from steingate.training.config import RunConfig
-from steingate.training.logs.display import Display
+from steingate.algos.methods import METHODS
+from steingate.training.config import RunConfig, make_config
+from steingate.training.logs.display import Display, _bar
 
 ROW = {
     "Train/Epoch": 4,
@@ -92,3 +93,29 @@ def test_time_left_ignores_the_first_epoch_and_may_be_long():
     lines = shown(False, [slow, {**ROW, "Train/Epoch": 1}]).splitlines()
     assert lines[0].endswith("5:00:00 left")
     assert lines[1].endswith("0:16 left")
+
+
+def test_the_words_are_true_for_every_method():
+    """No method that ignores cost, prices it or spends a budget just reads "improve"."""
+    row = {"Gate/Price": None, "Gate/Mode": 0, "Epoch/OverLimit": 0.925}
+    told = {}
+    for name in METHODS:
+        own = {"ppo-lag": {"Gate/Price": 3.2}, "trpo-simmer": {"Gate/CostBudget": 9.0}}.get(name, {})
+        told[name] = shown(False, [{**ROW, **row, **own}], cfg=make_config({"algo": name})).splitlines()[0]
+    assert all("cost 30.00/25 (92% over)" in line for line in told.values())
+    assert "penalise, price 3.2" in told["ppo-lag"]
+    assert "improve within budget 9.00" in told["trpo-simmer"]
+    assert "improve within the budget" in told["ppo-saute"]
+    for name in ("ppo", "trpo"):
+        assert "reward alone" in told[name]
+        assert "improve" not in told[name]
+
+
+def test_a_limit_of_0_fills_the_bar_when_it_is_exceeded():
+    cfg = RunConfig(total_steps=200_000, cost_limit=0.0)
+    full, empty = _bar(1.0, 1.0, "red"), _bar(0.0, 1.0, "red")
+    assert full.spans != empty.spans
+    assert _bar(30.0, 0.0, "red").spans == full.spans
+    assert _bar(0.0, 0.0, "red").spans == empty.spans
+    assert " 30.00" in shown(True, [ROW], cfg=cfg)
+    assert "cost 30.00/0" in shown(False, [ROW], cfg=cfg)

@@ -127,16 +127,6 @@ def test_a_damaged_checkpoint_is_passed_over(whole, tmp_path, monkeypatch, capsy
     assert facts(cfg.path) == whole[1]
 
 
-def test_another_runs_checkpoint_is_refused(whole, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(whole[0], copy)
-    record = json.loads((copy / "config.json").read_text())
-    record["config"]["hidden"] = [6, 6]
-    (copy / "config.json").write_text(json.dumps(record))
-    with pytest.raises(RunError, match=r"epoch-00000006.* does not belong to this run"):
-        resume(copy, quiet=True)
-
-
 @pytest.mark.parametrize("change", [{"seed": 1}, {"discount": 0.5}, {"hidden": (6, 6)}])
 def test_a_foreign_checkpoint_is_put_aside_for_an_older_one(whole, tmp_path, monkeypatch, capsys, change):
     cfg = tiny(tmp_path / "mine")
@@ -152,15 +142,6 @@ def test_a_foreign_checkpoint_is_put_aside_for_an_older_one(whole, tmp_path, mon
     assert f"{newest.name} does not belong to this run" in capsys.readouterr().err.replace("\n", " ")
     assert newest.with_name(newest.name + ".damaged").read_bytes() == foreign.read_bytes()
     assert facts(cfg.path) == whole[1]
-
-
-def test_runs_from_before_identities_go_on(whole, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(whole[0], copy)
-    record = json.loads((copy / "config.json").read_text())
-    assert record.pop("identity") == tiny(tmp_path).identity == tiny("elsewhere", threads=3).identity
-    (copy / "config.json").write_text(json.dumps(record))
-    assert resume(copy, quiet=True) == copy
 
 
 def test_episodes_may_outlive_epochs(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from steingate.bench.folders import last_row
 from steingate.gates.base import Mode
-from steingate.gates.modes import NAMES, effective_modes
+from steingate.gates.modes import step_in_words
 from steingate.training.config import RunConfig
 
 _BAR = 24
@@ -124,7 +124,7 @@ class LiveTable:
             bar = Text("━" * filled, style="cyan") + Text("━" * (_BAR - filled), style="grey30")
             cost, limit = row.get("Metrics/EpCost"), cfg.cost_limit
             table.add_row(
-                self._name(cfg),
+                Text(self._name(cfg)),
                 bar,
                 f"{share:.0%}",
                 _figure(row.get("Metrics/EpRet")),
@@ -163,8 +163,8 @@ def _mode(row: dict[str, float]) -> Text:
     """Return what the last step did."""
     if row.get("Gate/Mode") not in list(Mode):
         return Text("starting", style="dim")
-    mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
-    return Text(NAMES[mode], style=_STYLES[mode])
+    name, mode = step_in_words(row)
+    return Text(name, style=_STYLES[mode])
 
 
 def _figure(value: float | None) -> str:

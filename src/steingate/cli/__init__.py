@@ -5,16 +5,19 @@ depend on others takes ``add_arguments(parser, argv)`` and has ``refuse(option, 
 about an option that is not there. To add a command, write the module and add its line to ``COMMANDS``.
 """
 
-import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from io import TextIOWrapper
+from types import FrameType
+from typing import Any, NoReturn
 
 from steingate import __version__
 from steingate.cli.parser import Parser
-from steingate.errors import InputError, SteingateError, nearest
+from steingate.errors import InputError, SteingateError, nearest, needs
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("steingate.cli.train", "one training run with live progress"),
@@ -33,9 +36,32 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("steingate.cli.completion", "a script that completes commands and options in your shell"),
 }
 
+TRAINING = ("train", "resume", "evaluate", "render", "bench")  # commands that need the extra train
+
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def command() -> NoReturn:
+    """Run the command of this process and end it; neither signals nor a lost output leave a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
+        signal.signal(signal.SIGINT, _interrupt)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name of a file need not be text
+    try:
+        status = main()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    finally:
+        if signal.getsignal(signal.SIGINT) is _interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except (OSError, ValueError):
+            _silence_output()
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,26 +72,47 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except SteingateError as error:
-        print(f"steingate: {error}", file=sys.stderr)
-        return USAGE
+        return _complain(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (a pager, head) has left; what is still buffered must not complain at exit.
         _silence_output()
         return BROKEN_PIPE
+    except MemoryError as error:
+        return _complain(f"There is not enough memory ({error or 'no room'}): choose smaller sizes or files.")
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-            raise
+        reason = error.strerror or str(error)
+        if error.filename is not None:
+            return _complain(f"The system refuses {error.filename} ({reason}).")
         _silence_output()
-        print(
-            f"steingate: The output cannot be written ({error.strerror}); make room for it.", file=sys.stderr
-        )
-        return USAGE
+        return _complain(f"The output cannot be written ({reason}); make room for it.")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt`` once: the next Ctrl-C, when things are being cleaned up, just ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def _complain(sentence: str) -> int:
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"steingate: {sentence}", file=sys.stderr)
+    return USAGE
 
 
 def _silence_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sink = os.open(os.devnull, os.O_WRONLY)
+    for stream in (
+        sys.stdout,
+        sys.__stdout__,
+    ):  # the first may be a live display's
+        try:
+            os.dup2(sink, stream.fileno())  # type: ignore[union-attr]
+            return
+        except (AttributeError, OSError, ValueError):
+            continue
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -79,9 +126,10 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
-    command, parser = load_command(name, argv[1:])
-    args = parser.parse(argv[1:], getattr(command, "refuse", None))
-    return 0 if args is None else int(command.run(args))
+    with needs(f"steingate {name}", "train" if name in TRAINING else None):
+        command, parser = load_command(name, argv[1:])
+        args = parser.parse(argv[1:], getattr(command, "refuse", None))
+        return 0 if args is None else int(command.run(args))
 
 
 def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Any, Parser]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.cli.table import print_rows
+from steingate.cli.table import escape, print_rows
 from steingate.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
         note = f"{counts['already finished']} of them before" if counts["already finished"] else ""
         failed = f"{counts['failed']} failed" if counts["failed"] else ""
         rows.append((folder, f"{finished} finished", "  ".join(filter(None, (note, failed)))))
-    print_rows(f"{name}: {len(outcomes)} runs", rows)
+    print_rows(f"{escape(name)}: {len(outcomes)} runs", rows)
     for outcome in outcomes:
         if outcome.status == "failed":
             print(f"steingate: {outcome.path} failed: {outcome.message}", file=sys.stderr)

@@ -1,16 +1,17 @@
-"""``steingate certify``: the certificate of a list of episode costs, for people or for machines."""
+"""``steingate certify``: the certificate of a list of episode costs, in plain words or for machines."""
 
 import json
 from argparse import Namespace
 from typing import Any
 
+from steingate.cli.cost_source import Source, read_source
 from steingate.cli.parser import Parser
 from steingate.cli.table import print_rows
+from steingate.core import words
 from steingate.core.certificate import Certificate
-from steingate.core.costs import Costs, read_costs
+from steingate.core.costs import Costs
 from steingate.core.presets import PRESETS
 from steingate.core.result import Result, rule_in_words
-from steingate.errors import InputError
 
 SHUT = 1
 
@@ -18,23 +19,31 @@ SHUT = 1
 def add_arguments(parser: Parser) -> None:
     """Declare the options of ``certify``."""
     parser.add_argument(
-        "file", metavar="FILE", help="episode costs: CSV, JSON lines or NPY; - is standard input"
+        "file",
+        metavar="FILE",
+        help="episode costs: CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; "
+        "- is standard input",
     )
-    parser.add_argument("--limit", type=float, required=True, metavar="D", help="episode-cost limit")
+    parser.add_argument(
+        "--limit", type=float, required=True, metavar="D", help="episode-cost limit; 0 accepts no cost at all"
+    )
     parser.add_argument(
         "--preset", default="confident", metavar="NAME", help=f"{', '.join(PRESETS)} (default: %(default)s)"
     )
     parser.add_argument("--budget", type=float, metavar="E", help="largest accepted risk (default: 0.1)")
     parser.add_argument(
-        "--delta", type=float, metavar="P", help="error probability of the preset confident (default: 0.05)"
+        "--delta", type=float, metavar="P", help="chance that a bound is wrong (default: 0.05)"
     )
     parser.add_argument(
         "--risk",
         metavar="H",
-        help="what counts as risk: exceedance:0.5, sigmoid:0.5,0.02, hinge:0.5, power:2 or module:function, "
-        "of the cost divided by its scale (default: the preset's)",
+        help="what the gate counts as risk: exceedance (of the limit), or sigmoid:0.5,0.02, hinge:0.5, "
+        "power:2, exceedance:0.5 or module:function, of cost / scale (default: the preset's)",
     )
     parser.add_argument("--column", metavar="C", help="column or key to read: a name, or a CSV column from 1")
+    parser.add_argument(
+        "--explain", action="store_true", help="also show how the gate decides, and what that can promise"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON and nothing else")
     parser.add_argument("--plot", metavar="FILE", help="draw the certificate to FILE (.png, .svg or .pdf)")
     parser.add_argument(
@@ -47,16 +56,18 @@ def run(args: Namespace) -> int:
     given = {name: getattr(args, name) for name in ("budget", "delta", "risk")}
     overrides = {name: value for name, value in given.items() if value is not None}
     certificate = Certificate.preset(args.preset, limit=args.limit, **overrides)
-    if args.delta is not None and certificate.decision != "confident":
-        raise InputError(f"--delta {args.delta:g} has no effect on the preset {args.preset}; leave it out.")
-    costs = read_costs(args.file, args.column)
-    result = certificate.evaluate(costs)
+    source = read_source(args.file, args.column)
+    result = certificate.evaluate(source.costs)
     if args.plot:
-        _plot(certificate, costs, result, args.plot)
+        _plot(certificate, source.costs, result, args.plot)
     if args.json:
-        print(json.dumps(result.to_dict(), allow_nan=False))
+        told = {"mixed_policies": source.mixed, "notes": list(source.notes)} if source.notes else {}
+        print(json.dumps({**result.to_dict(), **told}, allow_nan=False))
     else:
-        _show(certificate, result)
+        _show(result, source)
+        if args.explain:
+            print()
+            _explain(certificate, result)
     return SHUT if args.check and not result.safe else 0
 
 
@@ -67,9 +78,41 @@ def _plot(certificate: Certificate, costs: Costs, result: Result, path: str) -> 
     save_certificate_figure(certificate, costs, path, result)
 
 
-def _show(certificate: Certificate, result: Result) -> None:
+def _show(result: Result, source: Source) -> None:
+    for note in source.notes:
+        print(f"{note}\n")
+    sure = words.confidence(result.over_delta)
+    rows = [
+        ("episodes", f"{result.samples:,}", ""),
+        ("mean cost", words.number(result.mean_cost), ""),
+        ("worst cost", words.number(result.worst_cost), ""),
+        (f"over {words.number(result.limit)}", f"{result.over:,}", words.share(result.over_share)),
+        (
+            "P(over) at most",
+            words.at_most(result.over_bound),
+            f"with {sure} confidence (exact binomial bound)",
+        ),
+        (
+            "gate",
+            "open" if result.safe else "shut",
+            f"preset {result.preset}; --explain shows how it decides",
+        ),
+    ]
+    if source.mixed:
+        title, told = words.counted(result), _MIXED
+    else:
+        title, told = words.headline(result), words.advice(result)
+    colour = "green" if result.certified else "red"
+    footer = " ".join(part for part in (told, words.gate_note(result)) if part)
+    print_rows(title if source.mixed else f"[bold {colour}]{title}[/]", rows, footer)
+
+
+_MIXED = "These numbers are about all those policies together: this is no certificate for any one of them."
+
+
+def _explain(certificate: Certificate, result: Result) -> None:
     verdict = "[bold green]OPEN[/]" if result.safe else "[bold red]SHUT[/]"
-    print_rows(f"Certificate ({result.preset}): {verdict}", _rows(certificate, result), result.diagnosis)
+    print_rows(f"Gate ({result.preset}): {verdict}", _rows(certificate, result), result.diagnosis)
     print()
     rows = [(check.name, "yes" if check.holds else "no", check.text) for check in result.checks]
     print_rows("What this configuration can promise", rows)

@@ -13,6 +13,7 @@ from steingate.errors import InputError
 
 POLL = 0.2  # seconds between looks at a file that may have grown
 _BLOCK = 1 << 16
+_LONGEST = 1 << 20  # bytes of a line
 
 
 class Line(NamedTuple):
@@ -42,6 +43,8 @@ def follow(
     while grows and not path.exists():
         yield []
         time.sleep(POLL)
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no file that can be followed; pipe its lines to - instead.")
     try:
         with open(path, "rb") as file:
             if file.seek(0, io.SEEK_END) < offset:
@@ -89,6 +92,8 @@ def _split(data: bytes, number: int, offset: int) -> tuple[list[Line], bytes, in
     for part in whole:
         number, offset = number + 1, offset + len(part) + 1
         lines.append(Line(number, _text(part, number), offset))
+    if len(rest) > _LONGEST:
+        raise InputError(f"Line {number + 1} is longer than {_LONGEST >> 20} MiB; write one cost per line.")
     return lines, rest, number, offset
 
 
@@ -115,12 +120,16 @@ class Reader:
         self._places: list[int] | None = None
 
     def costs(self, line: Line) -> dict[str, float] | None:
-        """Return the costs in a line by name, or ``None`` for an empty line or a heading."""
-        if not line.text:
+        """Return the costs in a line by name, or ``None`` for a heading, an empty line or a comment."""
+        if not line.text or (self._places is None and line.text.startswith("#")):
             return None
         if line.text.startswith(("{", "[", '"')):
             return self._from_json(line)
-        cells = [cell.strip() for cell in next(csv.reader([line.text], delimiter=_delimiter(line.text)))]
+        try:
+            row = next(csv.reader([line.text], delimiter=_delimiter(line.text)))
+        except csv.Error as error:
+            raise InputError(f"Line {line.number} is not CSV ({error}).") from None
+        cells = [cell.strip() for cell in row]
         if self._places is None:
             heading = not any(_number(cell) is not None for cell in cells)
             self._places = [self._place(name, cells, heading, line) for name in self.names]
@@ -144,10 +153,12 @@ class Reader:
             key = self._key(name)
             if key not in value:
                 keys = ", ".join(map(str, value)) or "none"
-                raise InputError(f"Line {line.number} has no key {key!r} (it has {keys}); use --column.")
+                raise InputError(
+                    f"Line {line.number} has no key {key[:60]!r} (it has {keys[:200]}); use --column."
+                )
             cost = value[key]
             real = isinstance(cost, int | float) and not isinstance(cost, bool)
-            found[name] = self._cost(float(cost) if real else None, cost, line)
+            found[name] = self._cost(_number(str(cost)) if real else None, cost, line)
         return found
 
     def _key(self, name: str) -> str:
@@ -157,7 +168,7 @@ class Reader:
         key = self._key(name)
         if heading and key in cells:
             return cells.index(key)
-        if key.isdecimal() and 1 <= int(key) <= len(cells):
+        if key.isdecimal() and len(key) < 10 and 1 <= int(key) <= len(cells):
             return int(key) - 1
         plain = len(cells) == 1 and len(self.names) == 1 and self.column is None
         if plain and (not heading or (cells[0][:1].isalpha() and cells[0].lower() not in _MISSING)):
@@ -165,7 +176,7 @@ class Reader:
         if plain:
             self._cost(None, cells[0], line)
         known = ", ".join(cells) if heading else f"{len(cells)} columns without names, numbered from 1"
-        raise InputError(f"Line {line.number} has no column {key!r} (it has {known}); use --column.")
+        raise InputError(f"Line {line.number} has no column {key[:60]!r} (it has {known}); use --column.")
 
     def _cost(self, value: float | None, shown: object, line: Line) -> float:
         if value is None or not 0.0 <= value < float("inf"):

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, print the numbers, and return the exit status."""
-    with stop_on_signals() as stop:
+    with stop_on_signals(process=True) as stop:
         try:
             from steingate.training.evaluate import Certify, evaluate
         except ModuleNotFoundError as error:

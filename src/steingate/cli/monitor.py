@@ -95,7 +95,7 @@ class _Watch:
         self.args, self.monitor = args, monitor
         self.parts = dict(monitor) if isinstance(monitor, Monitors) else {COST: monitor}
         self.reader = Reader(tuple(self.parts), args.column)
-        self.name = "-" if args.file == "-" else str(Path(args.file).resolve())
+        self.name = "-" if args.file == "-" else os.path.realpath(args.file)
         known = source if source.get("name") == self.name and self.name != "-" else {}
         self.offset, self.lines = int(known.get("offset", 0)), int(known.get("lines", 0))
         self.saved = -1

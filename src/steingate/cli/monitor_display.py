@@ -4,6 +4,7 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from steingate.cli.table import print_rows
@@ -64,7 +65,7 @@ def live_table(monitor: Monitor | Monitors) -> Table:
     for name, part in _parts(monitor).items():
         drift = part.drift
         table.add_row(
-            name,
+            escape(name),
             str(part.episodes),
             str(part.over),
             f"{part.bound:.4f}",
@@ -81,7 +82,7 @@ def show(monitor: Monitor | Monitors) -> None:
     for index, (name, part) in enumerate(_parts(monitor).items()):
         if index:
             print()
-        label = f" of {name}" if isinstance(monitor, Monitors) else ""
+        label = f" of {escape(name)}" if isinstance(monitor, Monitors) else ""
         print_rows(f"[bold]Monitor{label}[/bold]: {_state(part)}", _rows(part), part.sentence)
 
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the video, print its name, and return the exit status."""
-    with stop_on_signals() as stop:
+    with stop_on_signals(process=True) as stop:
         _render(args, stop)
     print(args.out)
     return 0

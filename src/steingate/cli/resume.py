@@ -2,7 +2,6 @@
 
 import argparse
 
-from steingate.errors import MissingExtraError
 from steingate.settings import convert
 from steingate.training.stop import stop_on_signals
 
@@ -20,11 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train on, print the run folder, and return the exit status."""
-    with stop_on_signals() as stop:
-        try:
-            from steingate.training.loop import resume
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("steingate resume", "train") from error
+    with stop_on_signals(process=True) as stop:
+        from steingate.training.loop import resume
+
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
         path = resume(args.run, args.quiet, stop, steps)
     print(path)

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from steingate.algos.recipe import FirstOrder, LearnsCost, Recipe, SecondOrder, Watchful, find_recipe
 from steingate.cli.options import add_options
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError
 from steingate.settings import nearest_setting, read_toml
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
@@ -84,11 +84,9 @@ def run(args: argparse.Namespace) -> int:
     """Train, print the run folder, and return the exit status."""
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
     cfg = make_config(given, args.config)
-    with stop_on_signals() as stop:
-        try:
-            from steingate.training.loop import train
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("steingate train", "train") from error
+    with stop_on_signals(process=True) as stop:
+        from steingate.training.loop import train
+
         path = train(cfg, args.quiet, stop)
     print(path)
     return 0

@@ -132,9 +132,7 @@ def _risk_check(certificate: "Certificate") -> Check:
             f"The risk is soft: a risk of at most {budget:g} allows up to {factor:.3g} times as many "
             f"episodes, {_percent(most)}, over the limit {limit:g}"
         )
-    return Check(
-        "risk", False, f"{text}; risk=Exceedance({1.0 / certificate.scale_multiplier:g}) counts them."
-    )
+    return Check("risk", False, f"{text}; risk='exceedance' counts them.")
 
 
 def _percent(share: float) -> str:

@@ -15,8 +15,8 @@ from steingate.core.costs import check_costs
 from steingate.core.evaluation import evaluate
 from steingate.core.factors import rkhs_factor
 from steingate.core.kernels import Kernel, KernelName
-from steingate.core.presets import half_budget_reference, preset_fields
-from steingate.core.reference import HybridReference, Interior
+from steingate.core.presets import half_budget_reference, limit_share, preset_fields
+from steingate.core.reference import Beta, HybridReference, Interior
 from steingate.core.result import Check, Result
 from steingate.core.risk import Risk, Sigmoid
 from steingate.core.stein import Operator, Statistic
@@ -38,11 +38,13 @@ class Certificate:
     Parameters
     ----------
     limit
-        Episode-cost limit, in cost units.
+        Episode-cost limit, in cost units; 0 when no cost at all is accepted.
     budget
         Largest accepted risk, in (0, 1).
     scale_multiplier
         Costs are divided by ``limit * scale_multiplier`` and clipped to [0, 1]; the paper uses 1, its code 2.
+    cost_scale
+        The cost that maps to 1 instead; ``None`` takes that product, or 1 when the limit is 0.
     reference
         Density between the atoms; ``None`` solves Beta(2, b) for a reference risk of half the budget.
     zero_mass, one_mass
@@ -90,6 +92,7 @@ class Certificate:
     limit: float
     budget: float = 0.10
     scale_multiplier: float = 2.0
+    cost_scale: float | None = None
     reference: Interior | None = None
     zero_mass: float = 0.0
     one_mass: float = 0.0
@@ -129,7 +132,7 @@ class Certificate:
         >>> Certificate.preset("confident", limit=25.0, risk="hinge:0.3").risk
         Hinge(threshold=0.3)
         """
-        return cls(limit=limit, **preset_fields(name, overrides, cls._options()))
+        return cls(limit=limit, **preset_fields(name, limit, overrides, cls._options()))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Certificate":
@@ -171,17 +174,25 @@ class Certificate:
             value = getattr(self, name)
             self._fill(name, value if value is None else float(value))
         if self.reference is None:
-            solved = half_budget_reference(self.budget, self.risk, self.zero_mass, self.one_mass)
-            self._fill("reference", solved)
+            self._fill("reference", self._solved_reference())
         hybrid = HybridReference(self.interior, self.zero_mass, self.one_mass)
         self._fill("reference_risk", hybrid.expectation(self.risk))
-        self._fill("scale", self.limit * self.scale_multiplier)
+        product = self.limit * self.scale_multiplier or 1.0
+        self._fill("scale", product if self.cost_scale is None else self.cost_scale)
         kernel = None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length)
         self._fill("base_kernel", kernel)
         if self.stein_factor is None:
             self._fill("stein_factor", self._valid_factor())
         rule = ConfidenceRule.build(self.risk, self.budget, self.delta)
         self._fill("confidence", rule if self.decision == "confident" else None)
+
+    def _solved_reference(self) -> Beta:
+        try:
+            return half_budget_reference(self.budget, self.risk, self.zero_mass, self.one_mass)
+        except InputError:
+            if self.decision != "confident":  # which needs none
+                raise
+            return Beta(2.0, 5.0)
 
     def _fill(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)  # only while the frozen instance is being made
@@ -206,7 +217,8 @@ class Certificate:
         An episode just over the limit has this risk, so P(cost > limit) <= violation_factor * risk: 1 for an
         exceedance of the limit, 2 for the sigmoid, whose risk at the limit is one half.
         """
-        just_over = min(float(np.nextafter(1.0 / self.scale_multiplier, 2.0)), 1.0)
+        share = limit_share(self.limit, self.scale_multiplier, self.cost_scale)
+        just_over = min(float(np.nextafter(share, 2.0)), 1.0)
         least = float(np.asarray(self.risk(np.array([just_over])), dtype=np.float64)[0])
         return 1.0 / least if least > 0.0 else float("inf")
 

@@ -22,7 +22,7 @@ InteriorStatistic = Literal["ksd", "ksd_squared"]
 
 _RANGES: dict[str, tuple[float, float, str]] = {
     # name: lowest, highest, and the brackets of the interval
-    "limit": (0.0, inf, "()"),
+    "limit": (0.0, inf, "[)"),
     "budget": (SMALLEST, 1.0, "[)"),
     "scale_multiplier": (0.0, inf, "()"),
     "zero_mass": (0.0, 1.0, "[]"),
@@ -37,7 +37,12 @@ _RANGES: dict[str, tuple[float, float, str]] = {
     "alpha": (0.0, 1.0, "()"),
     "delta": (SMALLEST, 1.0, "[)"),
 }
-NUMBERS = (*(name for name in _RANGES if name != "min_interior"), "kernel_length", "stein_factor")
+NUMBERS = (
+    *(name for name in _RANGES if name != "min_interior"),
+    "cost_scale",
+    "kernel_length",
+    "stein_factor",
+)
 _DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kernel": get_args(KernelName),
@@ -53,7 +58,7 @@ def check_options(certificate: "Certificate") -> None:
     """Raise an ``InputError`` that names the first option with an unusable value."""
     for name, (low, high, brackets) in _RANGES.items():
         _check_number(name, getattr(certificate, name), low, high, brackets)
-    for name in ("kernel_length", "stein_factor"):
+    for name in ("cost_scale", "kernel_length", "stein_factor"):
         value = getattr(certificate, name)
         if value is not None:
             _check_number(name, value, 0.0, inf, "[)" if name == "stein_factor" else "()")
@@ -80,7 +85,8 @@ def check_options(certificate: "Certificate") -> None:
         raise InputError(
             "The decision rule 'excess' knows the noise of the V-statistic only: use statistic 'V'."
         )
-    if not 0.0 < certificate.limit * certificate.scale_multiplier < inf:
+    product = certificate.limit * certificate.scale_multiplier
+    if certificate.cost_scale is None and certificate.limit > 0.0 and not 0.0 < product < inf:
         raise InputError(
             f"limit {certificate.limit!r} times scale_multiplier is out of range; rescale the costs."
         )

@@ -45,7 +45,8 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
         raise InputError(
             f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
         )
-    values = values.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # a longer float may be more than one of eight bytes holds
+        values = values.astype(np.float64, copy=False)
     # NaN fails both comparisons, so two reductions cover every bad value.
     if not (values.min() >= 0.0 and values.max() < np.inf):
         index = int(np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[0])
@@ -64,8 +65,9 @@ def normalised(costs: Costs, scale: float) -> Costs:
 def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | None = None) -> Costs:
     """Return the episode costs stored in a file, or on standard input when ``source`` is ``-``.
 
-    CSV (with or without a header), JSON lines (numbers or objects; one whole array is fine too) and NPY are
-    told apart by their content, so standard input works the same way. Nothing in a file is ever executed.
+    CSV (with or without a header, after any lines that begin with ``#``), JSON lines (numbers or objects;
+    one whole array is fine too) and NPY are told apart by their content, so standard input works the same
+    way. Nothing in a file is ever executed.
 
     Parameters
     ----------
@@ -124,7 +126,9 @@ def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
         ) from None
     if column is not None:
         if array.dtype.names is None or column not in array.dtype.names:
-            raise InputError(f"{name} has no column {column!r}; leave --column out for a plain NPY array.")
+            raise InputError(
+                f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array."
+            )
         array = array[column]
     try:
         return check_costs(array)
@@ -178,13 +182,14 @@ def _from_json(text: str, name: str, column: str | None) -> Iterator[tuple[int, 
         if isinstance(value, dict):
             if key not in value:
                 raise InputError(
-                    f"{name}, entry {line}, has no key {key!r} (it has {_listed(value)}); "
+                    f"{name}, entry {line}, has no key {_shown(key)} (it has {_listed(value)}); "
                     f"name one with --column."
                 )
             value = value[key]
         elif column is not None:
             raise InputError(
-                f"{name}, entry {line}, is {value!r}, not an object, so --column {column} cannot apply."
+                f"{name}, entry {line}, is {_shown(value)}, not an object, so --column {column[:60]} "
+                "cannot apply."
             )
         if isinstance(value, str):
             raise InputError(f"{name}, entry {line}: {_shown(value)} is text; write costs as JSON numbers.")
@@ -208,7 +213,8 @@ def _nested(name: str) -> InputError:
 
 
 def _from_csv(text: str, name: str, column: str | None) -> Iterator[tuple[int, object]]:
-    first = next(line for line in text.splitlines() if line.strip())
+    skipped, text = _without_comments(text)
+    first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = next((mark for mark in (",", "\t", ";") if mark in first), ",")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     index: int | None = None
@@ -223,12 +229,18 @@ def _from_csv(text: str, name: str, column: str | None) -> Iterator[tuple[int, o
                 if has_header:
                     continue
             if len(row) != width:
-                raise InputError(
-                    f"{name}, line {reader.line_num}, has {len(row)} columns where the first has {width}."
-                )
-            yield reader.line_num, row[index]
+                line = skipped + reader.line_num
+                raise InputError(f"{name}, line {line}, has {len(row)} columns where the first has {width}.")
+            yield skipped + reader.line_num, row[index]
     except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}, is not CSV ({error}).") from None
+        raise InputError(f"{name}, line {skipped + reader.line_num}, is not CSV ({error}).") from None
+
+
+def _without_comments(text: str) -> tuple[int, str]:
+    """Return how many lines at the top are empty or begin with ``#``, and the rest."""
+    lines = text.split("\n")
+    skipped = next((i for i, line in enumerate(lines) if line.strip()[:1] not in ("", "#")), len(lines))
+    return skipped, "\n".join(lines[skipped:])
 
 
 def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, bool]:
@@ -240,10 +252,10 @@ def _csv_column(first: list[str], name: str, column: str | None) -> tuple[int, b
     # A missing value is no name of a column: as a first row it is reported like any other bad value.
     has_header = has_header and not any(cell.lower() in _MISSING for cell in first)
     if column is not None:
-        if column.isdecimal() and 1 <= int(column) <= len(first):
+        if column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(first):
             return int(column) - 1, has_header
         known = _listed(first) if has_header else f"{len(first)} unnamed columns, numbered from 1"
-        raise InputError(f"{name} has no column {column!r}; it has {known}.")
+        raise InputError(f"{name} has no column {_shown(column)}; it has {known}.")
     if len(first) == 1:
         # A lone word is a header; anything else that is not a number is reported as a bad value.
         return 0, has_header and first[0][:1].isalpha()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steingate.core.certificate import Certificate
 
 _NO_EXCESS = 1e-12  # the released code's tolerance for "no excess violation mass"
+_HUGE = 1e300  # sums from here on might overflow
 
 
 def evaluate(certificate: "Certificate", costs: Costs) -> Result:
@@ -66,6 +67,7 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
             "delta": certificate.delta,
             "count_more": partial(certificate.confidence.more_episodes, risks),
         }
+    worst = float(costs.max())
     return Result(
         bound=bound,
         safe=value <= certificate.budget,
@@ -92,9 +94,18 @@ def evaluate(certificate: "Certificate", costs: Costs) -> Result:
         violation_factor=certificate.violation_factor,
         attainable=certificate.attainable,
         valid=certificate.valid,
+        over=int(np.count_nonzero(costs > certificate.limit)),
+        mean_cost=_mean(costs, worst),
+        worst_cost=worst,
+        over_delta=certificate.delta,
         checks=certificate.checks,
         **extra,
     )
+
+
+def _mean(costs: Costs, worst: float) -> float:
+    n = costs.size
+    return float(np.add.reduce(costs)) / n if worst < _HUGE / n else float(np.add.reduce(costs / n))
 
 
 def _ksd(certificate: "Certificate", x: Costs) -> float:

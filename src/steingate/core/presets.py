@@ -6,12 +6,14 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-from steingate.core.checks import hashable
+from steingate.core.checks import hashable, is_real
 from steingate.core.kernels import Kernel
 from steingate.core.reference import Beta, HybridReference
 from steingate.core.risk import Exceedance, Risk, Sigmoid
 from steingate.core.text_forms import from_plain
 from steingate.errors import InputError, nearest
+
+OVER_LIMIT = "exceedance"  # without a threshold: of the limit, wherever that is on the scale
 
 _PUBLISHED: dict[str, Any] = {
     "reference": Beta(2.0, 5.0),
@@ -55,19 +57,28 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "certified": {**_OURS, "decision": "excess"},
     # At most so many episodes over the limit: what people mean by a certificate, and exact (Clopper-Pearson).
-    "confident": {**_OURS, "decision": "confident", "risk": Exceedance(0.5)},
+    "confident": {**_OURS, "decision": "confident", "risk": OVER_LIMIT},
 }
 
 _SHORTCUTS = ("risk_threshold", "risk_width")
 
 
-def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def limit_share(limit: float, scale_multiplier: float, cost_scale: float | None) -> float:
+    """Return where the limit is on the scale of normalised costs."""
+    if cost_scale is not None:
+        return limit / cost_scale
+    return 1.0 / scale_multiplier if limit > 0.0 else 0.0
+
+
+def preset_fields(name: str, limit: float, overrides: dict[str, Any], known: Iterable[str]) -> dict[str, Any]:
     """Return the certificate's fields for a preset with overrides applied.
 
     Parameters
     ----------
     name
         ``paper``, ``released``, ``certified`` or ``confident``.
+    limit
+        The cost limit, which the risk ``exceedance`` counts by.
     overrides
         Any field of the certificate, or ``risk_threshold`` and ``risk_width``. With a width the risk is a
         sigmoid; a threshold alone moves that of the preset's own risk. Texts mean what ``core.text_forms``
@@ -82,12 +93,15 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
         if key not in allowed:
             hint = nearest(key, allowed) or f"; it has {', '.join(allowed)}"
             raise InputError(f"A certificate has no option {key!r}{hint}.")
+    over_limit = overrides.get("risk") == OVER_LIMIT
     overrides = {key: from_plain(value) for key, value in overrides.items()}
     values = {**PRESETS[name], **overrides, "preset_name": name}
     if any(key in values for key in _SHORTCUTS):
         if "risk" in overrides:
             raise InputError("Give either risk or risk_threshold and risk_width, not both.")
         values["risk"] = _shifted(values)
+    elif over_limit or values.get("risk") == OVER_LIMIT:
+        values["risk"] = _over_limit(limit, values)
     if isinstance(values["kernel"], Kernel):
         if "kernel_length" in overrides:
             raise InputError("Give the length either in the Kernel or as kernel_length, not both.")
@@ -105,8 +119,23 @@ def preset_fields(name: str, overrides: dict[str, Any], known: Iterable[str]) ->
 def _shifted(values: dict[str, Any]) -> Risk:
     """Return the risk that the shortcuts ask for, and take them out of ``values``."""
     given = {key.removeprefix("risk_"): values.pop(key) for key in _SHORTCUTS if key in values}
-    hard = isinstance(values.get("risk"), Exceedance) and "width" not in given
+    hard = values.get("risk") == OVER_LIMIT and "width" not in given
     return Exceedance(**given) if hard else Sigmoid(**given)
+
+
+def _over_limit(limit: float, values: dict[str, Any]) -> Exceedance:
+    """Return the risk that is 1 over the limit; values that are out of range are told of later."""
+    multiplier, scale = values["scale_multiplier"], values.get("cost_scale")
+    given: list[Any] = [multiplier] if scale is None else [multiplier, scale]
+    if not (is_real(limit) and all(is_real(value) and value > 0.0 for value in given)):
+        return Exceedance()
+    share = limit_share(limit, multiplier, scale)
+    if share >= 1.0:
+        raise InputError(
+            f"The risk exceedance counts episodes over the limit {limit:g}, but costs are cut there: "
+            "give scale_multiplier 2, or a larger cost_scale."
+        )
+    return Exceedance(max(share, 0.0))
 
 
 def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:

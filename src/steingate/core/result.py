@@ -6,6 +6,10 @@ from functools import cached_property
 from math import isfinite
 from typing import Any, Literal, NamedTuple
 
+from steingate.core import words
+from steingate.core.bounds import clopper_pearson_upper
+from steingate.core.words import episodes as _episodes
+
 DecidedBy = Literal["stein_bound", "guard", "excess", "mean_risk", "direct_confidence"]
 ShutBy = Literal["atoms", "interior", "reference", "samples"]
 
@@ -20,7 +24,7 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """The certificate of one list of episode costs.
+    """The certificate of one list of episode costs; ``str(result)`` says in plain words what it means.
 
     Attributes
     ----------
@@ -67,8 +71,18 @@ class Result:
         ``excess``).
     delta
         Error probability (rule ``confident``).
+    over, mean_cost, worst_cost
+        How many episodes cost more than the limit, and the mean and largest cost.
+    over_delta
+        Error probability of ``over_bound``.
     checks
         What the configuration can and cannot promise, as ``certificate.checks``.
+
+    Examples
+    --------
+    >>> from steingate import Certificate
+    >>> print(Certificate.preset("confident", limit=25.0).evaluate([30.0] * 4 + [3.0] * 96).headline)
+    4 of 100 episodes exceeded 25 (4.0 %); with 95 % confidence at most 9 %. Certified for 10 %.
     """
 
     bound: float
@@ -96,6 +110,10 @@ class Result:
     violation_factor: float
     attainable: bool
     valid: bool
+    over: int
+    mean_cost: float
+    worst_cost: float
+    over_delta: float
     null_quantile: float | None = None
     excess_discrepancy: float | None = None
     delta: float | None = None
@@ -110,6 +128,37 @@ class Result:
         a sample had to be; episodes added after looking at the result void its guarantee.
         """
         return None if self.count_more is None else self.count_more()
+
+    @property
+    def over_share(self) -> float:
+        """The share of these episodes that cost more than the limit."""
+        return self.over / self.samples
+
+    @cached_property
+    def over_bound(self) -> float:
+        """The exact bound (Clopper and Pearson) on P(cost > limit), whatever risk and rule the gate has.
+
+        Wrong with probability at most ``over_delta``, for independent episodes of a number fixed beforehand.
+        """
+        return clopper_pearson_upper(self.over, self.samples, self.over_delta)
+
+    @property
+    def certified(self) -> bool:
+        """Whether ``over_bound`` is within the budget: few enough episodes over the limit, for sure."""
+        return self.over_bound <= self.budget
+
+    @property
+    def headline(self) -> str:
+        """How many episodes exceeded the limit, how many may, and whether that certifies the budget."""
+        return words.headline(self)
+
+    @property
+    def summary(self) -> str:
+        """The headline, mean and worst cost, and what to do, as one paragraph; also ``str(result)``."""
+        return words.summary(self)
+
+    def __str__(self) -> str:
+        return self.summary
 
     @property
     def violation_bound(self) -> float:
@@ -137,15 +186,22 @@ class Result:
     def diagnosis(self) -> str:
         """Return the verdict and its reason in plain words."""
         doubt = "" if self.valid or self.guarded else "No proof supports this number for this configuration."
-        return " ".join(part for part in (_verdict(self), _reason(self), doubt) if part)
+        parts = (_verdict(self), _reason(self), _open_but_over(self), doubt)
+        return " ".join(part for part in parts if part)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every field, ``shut_by`` and the diagnosis as JSON types, ``None`` where not finite."""
+        """Return every field and property as JSON types, ``None`` where not finite."""
         kept = [item.name for item in fields(self) if item.name not in ("checks", "count_more")]
         values = {name: _plain(getattr(self, name)) for name in kept}
         values["checks"] = [check._asdict() for check in self.checks]
         more = {"more_episodes": self.more_episodes, "violation_bound": _plain(self.violation_bound)}
-        return {**values, **more, "shut_by": self.shut_by, "diagnosis": self.diagnosis}
+        plain = {
+            "over_share": self.over_share,
+            "over_bound": self.over_bound,
+            "certified": self.certified,
+            "summary": self.summary,
+        }
+        return {**values, **more, **plain, "shut_by": self.shut_by, "diagnosis": self.diagnosis}
 
 
 def _plain(value: Any) -> Any:
@@ -179,13 +235,13 @@ def _reason(result: Result) -> str:
     shut_by = result.shut_by
     if shut_by == "samples":
         return (
-            f"The {_episodes(result.samples)} look safe (mean risk {result.empirical_risk:.4g}) "
-            f"but are too few: {_more(result)}."
+            f"The mean risk of the {_episodes(result.samples)}, {result.empirical_risk:.4g}, is within the "
+            f"budget, but {_more(result)}."
         )
     if shut_by == "atoms":
         effect = f"this adds {result.discrete_term:.4g} to the bound"
         if result.delta is not None or result.decided_by == "mean_risk":
-            effect = _POLICY
+            effect = words.SAFER
         return (
             f"The atoms keep it shut: {result.one_mass:.1%} of the episodes cost {result.scale:g} or more "
             f"and {result.zero_mass:.1%} cost nothing; {effect}."
@@ -196,9 +252,6 @@ def _reason(result: Result) -> str:
             f"so no episodes can bring the bound under it; choose a safer reference or a larger budget."
         )
     return _interior_reason(result)
-
-
-_POLICY = "more episodes of this policy would not help, a safer policy would"
 
 
 def _open_reason(result: Result) -> str:
@@ -238,7 +291,7 @@ def _interior_reason(result: Result) -> str:
     if result.empirical_risk > result.budget:
         advice = f"mean risk {result.empirical_risk:.4g}, so too many of them are costly"
         if result.delta is not None:
-            advice += f"; {_POLICY}"
+            advice += f"; {words.SAFER}"
     else:
         advice = (
             f"their mean risk is only {result.empirical_risk:.4g}, so they may well be safe "
@@ -248,16 +301,22 @@ def _interior_reason(result: Result) -> str:
     return f"The interior keeps it shut: {_episodes(result.interior_samples)} between the atoms, {advice}."
 
 
+def _open_but_over(result: Result) -> str:
+    if not result.safe or result.over_share <= result.budget:
+        return ""
+    over = f"{words.share(result.over_share)} of these episodes cost more than {words.number(result.limit)}"
+    return f"But {over}, and the budget is {100.0 * result.budget:g} %: {words.softness(result)}."
+
+
 def _more(result: Result) -> str:
+    if result.over_share > result.budget:
+        over = f"{words.share(result.over_share)} of them cost more than {words.number(result.limit)}"
+        return f"{over}, over the budget, so {words.SAFER}"
     more = result.more_episodes
-    enough = "more are needed"
+    enough = "they are too few"
     if more is not None:
-        enough = f"{more} more without any risk, {result.samples + more} in all, would have been enough"
+        enough += f": {more} more without any risk, {result.samples + more} in all, would have been enough"
     return (
         f"{enough}; the number must be fixed before looking, so plan a new sample, "
         f"or use a Monitor (steingate monitor), which may be watched"
     )
-
-
-def _episodes(count: int) -> str:
-    return "1 episode" if count == 1 else f"{count} episodes"

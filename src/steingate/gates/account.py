@@ -11,7 +11,17 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from steingate.errors import InputError
 from steingate.gates.base import Array
+
+
+def require_budget(name: str, limit: float) -> None:
+    """Refuse a limit of 0 for a method whose policy spends a budget."""
+    if not limit > 0.0:
+        raise InputError(
+            f"{name} spends a budget, and a cost_limit of {limit:g} leaves none; for costs in whole numbers "
+            "a cost_limit of 0.5 means the same."
+        )
 
 
 class Extra(NamedTuple):
@@ -114,7 +124,7 @@ class Remaining:
 
 @dataclass(frozen=True)
 class Running:
-    """The cost of the episode so far, divided by ``limit``."""
+    """The cost of the episode so far, divided by ``limit``, which must not be 0."""
 
     limit: float
     true_at_end: bool = True

@@ -105,7 +105,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
 
     def decide(state: Allowed, episodes: Episodes) -> Ruling[Allowed]:
         seen = state._replace(
-            block_cost=np.concatenate([state.block_cost, episodes.cost]),
+            block_cost=np.concatenate([state.block_cost, np.maximum(episodes.cost, 0.0)]),
             block_return=np.concatenate([state.block_return, episodes.ret]),
         )
         log: Log = {"gate/bound": nan, "gate/empirical_risk": nan, "gate/grows": nan}

@@ -1,5 +1,8 @@
 """What a policy step did, as the tables tell it: one function and one set of names for all who show it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -31,3 +34,32 @@ def effective_modes(mode: npt.ArrayLike, case: npt.ArrayLike | None = None) -> n
     cases, balanced = np.asarray(case, np.float64), modes == Mode.BALANCE
     result = np.where(balanced & (cases >= 3), Mode.IMPROVE, modes)
     return np.where(balanced & (cases == 0), Mode.RECOVER, result)
+
+
+def step_in_words(row: Mapping[str, Any]) -> tuple[str, Mode]:
+    """Return what the step of an epoch did, for people, and the mode whose colour fits it.
+
+    Parameters
+    ----------
+    row
+        A row of ``progress.csv``. A column ``Gate/Price``, ``Gate/CostBudget`` or ``Gate/Share`` tells of a
+        method that always raises reward, but at a price on cost or within a budget.
+
+    Examples
+    --------
+    >>> step_in_words({"Gate/Mode": 0, "Gate/Price": 3.2})[0]
+    'penalise, price 3.2'
+    """
+    mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
+    price, budget, share = (row.get(f"Gate/{name}") for name in ("Price", "CostBudget", "Share"))
+    if price is not None:
+        return f"{'penalise' if price > 0.0 else NAMES[mode]}, price {price:.3g}", _doubt(price)
+    if budget is not None:
+        return f"{NAMES[mode]} within budget {budget:.2f}", mode
+    if share is not None:
+        return f"{NAMES[mode]} within {share:.0%} of the limit", mode
+    return NAMES[mode], mode
+
+
+def _doubt(price: float) -> Mode:
+    return Mode.BALANCE if price > 0.0 else Mode.IMPROVE

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steingate.core.certificate import Certificate
+from steingate.core.plan import episodes_needed
 from steingate.core.result import Result
 from steingate.gates.base import Array, Decision, Episodes, Gate, Log, Mode, Ruling, following
 
@@ -49,7 +50,7 @@ def stein_gate(certificate: Certificate, window: int = 100) -> Gate[Watched]:
             opened, log = slack >= 0.0, _log(certificate, None)
             cause = "samples"
         else:
-            result = certificate.evaluate(episodes.cost)
+            result = certificate.evaluate(np.maximum(episodes.cost, 0.0))  # training tells of negative ones
             slack = certificate.limit - float(np.mean(episodes.cost))
             opened, log = result.safe, _log(certificate, result)
             cause = result.shut_by or "samples"
@@ -66,6 +67,42 @@ def stein_gate(certificate: Certificate, window: int = 100) -> Gate[Watched]:
         return Ruling(Decision(mode, slack if isfinite(slack) else 0.0), after, log, notes)
 
     return Gate(init, decide)
+
+
+def first_words(certificate: Certificate) -> tuple[str, ...]:
+    """Return what the gate will do, what it promises, and what to do for more, one sentence each."""
+    budget = f"{100.0 * certificate.budget:g} %"
+    test = "a test" if certificate.violation_factor <= 1.0 + 1e-9 else "a soft test"
+    does = (
+        "After every epoch the gate reads the costs of the episodes: open, the policy step raises reward; "
+        "shut, it lowers cost."
+    )
+    if certificate.decision == "confident":
+        sure = f"{100.0 * (1.0 - certificate.delta):g} %"
+        needed = episodes_needed(certificate.budget, certificate.delta)
+        return (
+            does,
+            f"It opens when the risk is at most {budget} with {sure} confidence, which takes {needed} "
+            "episodes or more in one epoch; that holds for the policy that made them, not for later ones.",
+            f"With fewer than {needed} episodes per epoch it stays shut: raise --steps-per-epoch if need be.",
+        )
+    if certificate.attainable:
+        opens = f"the mean risk, and a distance to acceptable costs less sampling noise, are at most {budget}"
+        if certificate.decision != "excess":
+            opens = f"the bound on the risk is at most {budget}"
+    elif certificate.guard == "none":
+        opens = "never, because the reference alone exceeds the budget"
+    else:
+        room = min(certificate.budget, certificate.reference_risk + certificate.guard_slack)
+        opens = f"no episode costs {certificate.scale:g} or more and their mean risk is at most {room:.3g}"
+    if opens.startswith("never"):
+        return does, f"As configured it opens {opens}.", "Give a larger budget or a safer reference."
+    return (
+        does,
+        f"It opens when {opens}: {test} of the episodes seen, which promises nothing about the policy that "
+        "training ends with.",
+        "For a promise, test that policy: steingate evaluate RUN --until-certified.",
+    )
 
 
 def why_shut(state: Watched) -> str:

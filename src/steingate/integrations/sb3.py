@@ -11,13 +11,14 @@ from math import pi
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.callbacks import BaseCallback
-
-from steingate.errors import InputError
+from steingate.errors import InputError, needs
 from steingate.monitor.certify import Verdict, play, until_certified
 from steingate.monitor.episodes import EpisodeCosts, step_cost
 from steingate.monitor.monitor import Monitor
 from steingate.storage.files import replace_file, writing
+
+with needs("steingate.integrations.sb3"):
+    from stable_baselines3.common.callbacks import BaseCallback
 
 SAVED = "best_certified"
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steingate.core.checks import is_real
 from steingate.core.costs import check_costs
 from steingate.core.risk import Risk, Sigmoid, check_risk
 from steingate.errors import InputError
 from steingate.monitor.arguments import number, positive, share
 from steingate.monitor.bets import above, below
 from steingate.monitor.drift import Detector, Drift
-from steingate.monitor.tail import Grid, capped_mean
+from steingate.monitor.tail import Grid, capped_mean, cost_scale
 from steingate.monitor.upper import count_upper, mean_upper
 from steingate.monitor.wealth import Evidence
 
@@ -69,14 +70,14 @@ class Monitor:
         cap: float | None = None,
         risk: Risk | None = None,
     ) -> None:
-        self.limit = positive("limit", limit)
+        self.limit = 0.0 if is_real(limit) and limit == 0.0 else positive("limit", limit)
         self.budget = share("budget", budget)
         self.delta = share("delta", delta)
         self.baseline = share("baseline", self.budget if baseline is None else baseline)
         self.run_length = positive("run_length", run_length)
         if self.run_length < 1.0:
             raise InputError(f"run_length is {run_length!r}: an alarm per episode is the most there can be.")
-        self.cap = positive("cap", 4.0 * self.limit if cap is None else cap)
+        self.cap = positive("cap", 2.0 * cost_scale(self.limit) if cap is None else cap)
         self.risk = Sigmoid() if risk is None else check_risk(risk)
         self.grid = Grid.of(self.limit, self.cap)
         self._edges = self.grid.edges.tolist()

@@ -37,6 +37,8 @@ def sentence(monitor: Monitor) -> str:
     needed = f"{monitor.clean_episodes_needed:,} more episodes within the limit would certify it"
     if monitor.episodes == 0:
         return f"Nothing is known yet about a budget of {budget}: {needed}."
+    if monitor.over > monitor.budget * monitor.episodes:
+        needed = "but expect it to be found unsafe: more of these went over than the budget allows"
     return (
         f"Not decided after {monitor.episodes} episodes, {monitor.over} of them over {limit}: with "
         f"confidence {sure} at most {percent(monitor.bound)} are, and the budget is {budget}; "

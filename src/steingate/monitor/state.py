@@ -16,7 +16,7 @@ from steingate.monitor.bets import BOLDNESS
 from steingate.monitor.drift import STRETCH
 from steingate.monitor.monitor import Monitor
 from steingate.monitor.wealth import Evidence
-from steingate.storage.files import replace_file
+from steingate.storage.files import read_regular, replace_file
 
 FORMAT = "steingate-monitor-1"
 MAX_BYTES = 16 << 20
@@ -143,12 +143,8 @@ def read_state(path: str | Path) -> dict[str, Any]:
     """Return the state in a file, checked against its checksum."""
     source = Path(path)
     try:
-        if source.stat().st_size > MAX_BYTES:
-            raise RunError(f"{source} is too large to be the state of a monitor.")
-        content = json.loads(source.read_bytes())
+        content = json.loads(read_regular(source, MAX_BYTES))
         state, digest = content["state"], content["sha256"]
-    except OSError as error:
-        raise RunError(f"{source} cannot be read ({error.strerror}).") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RunError(f"{source} is not the state of a monitor, or it is damaged.") from None
     if not isinstance(state, dict) or _digest(json.dumps(state, sort_keys=True)) != digest:

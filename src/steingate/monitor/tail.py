@@ -9,9 +9,14 @@ from steingate.core.risk import Risk
 
 Array = npt.NDArray[np.float64]
 
-CELLS = 1000  # of equal width from 0 to twice the limit
+CELLS = 1000  # of equal width from 0 to twice the limit, or to 1 when the limit is 0
 STEPS = 10  # thresholds of the tail per limit, up to twice the limit
 BEYOND = 4  # further thresholds up to the cap, in geometric progression
+
+
+def cost_scale(limit: float) -> float:
+    """Return the cost that the soft risk takes as 1: twice the limit, or 1 when the limit is 0."""
+    return 2.0 * limit if limit > 0.0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +38,11 @@ class Grid:
     @classmethod
     def of(cls, limit: float, cap: float) -> "Grid":
         """Return the grid of a limit; plain arithmetic makes it the same on every machine."""
-        cells = np.arange(CELLS + 1) * (2.0 * limit / CELLS)
-        cells[CELLS // 2] = limit
-        ratio = cap / (2.0 * limit)
-        beyond = [2.0 * limit * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1 else []
+        scale = cost_scale(limit)
+        cells = np.arange(CELLS + 1) * (scale / CELLS)
+        cells[CELLS // 2] = scale / 2.0
+        ratio = cap / scale
+        beyond = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1 else []
         edges = np.concatenate([cells, beyond])
         coarse = np.arange(0, CELLS + 1, CELLS // (2 * STEPS))
         thresholds = np.concatenate([coarse, np.arange(CELLS + 1, len(edges))])
@@ -46,7 +52,7 @@ class Grid:
     @property
     def within(self) -> int:
         """Number of cells within the limit."""
-        return CELLS // 2 + 1
+        return CELLS // 2 + 1 if self.limit > 0.0 else 1
 
     def above(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how many costs are above each threshold, given the number in each cell."""
@@ -54,8 +60,8 @@ class Grid:
         return np.asarray(upto[-1] - upto[self.thresholds])
 
     def risks(self, risk: Risk) -> Array:
-        """Return the largest risk in each cell: that of its upper end, at the scale of twice the limit."""
-        x = np.minimum(np.append(self.edges, np.inf) / (2.0 * self.limit), 1.0)
+        """Return the largest risk in each cell: that of its upper end, at the scale of the cells."""
+        x = np.minimum(np.append(self.edges, np.inf) / cost_scale(self.limit), 1.0)
         return np.asarray(risk(x), dtype=np.float64)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from rich.markup import escape as mark
 from rich.table import Table as RichTable
 
 from steingate.errors import InputError
@@ -41,9 +42,11 @@ def to_rich(table: Table) -> RichTable:
     """Return the table for a terminal."""
     result = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate(table.headings):
-        result.add_column(heading, justify="left" if index < table.text_columns else "right", no_wrap=True)
+        result.add_column(
+            mark(heading), justify="left" if index < table.text_columns else "right", no_wrap=True
+        )
     for row, cells in zip(_without_repeats(table), table.rows, strict=True):
-        result.add_row(row, *cells[1:])
+        result.add_row(mark(row), *map(mark, cells[1:]))
     return result
 
 

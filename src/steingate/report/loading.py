@@ -4,7 +4,6 @@ Reading never writes and never leaves the folders it was given: a file that a sy
 them is refused. A run that is still being written is read up to its last whole epoch.
 """
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -160,8 +159,6 @@ def load_run(path: str | Path, root: str | Path | None = None) -> Run:
         progress = {name: _numbers(cells) for name, cells in read_progress(folder.path).items()}
         _check_progress(folder, progress)
         episodes = read_episodes(folder.path)
-    except csv.Error as error:
-        raise RunError(f"{path} is damaged: progress.csv or episodes.csv is not a table.") from error
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error}).") from error
     modes = effective_modes(progress["Gate/Mode"], progress.get("Step/Case"))

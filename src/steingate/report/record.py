@@ -18,6 +18,7 @@ NO_EFFECT = ("seed", "out", "threads", "overlap", "checkpoint_every", "wandb")
 _OF_METHOD = ("recipe", "algo_options")
 _RENAMED = {"discount": "budget_discount"}  # of algo_options, to its name in recipes
 _OLDER_NOTE = "# From an earlier version: leave out what training says the method does not have.\n"
+_MOST = 1e300
 _KINDS: dict[str, tuple[type, ...]] = {
     "algo": (str,),
     "env": (str,),
@@ -44,7 +45,10 @@ def check_record(path: Path, record: dict[str, Any]) -> None:
         value = config.get(name)
         if isinstance(value, bool) or not isinstance(value, kinds):
             raise RunError(f"{path} is damaged: {name} is {value!r}.")
-    if not 0.0 < float(config["cost_limit"]) < float("inf") or config["steps_per_epoch"] < 1:
+    numbers = [config[name] for name in ("seed", "cost_limit", "total_steps", "steps_per_epoch")]
+    if not all(-_MOST < number < _MOST for number in numbers):
+        raise RunError(f"{path} is damaged: a number is out of any range.")
+    if config["cost_limit"] <= 0 or config["steps_per_epoch"] < 1:
         raise RunError(f"{path} is damaged: cost_limit and steps_per_epoch must be positive.")
 
 

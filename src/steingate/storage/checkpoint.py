@@ -11,13 +11,14 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steingate.errors import RunError
-from steingate.storage.files import replace_file
+from steingate.storage.files import read_regular, replace_file, writing
 
 FORMAT = "steingate-checkpoint-1"
 KEPT = 2
@@ -47,17 +48,21 @@ def checkpoint_path(folder: Path, epoch: int) -> Path:
 
 def checkpoint_files(folder: Path) -> list[tuple[int, Path]]:
     """(epoch, file) of every checkpoint present, oldest first."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is not a folder; it should hold the checkpoints of the run.")
     found = ((_NAME.fullmatch(path.name), path) for path in folder.glob("epoch-*.safetensors"))
     return sorted((int(match[1]), path) for match, path in found if match)
 
 
 def write_checkpoint(folder: Path, epoch: int, tree: dict[str, Any]) -> Path:
     """Write one checkpoint and drop all but the newest ones; returns its path."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     path = checkpoint_path(folder, epoch)
     replace_file(path, encode(tree, epoch))
     for _, old in checkpoint_files(folder)[:-KEPT]:
-        old.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder of that name is none of ours
+            old.unlink(missing_ok=True)
     return path
 
 
@@ -94,6 +99,16 @@ def latest_checkpoint(
     return None
 
 
+def put_aside(path: Path) -> None:
+    """Rename a checkpoint that cannot be used, so that it is neither lost nor in the way."""
+    names = (f"{path.name}.damaged{number}" for number in ("", *(f"-{k}" for k in range(2, 100))))
+    free = next((other for name in names if not (other := path.with_name(name)).exists()), None)
+    if free is None:
+        raise RunError(f"{path.parent} holds a hundred damaged copies of {path.name}; remove them.")
+    with writing(free):
+        path.rename(free)
+
+
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return the checkpoint at ``path``; anything but a whole one raises an error that names it."""
     match = _NAME.fullmatch(path.name)
@@ -101,10 +116,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise RunError(f"{path} is not named like a checkpoint (epoch-00000000.safetensors).")
     if path.is_symlink() or not path.is_file():
         raise RunError(f"Checkpoint {path} is not a regular file.")
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise RunError(f"Checkpoint {path} is larger than {MAX_FILE_BYTES >> 30} GiB and will not be read.")
+    content = read_regular(path, MAX_FILE_BYTES)
     try:
-        tree, epoch = decode(path.read_bytes())
+        tree, epoch = decode(content)
     except _BadFileError as error:
         raise RunError(f"Checkpoint {path} is unusable: {error}.") from error
     if epoch != int(match[1]):

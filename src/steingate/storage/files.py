@@ -1,12 +1,38 @@
-"""Writing files so that a crash leaves either the old content or the new one, never half of it."""
+"""Reading files that may be anything, and writing them so that a crash leaves the old content or the new."""
 
 import errno
 import os
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from steingate.errors import RunError
+
+MAX_BYTES = 1 << 30
+FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a regular file of at most ``most`` bytes.
+
+    A folder, pipe, socket or device is refused by name. Opening never waits: a pipe without a writer would
+    hold the process for ever. Symbolic links are followed.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise RunError(f"{path} cannot be read: it is not a regular file.")
+            if status.st_size > most:
+                raise RunError(f"{path} is larger than {most >> 20} MiB and will not be read.")
+            return file.read()
+    except IsADirectoryError:
+        raise RunError(f"{path} cannot be read: it is not a regular file.") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
 @contextmanager
@@ -15,11 +41,7 @@ def writing(path: Path, kept: str = "what was there before is intact") -> Iterat
     try:
         yield
     except OSError as error:
-        reason = (
-            "the disk is full"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else error.strerror or str(error)
-        )
+        reason = "the disk is full" if error.errno in FULL else error.strerror or str(error)
         raise RunError(
             f"Cannot write {path}: {reason}; {kept}, so free some space or fix access and resume."
         ) from error
@@ -43,7 +65,9 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to disk, so that a rename survives a power cut."""
+    """Sync a folder's entries to disk, so that a rename survives a power cut; Windows cannot."""
+    if sys.platform == "win32":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

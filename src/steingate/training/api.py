@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steingate.errors import MissingExtraError
+from steingate.errors import needs
 from steingate.policy import Loaded, load
 from steingate.training.stop import stop_on_signals
 
@@ -31,12 +31,11 @@ def train(*, config: str | Path | None = None, quiet: bool = False, **settings: 
         Any field of :class:`~steingate.training.config.RunConfig`, such as ``env`` or ``total_steps``, and
         any setting of the algorithm, such as ``max_kl``. ``algo`` is a name, ``module:Class``, or a recipe.
     """
-    from steingate.training.config import make_config
+    with needs("steingate.train", "train"):
+        from steingate.training.config import make_config
 
     cfg = make_config(settings, config)
     with stop_on_signals() as stop:
-        try:
+        with needs("steingate.train", "train"):
             from steingate.training import loop
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("training", "train") from error
         return Run(loop.train(cfg, quiet, stop))

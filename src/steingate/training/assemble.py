@@ -6,6 +6,7 @@ from steingate.algos.base import Algorithm
 from steingate.errors import InputError
 from steingate.training.config import RunConfig
 from steingate.training.environment import Saved, TrainerEnv
+from steingate.training.memory import require_memory
 
 
 def build_algorithm(cfg: RunConfig) -> Algorithm:
@@ -33,6 +34,7 @@ def make_envs(
     """
     from steingate.envs.make import make_vec
 
+    require_memory(cfg, num_envs)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     envs: Any = make_vec(
         cfg.env, num_envs or cfg.num_envs, **{"copy": False, **threads, **cfg.env_options, **options}

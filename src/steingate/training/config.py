@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from steingate.settings import (
     to_plain,
     with_settings,
 )
+from steingate.storage.checkpoint import MAX_FILE_BYTES
 
 WITHOUT_EFFECT = ("overlap", "threads", "checkpoint_every", "wandb", "out")
-_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "cost_limit", "window", "checkpoint_every")
+_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class RunConfig:
     steps_per_epoch: int = setting(20_000, "environment steps per policy update, over all environments")
     num_envs: int = setting(8, "environments stepped together")
     seed: int = setting(0, "seed of everything random")
-    cost_limit: float = setting(25.0, "limit on the cost of an episode")
+    cost_limit: float = setting(25.0, "limit on the cost of an episode; 0 accepts no cost at all")
     window: int = setting(100, "episodes in the running means of the log and of gates that look back")
     carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
@@ -62,11 +64,14 @@ class RunConfig:
         for name in _POSITIVE:
             value = getattr(self, name)
             _require(name, value, value > 0, "greater than zero")
-        _require("cost_limit", self.cost_limit, self.cost_limit < float("inf"), "finite")
+            _require(name, value, value < 2**63, "less than 2**63")
+        limit = self.cost_limit
+        _require("cost_limit", limit, 0.0 <= limit < float("inf"), "zero or a finite number above it")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
         _require(
             "threads", self.threads, self.threads is None or self.threads > 0, "greater than zero, or none"
         )
+        _require_room(self.algo.hidden)
         _require_json("env_options", self.env_options)
         _require_json("a setting of the algorithm", to_plain(self.algo))
         if self.steps_per_epoch % self.num_envs:
@@ -121,9 +126,7 @@ class RunConfig:
         A longer run begins with the shorter one, so the number of steps belongs to it only if the recipe
         depends on that.
         """
-        idle = WITHOUT_EFFECT if self.algo.needs_epochs else (*WITHOUT_EFFECT, "total_steps")
-        deciding = {name: value for name, value in self.to_dict().items() if name not in idle}
-        return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+        return digest(self.to_dict(), steps=self.algo.needs_epochs)
 
     @property
     def path(self) -> Path:
@@ -136,6 +139,20 @@ class RunConfig:
         name = self.algo.name
         built_in = METHODS.get(name) is type(self.algo)
         return {**own, "algo": name if built_in else named(type(self.algo)), "recipe": to_plain(self.recipe)}
+
+
+def deciding(stored: Mapping[str, Any], steps: bool = False) -> dict[str, Any]:
+    """Return the settings of a stored configuration that may not change on the way.
+
+    ``steps`` counts the number of steps among them; else a run may be made longer.
+    """
+    idle = WITHOUT_EFFECT if steps else (*WITHOUT_EFFECT, "total_steps")
+    return {name: value for name, value in stored.items() if name not in idle}
+
+
+def digest(stored: Mapping[str, Any], steps: bool) -> str:
+    """Return a text that is the same for stored configurations with the same deciding settings alone."""
+    return hashlib.sha256(json.dumps(deciding(stored, steps), sort_keys=True).encode()).hexdigest()
 
 
 def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> RunConfig:
@@ -228,6 +245,17 @@ def _converted(stored: Mapping[str, Any]) -> dict[str, Any]:
 def _require(name: str, value: Any, holds: bool, expected: str) -> None:
     if not holds:
         raise InputError(f"{name} is {value!r}: it must be {expected}.")
+
+
+def _require_room(hidden: tuple[int, ...]) -> None:
+    """Refuse networks that no checkpoint could hold, before anything takes memory for them."""
+    weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
+    # Four bytes each, for the policy and for a critic with the two averages of its optimiser.
+    if 16 * weights > MAX_FILE_BYTES:
+        raise InputError(
+            f"hidden is {','.join(map(str, hidden))}: networks of that size do not fit a checkpoint of "
+            f"at most {MAX_FILE_BYTES >> 30} GiB; choose smaller layers."
+        )
 
 
 def _require_json(name: str, table: Mapping[str, Any]) -> None:

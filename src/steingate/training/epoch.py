@@ -15,6 +15,7 @@ from steingate.training.collect import Rollout, collect
 from steingate.training.collect_kernels import PUSH, RAW
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
+from steingate.training.episode_notes import episode_notes
 from steingate.training.fitting import Critics, fit_critics
 from steingate.training.logs.rows import progress_row, slide
 from steingate.training.randomness import action_noise, epoch_seeds
@@ -120,6 +121,7 @@ def run_epoch(
         carry=rollout.carry if cfg.carry_episodes else None,
         world=saved_env(envs).snapshot() if cfg.carry_episodes else None,
     )
+    notes = (*notes, *episode_notes(cfg, state, rollout.episodes.cost))
     told = tuple(f"Epoch {state.epoch + 1}: {note}" for note in notes)
     return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, told)
 

@@ -24,8 +24,8 @@ from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.loop import stored_config
 from steingate.training.randomness import Purpose, stream
+from steingate.training.stored import stored_config
 
 CHUNK = 100  # vector steps per rollout
 MAX_STEPS = 1_000_000

@@ -12,9 +12,9 @@ from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
-from steingate.storage.checkpoint import checkpoint_files
+from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
-from steingate.training.config import RunConfig, read_stored
+from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import run_epoch
@@ -24,6 +24,7 @@ from steingate.training.logs.tensorboard import Events
 from steingate.training.logs.wandb_log import WandbLog
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
+from steingate.training.stored import stored_config
 
 T = TypeVar("T")
 
@@ -69,17 +70,6 @@ def _longer(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
             "it was started with; train anew, with --no-clipped.decay to be free to go on later."
         )
     return replace(cfg, total_steps=total_steps)
-
-
-def stored_config(path: str | Path) -> RunConfig:
-    """Return the configuration a run folder was made with."""
-    settings = read_config(path).get("config")
-    if not isinstance(settings, dict):
-        raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
-    try:
-        return read_stored(settings, f"{path}/config.json")
-    except InputError as error:
-        raise RunError(str(error)) from error
 
 
 class Inline(Executor):
@@ -133,15 +123,16 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
             record_config(run, cfg, learner, algo.notes)
             for note in algo.notes:
                 display.note(note)
+            tables = None
         else:
             for change in changed_versions(run):
                 display.note(change)
-            state = _last_state(run, state, display)
+            state, tables = _last_state(run, state, display)
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
-                write_config(run, {**record, "config": cfg.to_dict()})
+                write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
         files = RunWriter(run, envs, cfg.algo.normalise_obs, algo.account)
-        files.keep(state)
+        files.keep(state, tables)
         if state.world is not None:
             envs.reset(seed=0)
             saved_env(envs).restore(state.world)
@@ -158,17 +149,20 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
     return run.path
 
 
-def _last_state(run: RunFolder, first: TrainState, display: Display) -> TrainState:
-    """Return the state of the newest usable checkpoint; damaged and foreign ones are named and put aside."""
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, Any]:
+    """Return the state of the newest usable checkpoint, and its marks of the tables.
+
+    Damaged and foreign ones are named and put aside.
+    """
     checkpoint = newest_checkpoint(
         run.path, display.note, lambda found: from_tree(found.tree, first, str(found.path))
     )
     if checkpoint is None:
-        return first
+        return first, None
     for epoch, path in checkpoint_files(run.checkpoints):
         if epoch > checkpoint.epoch:
-            path.rename(path.with_name(path.name + ".damaged"))
-    return from_tree(checkpoint.tree, first, str(checkpoint.path))
+            put_aside(path)
+    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree.get("tables")
 
 
 def _epochs(job: _Job, state: TrainState) -> TrainState:

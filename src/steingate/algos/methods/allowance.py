@@ -8,7 +8,7 @@ from steingate.algos.recipe import NO_DIFFERENCE, About, FirstOrder, SecondOrder
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
 from steingate.errors import require_between, require_positive
-from steingate.gates.account import Account, priced_beyond
+from steingate.gates.account import Account, priced_beyond, require_budget
 from steingate.gates.account import Allowance as Left
 from steingate.gates.allowance import Pace, allowance_gate
 from steingate.settings import part, setting
@@ -44,6 +44,7 @@ class Allowing(Watchful):
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
+        require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
         account = Account(Left(setup.limit), priced_beyond(self.price, self.early))
         gate = allowance_gate(certificate, self.pace)

@@ -121,4 +121,4 @@ class CVaRCPO(SecondOrder, Constrained):
             return np.maximum(running - decision.level, 0.0) / self.tail
 
         gate = self.in_step_units(cvar_gate(setup.limit, self.tail, setup.window), setup)
-        return Algorithm(gate, self.step(setup), Account(Running(setup.limit)), beyond)
+        return Algorithm(gate, self.step(setup), Account(Running(setup.limit or 1.0)), beyond)

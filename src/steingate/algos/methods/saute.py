@@ -8,7 +8,7 @@ from typing import Any, Self
 from steingate.algos.base import Algorithm, Step
 from steingate.algos.recipe import About, FirstOrder, Recipe, SecondOrder, Setup, Watchful
 from steingate.errors import require_between, require_positive
-from steingate.gates.account import Account, Remaining, unsafe_reward
+from steingate.gates.account import Account, Remaining, require_budget, unsafe_reward
 from steingate.gates.mean import open_gate
 from steingate.gates.schedule import Controller, budget_gate, discounted_share
 from steingate.settings import part, setting
@@ -59,6 +59,7 @@ class Saute(Recipe):
     def account(self, setup: Setup) -> Account:
         """Return what is seen and what that does to the reward."""
         published = self.is_published
+        require_budget(self.name, setup.limit)
         seen = Remaining(
             setup.limit * discounted_share(self.budget_discount, self.steps(setup)),
             self.budget_discount,

@@ -10,10 +10,11 @@ from steingate.algos.base import Algorithm, Step
 from steingate.algos.recipe import About, Constrained, FirstOrder, SecondOrder, Setup
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
-from steingate.core.text_forms import to_plain
+from steingate.core.presets import OVER_LIMIT
+from steingate.core.text_forms import from_plain, to_plain
 from steingate.gates.account import Account, Running
 from steingate.gates.base import Array, Decision
-from steingate.gates.stein import stein_gate
+from steingate.gates.stein import first_words, stein_gate
 from steingate.gates.tail import risk_slack
 from steingate.settings import part, setting
 
@@ -34,9 +35,14 @@ class Certified(Constrained):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = self.certificate_for(1.0).to_dict()  # refuses what cannot be used, or has no text form
+        scale = from_plain(self.certificate.get("cost_scale"))
+        some = scale / 2.0 if isinstance(scale, int | float) and scale > 0 else 1.0
+        known = self.certificate_for(some).to_dict()  # refuses what cannot be used, or has no text form
         # One form for each value, so that equal certificates make equal runs and config.json can hold them.
-        plain = {name: known.get(name, to_plain(value)) for name, value in self.certificate.items()}
+        plain = {
+            name: value if value == OVER_LIMIT else known.get(name, to_plain(value))
+            for name, value in self.certificate.items()
+        }
         object.__setattr__(self, "certificate", plain)
 
     def certificate_for(self, limit: float) -> Certificate:
@@ -47,7 +53,7 @@ class Certified(Constrained):
         """Return the certificate's gate in front of ``step``."""
         certificate = self.certificate_for(setup.limit)
         gate = stein_gate(certificate, setup.window)
-        notes = tuple(certificate.explain().splitlines())
+        notes = first_words(certificate)
         if self.recovery == "mean":
             return Algorithm(self.in_step_units(gate, setup), step, notes=notes)
 
@@ -56,7 +62,7 @@ class Certified(Constrained):
             return np.asarray(certificate.risk(np.clip(running / certificate.scale, 0.0, 1.0)))
 
         gate = risk_slack(gate, certificate.risk, certificate.scale, certificate.budget)
-        account = Account(Running(setup.limit))
+        account = Account(Running(setup.limit or 1.0))
         return Algorithm(self.in_step_units(gate, setup), step, account, risk, notes=notes)
 
 

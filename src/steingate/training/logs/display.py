@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steingate.gates.base import Mode
-from steingate.gates.modes import NAMES, effective_modes
+from steingate.gates.modes import step_in_words
 from steingate.training.config import RunConfig
 
 STYLES = ("green", "yellow", "red")  # of the modes
@@ -66,7 +66,7 @@ class Display:
 
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
-        self.modes.append(_mode(row))
+        self.modes.append(self._told(row)[1])
         if len(self._speeds) == 1 and len(self.modes) == 2:
             self._speeds.clear()  # the first epoch compiles, which says nothing about the others
         self._speeds.append(float(row["Time/FPS"]))
@@ -83,11 +83,11 @@ class Display:
             f"epoch {row['Train/Epoch'] + 1}/{self.cfg.epochs}",
             f"steps {row['TotalEnvSteps']}",
             f"return {_number(row.get('Epoch/EpRet'))}",
-            f"cost {_number(row.get('Epoch/EpCost'))}/{self.cfg.cost_limit:g}",
+            f"cost {_number(row.get('Epoch/EpCost'))}/{self.cfg.cost_limit:g}{_over(row)}",
         ]
         if row.get("Gate/Budget") is not None:
             parts.append(f"bound {_number(row.get('Gate/Bound'), 3)}/{row['Gate/Budget']:g}")
-        parts.append(NAMES[_mode(row)] + (" (fallback)" if row.get("Gate/Fallback") else ""))
+        parts.append(self._told(row)[0] + (" (fallback)" if row.get("Gate/Fallback") else ""))
         parts += [f"{row['Time/FPS']:.0f} steps/s", f"{self._left(row)} left"]
         return "  ".join(parts)
 
@@ -107,9 +107,8 @@ class Display:
         done = (row["Train/Epoch"] + 1) / self.cfg.epochs
         pace = f"{row['Time/FPS']:,.0f} steps/s   {self._left(row)} left"
         grid.add_row("progress", _bar(done, 1.0, "cyan") + Text(f"  {done:.0%}   {pace}"))
-        title = (
-            f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed} · epoch {row['Train/Epoch'] + 1}"
-        )
+        name = f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed}"
+        title = Text(f"{name} · epoch {row['Train/Epoch'] + 1}")  # names are not markup
         width = min(self.console.width, 88)
         return Panel(grid, title=title, title_align="left", border_style="dim", width=width)
 
@@ -121,11 +120,19 @@ class Display:
         strip = Text()
         for mode in self.modes:
             strip.append("█", style=STYLES[mode])
-        name, style = NAMES[_mode(row)], STYLES[_mode(row)]
-        strip.append(f"  {name}", style=f"bold {style}")
+        name, mode = self._told(row)
+        strip.append(f"  {name}", style=f"bold {STYLES[mode]}")
         if row.get("Gate/Fallback"):
             strip.append("  no episode finished: judged by older ones", style="yellow")
         return strip
+
+    def _told(self, row: dict[str, Any]) -> tuple[str, Mode]:
+        """Return what the step did; methods with an open gate raise reward whatever the cost."""
+        name, mode = step_in_words(row)
+        about = self.cfg.algo.about
+        if about.gate != "open":
+            return name, mode
+        return (f"{name} within the budget", mode) if about.sees else ("reward alone", mode)
 
     def _left(self, row: dict[str, Any]) -> str:
         epochs = self.cfg.epochs - row["Train/Epoch"] - 1
@@ -138,24 +145,26 @@ class Display:
         )
 
 
-def _mode(row: dict[str, Any]) -> Mode:
-    """Return what the step did: a balanced step far from the limit improves, or recovers."""
-    return Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
-
-
 def _number(value: Any, digits: int = 2) -> str:
     return "-" if value is None or value != value else f"{value:.{digits}f}"
+
+
+def _over(row: dict[str, Any]) -> str:
+    """Return the share of the epoch's episodes that went over the limit, where the row has it."""
+    share = row.get("Epoch/OverLimit")
+    return "" if share is None else f" ({share:.0%} over)"
 
 
 def _cost(row: dict[str, Any], limit: float) -> Text:
     cost = row.get("Epoch/EpCost")
     style = "green" if cost is not None and cost <= limit else "red"
     value = Text(f" {_number(cost)}", style=style if cost is not None else "yellow")
-    return _bar(cost or 0.0, limit, style) + value.append(f" of {limit:g}", "dim")
+    return _bar(cost or 0.0, limit, style) + value.append(f" of {limit:g}{_over(row)}", "dim")
 
 
 def _bar(value: float, full: float, style: str) -> Text:
-    filled = min(max(round(_BAR * value / full), 0), _BAR) if full > 0 else 0
+    share = value / full if full > 0 else float(value > 0)
+    filled = min(max(round(_BAR * share), 0), _BAR)
     return Text("━" * filled, style=style) + Text("━" * (_BAR - filled), style="grey30")
 
 

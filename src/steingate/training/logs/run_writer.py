@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, TypeGuard
 
 from steingate.errors import RunError
 from steingate.gates.account import Account
 from steingate.runs import RunFolder, Table, read_config, read_progress, write_checkpoint, write_config
 from steingate.storage.checkpoint import checkpoint_files, checkpoint_path
+from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.collect import action_map
-from steingate.training.config import RunConfig
+from steingate.training.config import RunConfig, deciding
 from steingate.training.environment import ShowsNearness, TrainerEnv
 from steingate.training.state import TrainState, to_tree
 
@@ -51,7 +52,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
 
 def _has_results(run: RunFolder) -> bool:
     """Return whether a run has finished an epoch, by its table or by its checkpoints."""
-    rows = run.progress.read_bytes().count(b"\n") - 1 if run.progress.exists() else 0
+    rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
     return rows > 0 or any(epoch > 0 for epoch, _ in checkpoint_files(run.checkpoints))
 
 
@@ -86,26 +87,39 @@ class RunWriter:
         self, run: RunFolder, envs: TrainerEnv, normalise: bool, account: Account | None = None
     ) -> None:
         self.run = run
-        self.progress = Table(run.progress)
+        self.progress = Table(run.progress, clocks=("Time/",))
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         shift, scale = action_map(envs.single_action_space)
         self._account = account
+        self._marks: dict[int, dict[str, Any]] = {}  # of both tables, by the epochs that they hold
+        record = read_config(run.path)
         self._extras: dict[str, Any] = {
             "action": {"shift": shift, "scale": scale},
             "normalise": normalise,
             "nearness": [list(part) for part in astuple(envs.nearness)] if _shows(envs) else None,
-            "identity": read_config(run.path).get("identity"),
+            "identity": record.get("identity"),
+            "config": deciding(record["config"]),
         }
 
-    def keep(self, state: TrainState) -> None:
-        """Cut both tables back to what had happened when ``state`` was reached."""
-        self.progress.keep(state.epoch)
-        self.episodes.keep(state.finished)
+    def keep(self, state: TrainState, tables: Any = None) -> None:
+        """Cut both tables back to what had happened when ``state`` was reached.
+
+        ``tables`` are the marks in its checkpoint; those of earlier versions have none.
+        """
+        marks = tables if isinstance(tables, dict) else {}
+        self.progress.keep(state.epoch, marks.get("progress"))
+        self.episodes.keep(state.finished, marks.get("episodes"))
+        self._mark(state.epoch)
 
     def add(self, row: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
         """Append one epoch."""
         self.episodes.append(episodes)
         self.progress.append([row])
+        self._mark(row["Train/Epoch"] + 1)
+
+    def _mark(self, epoch: int) -> None:
+        # By epoch, because checkpoints are written beside the training, when there may be more rows already.
+        self._marks[epoch] = {"progress": self.progress.mark(), "episodes": self.episodes.mark()}
 
     def save(self, state: TrainState) -> None:
         """Write a checkpoint of the state, unless there is one, after syncing the rows it counts on."""
@@ -115,14 +129,23 @@ class RunWriter:
         self.episodes.sync()
         self.progress.sync()
         extra = None if self._account is None else list(self._account.seen.extra(state.budget))
-        write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **self._extras, "extra": extra})
+        more = {**self._extras, "extra": extra, "tables": self._marks[state.epoch]}
+        write_checkpoint(self.run.checkpoints, state.epoch, {**tree, **more})
+        for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
+            del self._marks[epoch]
 
     def seconds_before(self) -> float:
         """Return the time spent on the epochs already in ``progress.csv``."""
         if not self.run.progress.exists() or not self.run.progress.stat().st_size:
             return 0.0
-        total = read_progress(self.run.path).get("Time/Total") or [0.0]
-        return float(total[-1] or 0.0)
+        total = read_progress(self.run.path).get("Time/Total")
+        seconds = total[-1] if total else None
+        if not isinstance(seconds, int | float) or not 0.0 <= seconds < inf:
+            raise RunError(
+                f"{self.run.progress} is damaged: the last Time/Total is {seconds!r}, not a number of "
+                "seconds; restore the file."
+            )
+        return float(seconds)
 
 
 def _shows(envs: TrainerEnv) -> TypeGuard[ShowsNearness]:

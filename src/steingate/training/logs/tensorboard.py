@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
+from steingate.errors import RunError
 from steingate.runs import read_progress
 from steingate.storage.files import writing
 
@@ -28,15 +30,19 @@ class Events:
 
     def __init__(self, run: Path) -> None:
         for old in run.glob("events.out.tfevents.*"):
-            old.unlink(missing_ok=True)
+            with writing(old):
+                old.unlink(missing_ok=True)
         self.path = run / f"events.out.tfevents.{int(time.time())}.steingate"
         with writing(self.path):
             self._file = RecordWriter(str(self.path))
-        self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
-        if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
-            columns = read_progress(run)
-            for values in zip(*columns.values(), strict=True):
-                self.add(dict(zip(columns, values, strict=True)))
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
+            if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
+                columns = read_progress(run)
+                for values in zip(*columns.values(), strict=True):
+                    self.add(dict(zip(columns, values, strict=True)))
+            stack.pop_all()
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one epoch's finite numbers."""
@@ -45,7 +51,11 @@ class Events:
             for name, value in row.items()
             if isinstance(value, int | float) and math.isfinite(value)
         ]
-        step = int(row["TotalEnvSteps"])
+        step = row.get("TotalEnvSteps")
+        if not isinstance(step, int) or not 0 <= step < 2**63:
+            raise RunError(
+                f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it."
+            )
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
     def close(self) -> None:
