@@ -40,7 +40,7 @@ def quantile_gate(limit: float, share: float, memory: int) -> Gate[Recently]:
 # %%
 gate = quantile_gate(limit=25, share=0.1, memory=50)
 state = gate.init()
-for costs in ([5.0] * 10, [5.0] * 8 + [90.0] * 2, [5.0] * 10, [5.0] * 10):
+for costs in ([5.0] * 10, [5.0] * 6 + [90.0] * 4, [5.0] * 10, [5.0] * 10):
     ruling = gate.decide(state, Episodes(np.array(costs), np.zeros(10), np.full(10, 500)))
     state = ruling.state
     print(Mode(ruling.decision.mode).name.lower(), ruling.log)
