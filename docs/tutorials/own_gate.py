@@ -76,7 +76,7 @@ PER_EPOCH = 20_000  # short: 2_000
 sizes = {"env": "SafetyPointCircle1-v0", "total_steps": STEPS, "steps_per_epoch": PER_EPOCH, "quiet": True}
 runs = {
     "your gate": steingate.train(algo=Quantile(share=0.1), out="runs/mine", **sizes),
-    "the mean (cpo as published)": steingate.train(algo="cpo", variant="published", out="runs/cpo", **sizes),
+    "cpo as published": steingate.train(algo="cpo", variant="published", out="runs/cpo", **sizes),
 }
 
 # %% [markdown]
@@ -98,7 +98,7 @@ for (dots, lines), (name, run) in zip(panels.T, runs.items(), strict=True):
     )
     dots.axhline(25, color="#22303c", linewidth=1, linestyle="--")
     late = cost[len(cost) // 2 :]
-    dots.set_title(f"{name}: {np.mean(late > 25):.0%} over the limit in the second half", fontsize=11)
+    dots.set_title(f"{name}: {np.mean(late > 25):.0%} over the limit, second half", fontsize=11)
     dots.set(yscale="log", ylabel="cost of an episode")
     lines.plot(
         data.progress["TotalEnvSteps"] / 1e6, data.progress["Metrics/EpRet"], color="#2f6f9f", linewidth=2
