@@ -56,13 +56,17 @@ def main() -> int:
                 f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True
             )
             rows.append(row)
-    if args.keep:
-        with open(SIZES, "w", newline="") as file:
-            writer = csv.DictWriter(file, ["python", "extra", "packages", "mb"], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+            if args.keep:
+                _keep(rows)
     print("everything holds")
     return 0
+
+
+def _keep(rows: list[dict[str, Any]]) -> None:
+    with open(SIZES, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["python", "extra", "packages", "mb"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def build(folder: Path) -> tuple[Path, Path]:
