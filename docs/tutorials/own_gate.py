@@ -71,8 +71,8 @@ class Quantile(SecondOrder, Constrained):
         return Algorithm(quantile_gate(setup.limit, self.share, self.memory), self.step(setup))
 
 
-STEPS = 600_000  # short: 4_000
-PER_EPOCH = 20_000  # short: 2_000
+STEPS = 600_000  # short: 16_000
+PER_EPOCH = 20_000  # short: 8_000
 sizes = {"env": "SafetyPointCircle1-v0", "total_steps": STEPS, "steps_per_epoch": PER_EPOCH, "quiet": True}
 runs = {
     "your gate": steingate.train(algo=Quantile(share=0.1), out="runs/mine", **sizes),

@@ -7,8 +7,8 @@
 # %%
 import steingate
 
-STEPS = 1_000_000  # short: 4_000
-PER_EPOCH = 20_000  # short: 2_000
+STEPS = 1_000_000  # short: 16_000
+PER_EPOCH = 20_000  # short: 8_000
 run = steingate.train(
     env="SafetyPointCircle1-v0",
     algo="steingate",
