@@ -33,7 +33,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "attrs_block"]
 highlight_language = "none"
 # A page may begin below its first level; two classes may have attributes of one name.
-suppress_warnings = ["myst.header", "ref.python", "toc.empty_glob"]
+suppress_warnings = ["myst.header", "ref.python"]
 
 # Reference: from docstrings, in the order of the source.
 autodoc_default_options = {"members": True}
@@ -80,6 +80,19 @@ def skip_field_aliases(app, what, name, obj, skip, options):
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
+def drop_empty_patterns(app, docname, source):
+    """Leave patterns of a table of contents out that match no page (Sphinx would warn)."""
+    folder = (ROOT / docname).parent
+    lines = source[0].split("\n")
+    kept = [
+        line
+        for line in lines
+        if not (line.startswith("../") and line.endswith("*")) or any(folder.glob(f"{line}.md"))
+    ]
+    source[0] = "\n".join(kept)
+
+
 def setup(app):
     """Connect the above."""
     app.connect("autodoc-skip-member", skip_field_aliases)
+    app.connect("source-read", drop_empty_patterns)
