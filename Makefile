@@ -7,7 +7,7 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench fuzz clean
+.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench docs tutorials release-check fuzz clean
 
 help:
 	@echo "make train         train SteinGate on a small task for about a minute"
@@ -16,6 +16,9 @@ help:
 	@echo "make test-sb3      the Stable-Baselines3 callback with real models, in a venv of its own"
 	@echo "make test-pythons  the test suite on every interpreter at hand (PYTHONS=...)"
 	@echo "make bench         the speed claims, measured"
+	@echo "make docs          the documentation site, in build/site; a broken link fails"
+	@echo "make tutorials     run the tutorials at full size and write their pages anew"
+	@echo "make release-check build wheel and sdist, install them everywhere, try them (PYTHONS=...)"
 	@echo "make fuzz          damaged files, lost outputs, kills: a table of tries and failures (minutes)"
 	@echo "make format        rewrite the code in the house style"
 	@echo "make clean         remove .venv and caches"
@@ -74,6 +77,27 @@ test-pythons:
 bench: $(VENV)/.installed-all
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/.installed-all
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees -b html . build/site
+	$(BIN)/python docs/check_site.py build/site
+
+tutorials: $(VENV)/.installed-all
+	$(BIN)/python docs/run_tutorials.py
+
+RELEASE_VENV ?= .venv-release
+$(RELEASE_VENV)/.installed:
+	$(PYTHON) -m venv $(RELEASE_VENV)
+	$(RELEASE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check build twine uv
+	@touch $@
+
+release-check: $(RELEASE_VENV)/.installed
+	TORCH=$(TORCH) $(RELEASE_VENV)/bin/python tests/release_check.py --keep $(PYTHONS)
+	$(PYTHON) docs/make_install_page.py
+
 FUZZ ?= --seed 0 --out results/fuzz.csv
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz $(FUZZ)
@@ -83,4 +107,4 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-3.* .venv-sb3 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-3.* .venv-sb3 .venv-release build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

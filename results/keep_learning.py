@@ -52,7 +52,9 @@ COLUMNS = (
     "Step/Case",
 )
 
-ABOUT = """Every method once, one seed, a million steps:
+ABOUT = """# A million steps of every method
+
+Every method once, one seed, a million steps:
 
 ```
 steingate bench learning

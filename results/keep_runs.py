@@ -40,7 +40,9 @@ COLUMNS = (
     "Time/Total",
 )
 
-ABOUT = """Made by `python results/keep_runs.py {name} RUNS...`. Each run repeats bit for bit:
+ABOUT = """# Runs of ten million steps: {name}
+
+Made by `python results/keep_runs.py {name} RUNS...`. Each run repeats bit for bit:
 
 ```
 {commands}

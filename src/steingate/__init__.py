@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from steingate.robot import RobotPolicy
     from steingate.training.api import Run, evaluate, load, make_vec, resume, rollout, train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Beta": "steingate.core.reference",

@@ -81,6 +81,18 @@ def _cache_folder(file: str) -> Path | None:
     return None
 
 
+def cache_base() -> Path | None:
+    """Return the folder in which machine code of this package is kept, or None if none can be written."""
+    for base in _bases(Path(__file__).parent):
+        try:
+            base.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=base):
+                return base
+        except OSError:
+            continue
+    return None
+
+
 def _bases(root: Path) -> Iterator[Path]:
     """Yield places for caches, best first; those outside the package are told apart by where it lies."""
     own = f"{_FOLDER}-{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"

@@ -3,8 +3,11 @@ import json
 
 import pytest
 
+from steingate.algos.methods import METHODS
 from steingate.algos.methods.stein import SteinGate
+from steingate.cli import load_command, main
 from steingate.cli.options import add_options
+from steingate.cli.train import EXAMPLES, recipe_subjects, run_subjects
 from steingate.errors import InputError
 from steingate.settings import setting_names
 from steingate.training.config import RunConfig, make_config, read_stored
@@ -16,7 +19,7 @@ def parsed(text):
 
 def whole_parser():
     parser = argparse.ArgumentParser()
-    add_options(parser, RunConfig(), but=("algo",))
+    add_options(parser, RunConfig(), only=[field.name for field in fields(RunConfig) if field.name != "algo"])
     add_options(parser, SteinGate())
     return parser
 
@@ -142,3 +145,29 @@ def test_a_configuration_survives_json():
 def test_sizes_follow():
     cfg = RunConfig(total_steps=65_000, steps_per_epoch=20_000, num_envs=8)
     assert (cfg.epochs, cfg.horizon) == (3, 2500)
+
+
+def test_help_groups_every_setting_once_and_shows_examples(capsys):
+    for name, kind in METHODS.items():
+        subjects = recipe_subjects(kind())
+        names = [setting for found in subjects.values() for setting in found]
+        assert sorted(names) == sorted(field.name for field in fields(kind)), name
+        assert "variant" in subjects["its own"]
+        assert "hidden" in subjects["networks and critics"]
+    runs = [name for found in run_subjects().values() for name in found]
+    assert sorted([*runs, "algo"]) == sorted(field.name for field in fields(RunConfig))
+    assert main(["train", "--algo", "ppo-lag", "--help"]) == 0
+    out = capsys.readouterr().out
+    titles = ["the task:", "the size of the run:", "files and logs:", "ppo-lag: its own:", "examples:"]
+    places = [out.index(f"\n{title}\n") for title in titles]
+    assert places == sorted(places)
+    assert out.index("--multiplier") < out.index("ppo-lag: minibatch passes:") < out.index("--clipped.passes")
+
+
+def test_the_examples_of_the_help_are_command_lines_that_work():
+    lines = [line.split() for line in EXAMPLES.splitlines() if line.startswith("  steingate")]
+    assert len(lines) >= 4
+    for _, command, *words in lines:
+        if "--help" not in words:
+            _, parser = load_command(command, [word for word in words if word != "--config"])
+            assert parser.parse(words) is not None

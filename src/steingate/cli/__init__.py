@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from steingate import __version__
 from steingate.cli.parser import Parser
@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("steingate.cli.plan", "how many episodes a budget needs, and what n episodes can certify"),
     "algos": ("steingate.cli.algos", "the algorithms, one line each"),
     "envs": ("steingate.cli.envs", "the native tasks, one line each"),
+    "doctor": ("steingate.cli.doctor", "what is installed and works here, and a ten-second self-test"),
+    "completion": ("steingate.cli.completion", "a script that completes commands and options in your shell"),
 }
 
 TRAINING = ("train", "resume", "evaluate", "render", "bench")  # commands that need the extra train
@@ -126,20 +128,21 @@ def _dispatch(argv: list[str]) -> int:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
     with needs(f"steingate {name}", "train" if name in TRAINING else None):
-        return _call(name, argv)
+        command, parser = load_command(name, argv[1:])
+        args = parser.parse(argv[1:], getattr(command, "refuse", None))
+        return 0 if args is None else int(command.run(args))
 
 
-def _call(name: str, argv: list[str]) -> int:
+def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Any, Parser]:
+    """Return the module of a command and the parser of its options, for these arguments."""
     module, summary = COMMANDS[name]
     command = import_module(module)
     parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")
-    refuse = getattr(command, "refuse", None)
-    if refuse is None:
-        command.add_arguments(parser)
+    if hasattr(command, "refuse"):
+        command.add_arguments(parser, argv)
     else:
-        command.add_arguments(parser, argv[1:])
-    args = parser.parse(argv[1:], refuse)
-    return 0 if args is None else int(command.run(args))
+        command.add_arguments(parser)
+    return command, parser
 
 
 def _overview() -> str:

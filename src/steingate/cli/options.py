@@ -1,6 +1,7 @@
 """Command-line options for the settings of a record: names, help and checks come from its fields."""
 
 import argparse
+from collections.abc import Collection
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin
 
@@ -11,17 +12,17 @@ def add_options(
     parser: argparse.ArgumentParser | argparse._ArgumentGroup,
     record: object,
     prefix: str = "",
-    but: tuple[str, ...] = (),
+    only: Collection[str] | None = None,
 ) -> None:
     """Add one option per setting of a record, absent from the namespace unless given, as text.
 
     A field's help is ``metadata["help"]``. A bool gets ``--name`` and ``--no-name``; a table takes
-    ``key=value`` as often as needed; the fields of a part are ``--part.field``. Those in ``but``
-    are left out.
+    ``key=value`` as often as needed; the fields of a part are ``--part.field``. ``only`` names
+    the fields that are wanted, all of them by default.
     """
     hints = field_types(type(record))
     for item in fields(record):  # type: ignore[arg-type]
-        if item.name in but:
+        if only is not None and item.name not in only:
             continue
         value = getattr(record, item.name)
         if is_dataclass(value) and not isinstance(value, type):
@@ -53,7 +54,7 @@ def _metavar(hint: Any) -> str:
 
 def _shown(default: Any) -> str:
     if isinstance(default, tuple):
-        return ",".join(map(str, default))
+        return ",".join(map(str, default)) or "nothing"
     if isinstance(default, bool):
         return "yes" if default else "no"
     return "none" if default in (None, {}) else str(default)

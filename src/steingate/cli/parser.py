@@ -11,7 +11,12 @@ class Parser(argparse.ArgumentParser):
     """``argparse`` with one-sentence ``InputError`` complaints and the nearest name for a misspelt option."""
 
     def __init__(self, prog: str, description: str) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
+        super().__init__(
+            prog=prog,
+            description=description,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,  # examples keep their lines
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raise the complaint as an ``InputError`` instead of leaving the process."""

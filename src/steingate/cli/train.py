@@ -2,17 +2,42 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import fields
 
-from steingate.algos.recipe import find_recipe
+from steingate.algos.recipe import FirstOrder, LearnsCost, Recipe, SecondOrder, Watchful, find_recipe
 from steingate.cli.options import add_options
 from steingate.errors import InputError
 from steingate.settings import nearest_setting, read_toml
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
 
+EXAMPLES = """examples:
+  steingate train --env SafetyPointCircle1-v0 --total-steps 1e6
+  steingate train --env SafetyPointGoal1-v0 --algo trpo-lag --multiplier pid --cost-limit 10 --seed 3
+  steingate train --config run.toml --out runs/mine
+  steingate train --env mymodule:MyEnv --env-options max_episode_steps=200
+  steingate train --algo ppo --help              the settings of another algorithm
+"""
+_RUN = {
+    "the task": ("env", "env_options", "cost_limit", "seed"),
+    "the size of the run": ("total_steps", "steps_per_epoch", "num_envs", "window", "carry_episodes"),
+    "files and logs": ("out", "checkpoint_every", "wandb"),
+    "speed, without effect on results": ("threads", "overlap"),
+}
+_SHARED = {
+    "costs": (LearnsCost, Watchful),
+    "trust region": (SecondOrder,),
+    "minibatch passes": (FirstOrder,),
+    "networks and critics": (Recipe,),
+}
+
 
 def add_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] = ()) -> None:
     """Add the options of the command; those of the algorithm are the ones that ``argv`` asks for."""
+    name = _algorithm(argv)
+    recipe = find_recipe(name)()
+    parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [any setting below]"
+    parser.epilog = EXAMPLES
     parser.add_argument("--config", metavar="FILE", help="TOML file of settings; options win over it")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
@@ -21,14 +46,31 @@ def add_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] = ()) -> 
         metavar="TEXT",
         help="algorithm: a name (see steingate algos) or module:Class (default: steingate)",
     )
-    run = parser.add_argument_group("the run")
-    add_options(run, RunConfig(), but=("algo",))
-    name = _algorithm(argv)
-    recipe = find_recipe(name)()
-    group = parser.add_argument_group(
-        f"settings of {name}", f"see steingate algos {name}; --algo OTHER --help shows those of another"
-    )
-    add_options(group, recipe)
+    for title, names in run_subjects().items():
+        add_options(parser.add_argument_group(title), RunConfig(), only=names)
+    for title, names in recipe_subjects(recipe).items():
+        more = f"steingate algos {name} says more" if title == "its own" else None
+        add_options(parser.add_argument_group(f"{name}: {title}", more), recipe, only=names)
+
+
+def run_subjects() -> dict[str, tuple[str, ...]]:
+    """Return the settings of a run by subject."""
+    known = {"algo", *(name for names in _RUN.values() for name in names)}
+    rest = tuple(item.name for item in fields(RunConfig) if item.name not in known)
+    return {**_RUN, "other": rest} if rest else dict(_RUN)
+
+
+def recipe_subjects(recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """Return the settings of an algorithm by subject, its own first; a subject without any is left out."""
+    homes: dict[str, str] = {}
+    for title, bases in reversed(_SHARED.items()):  # what all have is not repeated by the others
+        for base in bases:
+            homes = {item.name: title for item in fields(base)} | homes
+    del homes["variant"]
+    found: dict[str, list[str]] = {title: [] for title in ("its own", *_SHARED)}
+    for item in fields(recipe):
+        found[homes.get(item.name, "its own")].append(item.name)
+    return {title: tuple(names) for title, names in found.items() if names}
 
 
 def refuse(option: str, known: Sequence[str], argv: Sequence[str]) -> str:

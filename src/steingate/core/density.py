@@ -30,7 +30,7 @@ class Density:
     Notes
     -----
     The density is normalised numerically; features wider than about 0.01 in logit(x) are resolved. Beyond
-    |logit(x)| = 20 it is taken as a power of x or 1 - x; one that is not integrable there is refused.
+    ``|logit(x)|`` = 20 it is taken as a power of x or 1 - x; one that is not integrable there is refused.
     Instances are not changed after they are made.
     """
 

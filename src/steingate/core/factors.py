@@ -33,8 +33,9 @@ CUTS = (1e-7, 1e-9, 1e-11, 1e-13)
 class LemmaConstants:
     """The constants of the lemma on the interior Stein factor, and whether its assumption holds.
 
-    ``K_p`` = sup min(F, 1 - F) / p, ``M_p`` = sup |w s|, ``B_int`` = K_p + 1/4 + M_p K_p. The published bound
-    doubles B_int for ||h - E_p[h]|| <= 2; h in [0, 1] gives ||h - E_p[h]|| <= 1, so it is not doubled here.
+    ``K_p`` = sup min(F, 1 - F) / p, ``M_p`` = sup ``|w s|``, ``B_int`` = K_p + 1/4 + M_p K_p. The published
+    bound doubles B_int for ``||h - E_p[h]||`` <= 2; h in [0, 1] gives ``||h - E_p[h]||`` <= 1, so it is not
+    doubled here.
     """
 
     K_p: float

@@ -20,8 +20,8 @@ KERNELS: tuple[KernelName, ...] = ("rbf", "matern52", "imq")
 class Kernel:
     """A translation-invariant kernel k(x - y) with k(0) = 1.
 
-    ``rbf`` is exp(-d²/(2 l²)), ``matern52`` is (1 + r + r²/3) exp(-r) with r = √5 |d| / l, and ``imq`` is
-    (1 + d²/l²)^(-1/2), for the difference d and the length l.
+    ``rbf`` is exp(-d²/(2 l²)), ``matern52`` is (1 + r + r²/3) exp(-r) with r = √5 ``|d|`` / l, and ``imq``
+    is (1 + d²/l²)^(-1/2), for the difference d and the length l.
     """
 
     name: KernelName

@@ -1,0 +1,36 @@
+"""The readme as an index shows it: links and images that are relative here become addresses there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+HOME = "https://github.com/steingate/steingate"
+RAW = "https://raw.githubusercontent.com/steingate/steingate"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")
+
+
+def absolute(text: str, tag: str) -> str:
+    """Return a page whose links and images hold wherever it is shown."""
+
+    def address(found: re.Match[str]) -> str:
+        image, label, target = found.groups()
+        base = f"{RAW}/{tag}" if image else f"{HOME}/blob/{tag}"
+        return f"{image}[{label}]({base}/{target})"
+
+    return _LINK.sub(address, text)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Puts the readme into the metadata."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the readme of this version."""
+        root = Path(self.root)
+        source = (root / "src" / "steingate" / "__init__.py").read_text(encoding="utf-8")
+        found = re.search(r'^__version__ = "([^"]+)"', source, re.MULTILINE)
+        if found is None:
+            raise ValueError("src/steingate/__init__.py states no version.")
+        text = (root / "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, f"v{found[1]}")}

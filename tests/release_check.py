@@ -1,0 +1,174 @@
+"""Build the release, look into it, install it everywhere, try it: ``make release-check``.
+
+Wheel and sdist are built and their contents and metadata checked; then the wheel is installed into a fresh
+environment for every interpreter and extra, where ``steingate doctor`` and a few imports must work. What each
+installation takes is written to ``results/install_sizes.csv``, which docs/install.md shows.
+"""
+
+import argparse
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+SIZES = ROOT / "results" / "install_sizes.csv"
+TORCH = os.environ.get("TORCH", "torch")
+# What must work with an extra, beyond what works without any: parts of the doctor's self-test, and imports.
+EXTRAS: dict[str, tuple[set[str], str]] = {
+    "": (set(), "steingate.gates.stein"),
+    "plot": (set(), "steingate.report.certificate_figure"),
+    "envs": ({"simulation", "picture"}, "steingate.envs.make"),
+    "train": ({"simulation", "picture", "training"}, "steingate.training.loop"),
+    "ray": (set(), "ray"),
+    "wandb": (set(), "wandb"),
+    "sb3": (set(), "steingate.integrations.sb3"),
+}
+ALWAYS = {"certificate", "monitor"}
+TRIED = {"", "plot", "envs", "train"}  # the others add a package to these, and are imported only
+
+
+def main() -> int:
+    """Return 0 if everything holds; the first thing that does not raises."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("pythons", nargs="*", default=[sys.executable], help="interpreters to install for")
+    options.add_argument("--extras", nargs="*", default=list(EXTRAS), help="only these; '' is no extra")
+    options.add_argument("--keep", action="store_true", help="write the sizes to results/install_sizes.csv")
+    args = options.parse_args()
+    wheel, sdist = build(ROOT / "dist")
+    check_wheel(wheel)
+    check_sdist(sdist)
+    rows = []
+    for python in args.pythons:
+        for extra in args.extras:
+            with tempfile.TemporaryDirectory(prefix="steingate-release-") as folder:
+                row = try_out(Path(folder), python, wheel, extra)
+            print(
+                f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True
+            )
+            rows.append(row)
+            if args.keep:
+                _keep(rows)
+    print("everything holds")
+    return 0
+
+
+def _keep(rows: list[dict[str, Any]]) -> None:
+    with open(SIZES, "w", newline="") as file:
+        writer = csv.DictWriter(file, ["python", "extra", "packages", "mb"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """Return the wheel and the sdist, freshly built and approved by twine."""
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist)], check=True)
+    return wheel, sdist
+
+
+def check_wheel(wheel: Path) -> None:
+    """Require the package and nothing else in the wheel, and metadata that an index can show."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        (place,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = archive.read(place).decode()
+    tracked = {name.removeprefix("src/") for name in _tracked() if name.startswith("src/")}
+    _require(names == tracked, f"the wheel differs from src/: {sorted(names ^ tracked)[:5]}")
+    told = Parser().parsestr(metadata)
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/steingate/__init__.py").read_text())
+    _require(version is not None and told["Version"] == version[1], f"the version is {told['Version']}")
+    urls = told.get_all("Project-URL", [])
+    _require(len(urls) >= 4 and bool(told["Author"]), "URLs or author are missing")
+    _require(told["License-Expression"] == "Apache-2.0", "the licence is missing")
+    relative = re.findall(r"\]\((?!https?:|#|mailto:)[^)]*\)", str(told.get_payload()))
+    _require(not relative, f"the readme has links that an index cannot follow: {relative[:3]}")
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    _require(cited is not None and cited[1] == told["Version"], "CITATION.cff names another version")
+
+
+def check_sdist(sdist: Path) -> None:
+    """Require all tracked files in the sdist, but for those of the repository's own machinery."""
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    own = {name for name in _tracked() if not name.startswith(".")}
+    missing, strays = own - names, {name for name in names - own if not name.startswith(".")} - {"PKG-INFO"}
+    _require(not missing, f"the sdist lacks {sorted(missing)[:5]}")
+    _require(not strays, f"the sdist has strays: {sorted(strays)[:5]}")
+
+
+def try_out(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any]:
+    """Return what an installation takes, after trying it."""
+    uv = [sys.executable, "-m", "uv", "--quiet"]
+    subprocess.run([*uv, "venv", "--python", python, str(folder / "venv")], check=True)
+    inside = folder / "venv" / "bin" / "python"
+    install = [*uv, "pip", "install", "--python", str(inside)]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    links = os.environ.get("PIP_FIND_LINKS")
+    found = {**os.environ, **({"UV_FIND_LINKS": links} if links else {})}
+    if extra == "sb3":  # the build without a graphics card, where one is offered
+        subprocess.run([*install, TORCH], check=True, env=found)
+    name = f"{wheel}[{extra}]" if extra else str(wheel)
+    subprocess.run([*install, name], check=True, env=found)
+    site = next((folder / "venv" / "lib").glob("python3*/site-packages"))
+    size = sum(file.lstat().st_size for file in site.rglob("*") if file.is_file())
+    row = {
+        "python": re.sub(r".*python", "", site.parent.name),
+        "extra": extra,
+        "packages": len(list(site.glob("*.dist-info"))),
+        "mb": round(size / 1e6),
+    }
+    tests, module = EXTRAS[extra]
+    _run(
+        [str(inside), "-W", "error::SyntaxWarning", "-c", f"import steingate, {module}"], folder, environment
+    )
+    if extra in TRIED:
+        _try_doctor(inside, ALWAYS | tests, folder, environment)
+    if extra == "plot":
+        _try_plot(inside, folder, environment)
+    return row
+
+
+def _try_doctor(python: Path, tests: set[str], folder: Path, environment: dict[str, str]) -> None:
+    told = json.loads(_run([str(python), "-m", "steingate", "doctor", "--json"], folder, environment))
+    passed = {test["name"] for test in told["tests"] if test["status"] == "ok"}
+    _require(passed == tests, f"the self-test passed {sorted(passed)}, not {sorted(tests)}: {told['tests']}")
+
+
+def _try_plot(python: Path, folder: Path, environment: dict[str, str]) -> None:
+    costs, plot = folder / "costs.csv", folder / "plot.png"
+    costs.write_text("cost\n" + "3\n" * 40)
+    command = [str(python), "-m", "steingate", "certify", str(costs), "--limit", "25", "--plot", str(plot)]
+    _run(command, folder, environment)
+    _require(plot.read_bytes()[:4] == b"\x89PNG", "no picture was drawn")
+
+
+def _run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
+    _require(done.returncode == 0, f"{' '.join(command)} failed: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _tracked() -> set[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(listed.stdout.splitlines())
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise SystemExit(f"release-check: {otherwise}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
