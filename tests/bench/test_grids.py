@@ -15,7 +15,7 @@ from steingate.training.config import make_config
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer")}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
-SMALL = ("learning", "quick")
+SMALL = ("learning", "quick", "allowance")
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
     "velocity": (120, VELOCITY, MAIN),
@@ -28,6 +28,7 @@ EXPECTED = {
     "gates": (48, {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, {"steingate"}),
     "learning": (2 * len(METHODS), {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(METHODS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
+    "allowance": (12, NAVIGATION, {"allowance"}),
 }
 
 

@@ -1,5 +1,6 @@
 import argparse
 import json
+from dataclasses import fields
 
 import pytest
 

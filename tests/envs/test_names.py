@@ -66,7 +66,7 @@ class Making:
         (functools.partial(Walk, limit=4), "python:Walk"),
         (Making(), "python:Making"),
     ],
-    ids=str,
+    ids=["class", "id", "module", "lambda", "partial", "instance"],
 )
 def test_what_is_recorded(value, text):
     name = env_name(value)

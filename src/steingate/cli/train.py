@@ -22,7 +22,8 @@ _RUN = {
     "the task": ("env", "env_options", "cost_limit", "seed"),
     "the size of the run": ("total_steps", "steps_per_epoch", "num_envs", "window", "carry_episodes"),
     "files and logs": ("out", "checkpoint_every", "wandb"),
-    "speed, without effect on results": ("threads", "overlap"),
+    "speed, without effect on results": ("threads", "workers", "overlap"),
+    "the policy that is delivered": ("certify",),
 }
 _SHARED = {
     "costs": (LearnsCost, Watchful),

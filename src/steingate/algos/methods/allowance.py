@@ -34,7 +34,7 @@ class Allowing(Watchful):
     )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
-    budget: float = setting(0.04, "share of episodes over the limit that the certificate is to hold")
+    budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
