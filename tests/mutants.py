@@ -546,9 +546,33 @@ METHODS = (
     ),
     Mutant(
         "algos/recipe.py",
-        "self.lam, self.cost_lam, own)",
-        "self.lam, own, own)",
+        '"cost_lam": self.cost_lam, "cost_adv_lam": own',
+        '"cost_lam": own, "cost_adv_lam": own',
         "the targets follow the lambda of the advantages",
+    ),
+    Mutant(
+        "algos/advantages.py",
+        "a = np.clip(centred, -end, end)",
+        "a = np.clip(centred, -np.inf, end)",
+        "bad outliers are not trimmed",
+    ),
+    Mutant(
+        "training/batch.py",
+        "standardise(reward_adv, returns.trim)",
+        "standardise(reward_adv)",
+        "advantages are not trimmed in training",
+    ),
+    Mutant(
+        "training/epoch.py",
+        "policy = quieter(policy, decision.noise)",
+        "policy = quieter(policy, float('inf'))",
+        "exploration does not fade",
+    ),
+    Mutant(
+        "gates/allowance.py",
+        "noise = seen.noise if grows else",
+        "noise = seen.noise if not grows else",
+        "exploration fades while returns grow",
     ),
     Mutant(
         "algos/recipe.py",

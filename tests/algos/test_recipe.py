@@ -164,7 +164,8 @@ class TestSteinGate:
             assert ruling.log["gate/bound"] == result.bound
             assert ruling.decision.mode == (Mode.IMPROVE if result.safe else Mode.RECOVER)
         notes = SteinGate(preset=preset).build(Setup(limit=6.0)).notes
-        assert notes == tuple(Certificate.preset(preset, limit=6.0).explain().splitlines())
+        assert notes[0].startswith("After every epoch the gate reads the costs")
+        assert ("promises nothing" in notes[1]) == (preset != "confident")
 
 
 class TestCVaR:

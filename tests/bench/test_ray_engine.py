@@ -27,8 +27,10 @@ from tests.bench.driving import (
 )
 from tests.training.runs_of_probes import facts
 
+from steingate.errors import MissingExtraError
+
 HERE = find_spec("ray") is not None
-SENTENCE = "steingate bench --engine ray needs optional packages: run pip install 'steingate[ray]'."
+SENTENCE = str(MissingExtraError("steingate bench --engine ray", "ray"))
 
 
 def on_ray(grid, out, *options, **variables):

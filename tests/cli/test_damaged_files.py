@@ -101,7 +101,7 @@ def test_something_else_where_a_file_should_be(run, tmp_path, capsys, file, kind
     sentence = said(capsys, "resume", run, "--quiet")
     assert str(path) in sentence or f"{run} is not a run folder" in sentence
     if file in ("checkpoints", "config.json"):
-        said(capsys, "evaluate", run, "--episodes", "1")
+        said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
@@ -121,7 +121,7 @@ def test_a_checkpoint_that_is_no_file_is_put_aside(run, good, capsys, kind):
         assert newest.with_name(newest.name + ".damaged-2").exists()
         assert facts(run) == good[1]
     else:
-        assert main(["evaluate", str(run), "--episodes", "2"]) == 0
+        assert main(["evaluate", str(run), "--episodes", "2", "--policy", "last"]) == 0
         assert "is not a regular file" in capsys.readouterr().err
 
 
@@ -134,7 +134,7 @@ def test_integers_of_many_digits_in_the_configuration(run, tmp_path, capsys, nam
     assert text.count(old) == 1
     (run / "config.json").write_text(text.replace(old, f'"{name}": {"9" * digits}'))
     assert "config.json" in said(capsys, "resume", run, "--quiet")
-    assert "config.json" in said(capsys, "evaluate", run, "--episodes", "1")
+    assert "config.json" in said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
     reported(capsys, run, tmp_path)
 
 

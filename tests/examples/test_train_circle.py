@@ -17,7 +17,7 @@ def test_the_example_trains_evaluates_and_draws(tmp_path):
     first = run(tmp_path)
     folder = tmp_path / "steingate" / "SafetyPointCircle1-v0" / "seed-0"
     assert "epoch 2/2" in first
-    assert "4 episodes after epoch 2" in first
+    assert "after epoch 2, at the mean action" in first
     assert str(folder / "run.png") in first
     assert (folder / "run.png").read_bytes()[:4] == b"\x89PNG"
     assert "<html" in (folder / "report.html").read_text()
@@ -25,4 +25,4 @@ def test_the_example_trains_evaluates_and_draws(tmp_path):
     second = run(tmp_path)
     assert "is there already" in second
     assert "epoch 1/2" not in second
-    assert "4 episodes after epoch 2" in second
+    assert "after epoch 2, at the mean action" in second

@@ -17,20 +17,24 @@ from steingate.training.state import first_state
 @pytest.mark.parametrize("algo", ["allowance", "allowance-ppo"])
 def test_it_stays_within_the_limit_and_earns_more_than_nothing(algo):
     """Unconstrained: cost 10. Under the limit 2.5 the best return is -2.5; doing nothing has -10."""
-    rows = conflict(algo)
+    rows = conflict(algo, {"pace.block": 32})
     assert late(rows, "Epoch/EpCost") < 2.5
     assert -7.5 < late(rows, "Epoch/EpRet") < -2.4
     assert late(rows, "Epoch/OverLimit") < 0.05
 
 
 def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
-    path = train(tiny(tmp_path, algo="allowance", **{"pace.block": 4, "cost_limit": 0.5}), quiet=True)
+    path = train(
+        tiny(tmp_path, algo="allowance", **{"pace.block": 4, "pace.fade": 0.3, "cost_limit": 0.5}), quiet=True
+    )
     progress = read_progress(path)
     shares = progress["Gate/Share"]
     assert shares[-1] < shares[0] <= 0.6  # the walk is over this limit more often than not
     tree = newest_checkpoint(path).tree
     assert tree["budget"] == shares[-1]
     policy = load(path, "last").policy
+    assert np.exp(policy.log_std).max() == pytest.approx(progress["Gate/Noise"][-1], rel=1e-5)
+    assert progress["Gate/Noise"][-1] < 0.5
     assert policy.extra.start == shares[-1]
     assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
 

@@ -125,7 +125,7 @@ class TestRefusals:
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
             ({"seed": 2**63}, "it must be a whole number from 0 to"),
             ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
-            ({"cost_limit": "inf"}, "cost_limit is inf: it must be finite"),
+            ({"cost_limit": "inf"}, "cost_limit is inf: it must be zero or a finite number above it"),
             ({"window": 0}, "window is 0: it must be greater than zero"),
             ({"checkpoint_every": 0}, "checkpoint_every is 0: it must be greater than zero"),
             ({"threads": 0}, "threads is 0: it must be greater than zero, or none"),

@@ -105,7 +105,7 @@ class TestStreams:
         assert len({tuple(epoch_seeds(seed, epoch, 3)) for seed in (0, 1) for epoch in (0, 1)}) == 4
         assert len(set(epoch_seeds(0, 0, 50))) == 50
         # What a seed means is part of what a run is: these numbers never change.
-        assert [purpose.value for purpose in Purpose] == [0, 1, 2, 3, 4, 5]
+        assert [purpose.value for purpose in Purpose] == list(range(8))
         np.testing.assert_array_equal(
             action_noise(3, 4, (2, 2, 1)).ravel(),
             stream(3, 4, Purpose.ACTIONS).standard_normal(4, dtype=np.float32),

@@ -409,6 +409,6 @@ def test_settings_survive_the_folder(whole, tmp_path):
 def test_what_the_certificate_can_promise_is_said_at_the_start(tmp_path, capsys):
     path = train(tiny(tmp_path))
     notes = json.loads((path / "config.json").read_text())["notes"]
-    assert any("Only the empirical guard can open the gate" in note for note in notes)
+    assert any("promises nothing about the policy that training ends with" in note for note in notes)
     shown = capsys.readouterr().err
     assert all(note in shown for note in notes)

@@ -101,7 +101,7 @@ def first_words(certificate: Certificate) -> tuple[str, ...]:
         does,
         f"It opens when {opens}: {test} of the episodes seen, which promises nothing about the policy that "
         "training ends with.",
-        "For a promise, test that policy: steingate evaluate RUN --until-certified.",
+        "The promise is made at the end: fresh episodes decide which policy is delivered as certified.",
     )
 
 
