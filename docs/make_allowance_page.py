@@ -57,7 +57,8 @@ def table() -> str:
         cells = [
             task(row["env"]), row["seed"], f"{float(row['return']):.1f}", f"{PAPER[task(row['env'])]:.2f}",
             f"{float(row['cost']):.1f}", f"{float(row['over_limit']):.3f}",
-            f"{float(row['feasible_by_epoch']):.2f}", f"{float(end['return']):.1f}", end["over_limit"], end["over_bound"],
+            f"{float(row['feasible_by_epoch']):.2f}", f"{float(end['return']):.1f}", end["over_limit"],
+            end["over_bound"],
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -88,12 +89,12 @@ def draw(path: Path) -> None:
             panel.set_ylim(bottom=min(panel.get_ylim()[0], 0.8 * panel.get_ylim()[1]))
             panel.set_xlabel("episodes over the limit, %")
             panel.set_ylabel("return")
-        found = {
-            label: mark for panel in figure.axes for mark, label in zip(*panel.get_legend_handles_labels())
-        }
-        figure.legend(
-            found.values(), found.keys(), loc="outside lower center", ncols=len(found), frameon=False
-        )
+        found = {}
+        for panel in figure.axes:
+            marks, labels = panel.get_legend_handles_labels()
+            found |= dict(zip(labels, marks, strict=True))
+        shown = (list(found.values()), list(found))
+        figure.legend(*shown, loc="outside lower center", ncols=len(found), frameon=False)
         figure.savefig(path, dpi=110)
 
 

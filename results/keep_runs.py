@@ -162,7 +162,9 @@ def keep(name: str, roots: list[str]) -> None:
     write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
     save_curves_figure(evidence, folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
-    (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands, episodes=EPISODES), encoding="utf-8")
+    (folder / "README.md").write_text(
+        ABOUT.format(name=name, commands=commands, episodes=EPISODES), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":
