@@ -195,9 +195,7 @@ def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
     if isinstance(certify, dict) and certify.get("keep") is False:
         return "The run was told to test none (certify.keep)."
     if verdict is None:
-        return (
-            "None of its policies has been tested to the end: steingate resume goes on, and tests them then."
-        )
+        return "None of its policies was tested to the end: steingate resume goes on, and tests them then."
     return str(verdict["sentence"])
 
 
