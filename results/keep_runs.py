@@ -53,8 +53,8 @@ Made by `python results/keep_runs.py {name} RUNS...`. Each run repeats bit for b
 `summary.csv` covers the last fifth of each run. *By epoch* judges each epoch by the mean of its last hundred
 episodes, as the paper's table does; *by episode* counts episodes, as its text does. `minutes` is wall-clock
 time on two cores that other work shared. `endpoints.csv` has the last policies, {episodes} fresh
-episodes each without exploration noise, with an upper bound on the share over the limit (95 % confidence), beside the
-means and deviations that OmniSafe publishes for five seeds.
+episodes each without exploration noise, with an upper bound on the share over the limit (95 % confidence),
+beside the means and deviations that OmniSafe publishes for five seeds.
 """
 
 
