@@ -53,3 +53,16 @@ def test_the_summary_agrees_with_the_epochs():
 def test_links_exist():
     for target in re.findall(r"\]\(([^)#:]+)", TEXT):
         assert (ROOT / "docs" / target).exists(), target
+
+
+def test_what_the_readme_says_of_it(maker):
+    kept = {(row["env"], row["algo"]): row for row in maker.rows("allowance_runs/summary.csv")}
+    others = [row for row in maker.rows("paper_runs/summary.csv") if row["algo"] == "steingate"]
+    for row in others:
+        own = kept[row["env"], "allowance"]
+        if "Goal" in row["env"]:
+            assert float(own["return"]) > float(row["return"])
+            assert float(own["over_limit"]) < 0.2 * float(row["over_limit"])
+        else:
+            assert float(own["return"]) > 0.98 * float(row["return"])
+            assert float(own["over_limit"]) < 0.01
