@@ -6,6 +6,7 @@ import pytest
 
 import steingate
 from steingate.cli import doctor, main, self_test
+from steingate.errors import install_command
 
 
 def test_it_passes_here_and_says_what_there_is(capsys):
@@ -36,8 +37,9 @@ def test_failures_and_missing_extras_are_told_apart(capsys, monkeypatch):
     assert "failed" in rows["a"]
     assert "WrongError: the bound is 7" in rows["a"]
     assert "skipped" in rows["b"]
-    assert "pip install 'steingate[train]'" in rows["b"]
+    assert install_command("train") in rows["b"]
     assert "failed" in rows["c"]
+    assert "no no_such_package, which is always needed" in rows["c"]
     assert main(["doctor", "--no-test"]) == 0
     assert "Self-test" not in capsys.readouterr().out
 
@@ -67,4 +69,7 @@ def test_extras_are_read_from_the_metadata(monkeypatch):
     assert doctor.extras() == {"": ["numpy"], "train": ["jax"]}
     monkeypatch.setattr(doctor, "installed", lambda name: None if name == "jax" else "1")
     notes = {fact.name: fact.note for fact in doctor.packages()}
-    assert notes["extra train"] == "without jax: pip install 'steingate[train]'"
+    assert notes["extra train"] == f"without jax: {install_command('train')}"
+    monkeypatch.setattr(doctor, "install_command", lambda extra: f"pip install -e '/a clone[{extra}]'")
+    notes = {fact.name: fact.note for fact in doctor.packages()}
+    assert notes["extra train"] == "without jax: pip install -e '/a clone[train]'"

@@ -14,7 +14,7 @@ from pathlib import Path
 from steingate import __version__
 from steingate.cli.self_test import TESTS, Outcome, attempt
 from steingate.cli.table import print_rows
-from steingate.errors import SteingateError
+from steingate.errors import SteingateError, install_command
 
 BROKEN = 1
 
@@ -77,7 +77,7 @@ def packages() -> list[Fact]:
         elif not missing:
             facts.append(Fact("Versions", f"extra {extra}", "there", there))
         else:
-            advice = f"without {', '.join(missing)}: pip install 'steingate[{extra}]'"
+            advice = f"without {', '.join(missing)}: {install_command(extra)}"
             facts.append(Fact("Versions", f"extra {extra}", "missing", advice))
     return facts
 
@@ -136,7 +136,7 @@ def drawing() -> list[Fact]:
     try:
         from steingate.envs.render import find_backend
     except ModuleNotFoundError:
-        facts.append(Fact("Drawing", "tasks", "missing", "pip install 'steingate[envs]'"))
+        facts.append(Fact("Drawing", "tasks", "missing", install_command("envs")))
     except (SteingateError, ImportError) as error:
         facts.append(Fact("Drawing", "tasks", "broken", str(error)))
     else:
@@ -149,7 +149,7 @@ def drawing() -> list[Fact]:
 
         facts.append(Fact("Drawing", "films", "ffmpeg", get_ffmpeg_exe()))
     except (ImportError, RuntimeError):
-        facts.append(Fact("Drawing", "films", "missing", "pip install 'steingate[train]'"))
+        facts.append(Fact("Drawing", "films", "missing", install_command("train")))
     return facts
 
 
