@@ -227,7 +227,8 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
             shift, scale = (
                 np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale")
             )
-            count, mean, m2 = int(stats["count"]), *(np.asarray(stats[key], float) for key in ("mean", "m2"))
+            count = int(stats["count"])
+            mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalised = bool(tree["normalise"]) and count > 1
         extra = None if tree.get("extra") is None else Extra(*tree["extra"])
         near = tree.get("nearness")
