@@ -67,8 +67,7 @@ runs = {
 
 # %% [markdown]
 # What did they learn, and what can be promised about it? `load` would give the best policy that the run
-# certified, which for `trpo` is one of its first, before it had learnt to go anywhere. The last ones show what
-# each method is after.
+# certified, where there is one; the last ones show what each method is after.
 
 # %%
 EPISODES = 400  # short: 4
