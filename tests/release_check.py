@@ -31,6 +31,7 @@ EXTRAS: dict[str, tuple[set[str], str]] = {
     "train": ({"simulation", "picture", "training"}, "steingate.training.loop"),
     "ray": (set(), "ray"),
     "wandb": (set(), "wandb"),
+    "onnx": (set(), "onnx"),
     "sb3": (set(), "steingate.integrations.sb3"),
 }
 ALWAYS = {"certificate", "monitor"}
@@ -62,11 +63,16 @@ def main() -> int:
     return 0
 
 
-def _keep(rows: list[dict[str, Any]]) -> None:
-    with open(SIZES, "w", newline="") as file:
+def _keep(rows: list[dict[str, Any]], path: Path = SIZES) -> None:
+    """Write what was measured now over what was measured of the same before."""
+    with open(path, newline="") as file:
+        known = {(row["python"], row["extra"]): row for row in csv.DictReader(file)}
+    known |= {(row["python"], row["extra"]): row for row in rows}
+    order = sorted(known, key=lambda key: (int(key[0].partition(".")[2]), list(EXTRAS).index(key[1])))
+    with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, ["python", "extra", "packages", "mb"], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(known[key] for key in order)
 
 
 def build(folder: Path) -> tuple[Path, Path]:

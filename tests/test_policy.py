@@ -115,6 +115,10 @@ def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
         lambda tree: tree["stats"].update(mean=np.zeros(9)),
         lambda tree: tree.update(action=3),
         lambda tree: tree.update(stats={"count": "many"}),
+        lambda tree: tree["policy"]["w"].__setitem__(0, [[1e308]]),  # infinite as a short float
+        lambda tree: tree["policy"]["b"].__setitem__(0, 10**400),
+        lambda tree: tree["policy"]["log_std"].fill(np.nan),
+        lambda tree: tree["stats"].update(m2=np.full_like(tree["stats"]["m2"], np.inf)),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(run, break_it):

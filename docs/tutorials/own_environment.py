@@ -66,11 +66,12 @@ runs = {
 }
 
 # %% [markdown]
-# What did they learn, and what can be promised about it?
+# What did they learn, and what can be promised about it? `load` would give the best policy that the run
+# certified, where there is one; the last ones show what each method is after.
 
 # %%
 EPISODES = 400  # short: 4
-policies = {algo: steingate.load(run.path).policy for algo, run in runs.items()}
+policies = {algo: steingate.load(run.path, "last").policy for algo, run in runs.items()}
 for algo, policy in policies.items():
     verdict = steingate.certify_policy(
         policy, gymnasium.make("Puddle-v0"), limit=2, budget=0.1, delta=0.05, max_episodes=EPISODES

@@ -17,10 +17,11 @@ run = steingate.train(
     seed=0,
     quiet=True,
 )
-print(run.path)
+print(run)
 
 # %% [markdown]
-# The run is a folder. Its tables are plain CSV files, one row per epoch and one per episode:
+# The run is a folder, and a verdict: which policy of the run passed a test on fresh episodes. In the folder,
+# tables are plain CSV files, one row per epoch and one per episode:
 
 # %%
 from steingate.report.loading import load_run
@@ -31,8 +32,9 @@ print(f"{len(cost)} epochs, {len(data.episodes['cost'])} episodes")
 print(f"mean cost of a hundred episodes: {cost[0]:.0f} after the first epoch, {cost[-1]:.0f} after the last")
 
 # %% [markdown]
-# Does the finished policy keep to the limit? It is a function of NumPy arrays now; `certify_policy` plays
-# as few episodes as a certificate needs, and says what they show.
+# `load` gives the certified policy, or the last one with a warning where there is none. It is a function of
+# NumPy arrays now. Does it keep to the limit? Do not take the verdict's word for it: `certify_policy` plays
+# as few further episodes as a certificate needs, and says what they show.
 
 # %%
 import gymnasium

@@ -195,7 +195,7 @@ def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
     if isinstance(certify, dict) and certify.get("keep") is False:
         return "The run was told to test none (certify.keep)."
     if verdict is None:
-        return "Its training has not come to its end: steingate resume goes on, and tests policies then."
+        return "None of its policies was tested to the end: steingate resume goes on, and tests them then."
     return str(verdict["sentence"])
 
 
@@ -218,19 +218,26 @@ def policy_checkpoint(path: str | Path, warn: Callable[[str], None]) -> Checkpoi
 def policy_from(tree: dict[str, Any], name: str) -> Policy:
     """Return the policy in a checkpoint's tree; ``name`` is for the error if its parts do not fit."""
     try:
-        params, stats, action = tree["policy"], tree["stats"], tree["action"]
-        weights = tuple(np.asarray(w, np.float32) for w in params["w"])
-        biases = tuple(np.asarray(b, np.float32) for b in params["b"])
-        choice = Choice(int(action["choices"]), int(action["start"])) if "choices" in action else None
-        log_std = np.asarray(params["log_std"] if choice is None else (), np.float32)
-        shift, scale = (np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale"))
-        count, mean, m2 = int(stats["count"]), np.asarray(stats["mean"]), np.asarray(stats["m2"])
+        with np.errstate(over="ignore"):  # what does not fit into a float is infinite, and refused below
+            params, stats, action = tree["policy"], tree["stats"], tree["action"]
+            weights = tuple(np.asarray(w, np.float32) for w in params["w"])
+            biases = tuple(np.asarray(b, np.float32) for b in params["b"])
+            choice = Choice(int(action["choices"]), int(action["start"])) if "choices" in action else None
+            log_std = np.asarray(params["log_std"] if choice is None else (), np.float32)
+            shift, scale = (
+                np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale")
+            )
+            count = int(stats["count"])
+            mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalised = bool(tree["normalise"]) and count > 1
         extra = None if tree.get("extra") is None else Extra(*tree["extra"])
         near = tree.get("nearness")
         nearness = None if near is None else Nearness(*(tuple(part) for part in near))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
+    numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
+    if not all(np.isfinite(part).all() for part in numbers):
+        raise RunError(f"Checkpoint {name} holds a policy with numbers that are not finite.")
     sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))
     many = log_std.size if choice is None else choice.choices

@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -73,3 +74,19 @@ def test_a_long_table_is_read_from_its_end(tmp_path):
     rows = "".join(f"{epoch},{'9' * 300}\n" for epoch in range(1000))
     (tmp_path / "progress.csv").write_text("Train/Epoch,x\n" + rows)
     assert last_row(tmp_path)["Train/Epoch"] == 999.0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "odd header", "odd numbers"])
+def test_a_table_that_is_none_shows_nothing_and_holds_nobody_up(tmp_path, kind):
+    path = tmp_path / "progress.csv"
+    if kind == "pipe":
+        os.mkfifo(path)  # opening it for reading would wait for ever
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "odd header":
+        path.write_bytes(b"a\rb,c\n1,2\n")
+    else:
+        path.write_text("Train/Epoch,TotalEnvSteps,x\nnan,inf,text\n")
+    assert last_row(tmp_path) == {}

@@ -39,6 +39,7 @@ def test_failures_and_missing_extras_are_told_apart(capsys, monkeypatch):
     assert "skipped" in rows["b"]
     assert install_command("train") in rows["b"]
     assert "failed" in rows["c"]
+    assert "no no_such_package, which is always needed" in rows["c"]
     assert main(["doctor", "--no-test"]) == 0
     assert "Self-test" not in capsys.readouterr().out
 
@@ -69,6 +70,6 @@ def test_extras_are_read_from_the_metadata(monkeypatch):
     monkeypatch.setattr(doctor, "installed", lambda name: None if name == "jax" else "1")
     notes = {fact.name: fact.note for fact in doctor.packages()}
     assert notes["extra train"] == f"without jax: {install_command('train')}"
-    monkeypatch.setattr(doctor, "install_command", lambda extra: f"pip install '/clone[{extra}]'")
+    monkeypatch.setattr(doctor, "install_command", lambda extra: f"pip install -e '/a clone[{extra}]'")
     notes = {fact.name: fact.note for fact in doctor.packages()}
-    assert notes["extra train"] == "without jax: pip install '/clone[train]'"
+    assert notes["extra train"] == "without jax: pip install -e '/a clone[train]'"

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 EACH = 10  # kills of one run
 SETTINGS = [
     {}, {"carry_episodes": True}, {"algo": "cpo"}, {"algo": "ppo-lag"}, {"overlap": False, "algo": "evo"},
+    {"workers": 2},
 ]  # fmt: skip
 SIGNALS = ["KILL", "INT", "TERM", "INT INT", "INT TERM", "TERM TERM"]
 

@@ -19,7 +19,7 @@ from steingate.cli import main
 from steingate.report.dashboard import Source
 from steingate.report.monitors import monitors_data
 from steingate.runs import read_checkpoint
-from steingate.storage.checkpoint import checkpoint_files, encode
+from steingate.storage.checkpoint import checkpoint_files, decode, encode, read_tree
 from steingate.training.config import digest
 from steingate.training.loop import train
 
@@ -97,9 +97,10 @@ def run_try(base: Base, place: Path, rng) -> tuple[str, list[str], str]:
     """Damage one file of a run folder; return what it is, the command, and a description."""
     run = Path(shutil.copytree(base.run, place / "run"))
     (_, older), (_, newest) = checkpoint_files(run / "checkpoints")
-    file = rng.choice([run / "config.json", run / "progress.csv", run / "episodes.csv", newest])
+    kept = [run / "certified.safetensors", run / "verdict.json"]
+    file = rng.choice([run / "config.json", run / "progress.csv", run / "episodes.csv", newest, *kept])
     name = "checkpoint" if file is newest else file.name
-    command = rng.choice(["resume", "resume", "report", "report", "evaluate", "dashboard"])
+    command = rng.choice(["resume", "resume", "report", "report", "evaluate", "export", "dashboard"])
     if file is newest and command == "resume" and rng.random() < 0.95:
         command = "evaluate"  # going on from the older checkpoint compiles everything: seconds each
     kind = rng.choice([damage_bytes, damage_bytes, damage_place, None, None])
@@ -107,8 +108,10 @@ def run_try(base: Base, place: Path, rng) -> tuple[str, list[str], str]:
         told = kind(file, rng)
     elif file.suffix == ".csv":
         told = damage_cells(file, rng)
-    elif file is newest:
-        told = "tree, " + resealed(newest, rng)
+    elif file.suffix == ".safetensors":
+        told = "tree, " + resealed(file, rng)
+    elif file.name == "verdict.json":
+        told = damage_json(file, rng)
     else:
         told = damage_json(file, rng)
         if command != "resume" and rng.random() < 0.5:
@@ -120,6 +123,7 @@ def run_try(base: Base, place: Path, rng) -> tuple[str, list[str], str]:
         "resume": ["resume", str(run), "--quiet"],
         "report": ["report", str(run), "--out", str(place / "page.html"), "--table", str(place / "table.md")],
         "evaluate": ["evaluate", str(run), "--episodes", "4"],
+        "export": ["export", str(run), "--to", str(place / "policy.npz")],
         "dashboard": ["dashboard", str(run)],
     }[command]
     return name, argv, f"{command}, {name}: {told}"
@@ -136,14 +140,22 @@ def longer(file: Path) -> bool:
 def differs(run: Path, good: dict) -> bool:
     """Return whether a finished run holds other numbers than it should."""
     try:
-        return facts(run) != good
+        found = facts(run)
+        states = [_state(one["checkpoint"]) for one in (found, good)]
+        return {**found, "checkpoint": states[0]} != {**good, "checkpoint": states[1]}
     except Exception:
         return True
 
 
+def _state(content: bytes) -> bytes:
+    """Return a checkpoint without its copy of the configuration, which only names what was edited."""
+    tree, epoch = decode(content)
+    return encode({name: part for name, part in tree.items() if name != "config"}, epoch)
+
+
 def resealed(path: Path, rng) -> str:
     """Change a value in a checkpoint and give it a fitting checksum."""
-    found = read_checkpoint(path)
+    found = read_tree(path)
     if rng.random() < 0.3:
         found.tree["policy"]["b"][0] = rng.choice([np.zeros(3), np.zeros(8, np.int8), "text", None])
         told = "an array"

@@ -76,6 +76,8 @@ def test_the_toml_gives_the_configuration_back():
     assert canonical(tomllib.loads(older)) == expected
     assert older.startswith("# From an earlier version")
     assert tomllib.loads(to_toml(OLDER))["budget_discount"] == 0.9999
+    for damaged in ("text", 7, [1]):  # shown as far as it goes
+        assert tomllib.loads(to_toml({"seed": 3, "recipe": damaged, "algo_options": damaged})) == {"seed": 3}
 
 
 def without_none(table):

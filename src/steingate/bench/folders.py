@@ -1,6 +1,7 @@
 """How far a run has come, read from its folder alone: whether it is finished, begun, or another run's."""
 
 import csv
+import math
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, read_config
 from steingate.storage.checkpoint import checkpoint_files
+from steingate.storage.files import open_regular
 from steingate.training.config import WITHOUT_EFFECT, RunConfig, read_stored
 
 _TAIL = 1 << 16
@@ -49,26 +51,30 @@ def standing(cfg: RunConfig) -> Standing:
 def last_row(run: Path) -> dict[str, float]:
     """Return the numbers of the last whole row of a run's ``progress.csv``, empty while there is none."""
     try:
-        with open(RunFolder(run).progress, "rb") as file:
-            header = file.readline()
+        with open_regular(RunFolder(run).progress) as file:
+            header = file.readline(_TAIL)
             start = file.tell()
             end = file.seek(0, os.SEEK_END)
             file.seek(max(start, end - _TAIL))
-            rows = file.read().rpartition(b"\n")[0].splitlines()
-    except OSError:
+            rows = file.read(_TAIL).rpartition(b"\n")[0].splitlines()
+    except RunError:
         return {}
     if not header.endswith(b"\n") or not rows:
         return {}
-    names, cells = (next(csv.reader([line.decode("utf-8", "replace")])) for line in (header, rows[-1]))
+    try:
+        names, cells = (next(csv.reader([line.decode("utf-8", "replace")])) for line in (header, rows[-1]))
+    except csv.Error:
+        return {}
     numbers = ((name, _number(cell)) for name, cell in zip(names, cells, strict=False))
     return {name: value for name, value in numbers if value is not None}
 
 
 def _number(cell: str) -> float | None:
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def _require_same(cfg: RunConfig, before: RunConfig, path: Path) -> None:

@@ -41,7 +41,8 @@ def attempt(name: str, test: Callable[[], str], extra: str) -> Outcome:
         status, note = "ok", test()
     except (ModuleNotFoundError, MissingExtraError) as error:
         missing = error.name or "optional packages"
-        status, note = ("skipped" if extra else "failed"), f"no {missing}: {install_command(extra)}"
+        status = "skipped" if extra else "failed"
+        note = f"no {missing}: {install_command(extra)}" if extra else f"no {missing}, which is always needed"
     except Exception as error:  # the point is to tell any of them
         status, note = "failed", f"{type(error).__name__}: {error}"
     return Outcome(name, status, perf_counter() - start, note)

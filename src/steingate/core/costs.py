@@ -45,7 +45,7 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
         raise InputError(
             f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
         )
-    with np.errstate(over="ignore"):  # a longer float may be more than one of eight bytes holds
+    with np.errstate(over="ignore", invalid="ignore"):  # a longer float may fit into no float of eight bytes
         values = values.astype(np.float64, copy=False)
     # NaN fails both comparisons, so two reductions cover every bad value.
     if not (values.min() >= 0.0 and values.max() < np.inf):

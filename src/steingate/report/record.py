@@ -123,14 +123,15 @@ def to_toml(config: dict[str, Any]) -> str:
     """
     tables = dict(config)
     recipe, options = tables.pop("recipe", None), tables.pop("algo_options", None)
-    for name, value in (options or {}).items():
-        *parts, last = _RENAMED.get(name, name).split(".")
+    for name, value in (options if isinstance(options, dict) else {}).items():
+        *parts, last = str(_RENAMED.get(name, name)).split(".")
         table = tables
         for part in parts:
             table = table.setdefault(part, {})
         table[last] = value
     note = "" if recipe is not None else _OLDER_NOTE
-    return note + "\n".join(_toml_lines(tables | (recipe or {}), "")).strip() + "\n"
+    own = recipe if isinstance(recipe, dict) else {}
+    return note + "\n".join(_toml_lines(tables | own, "")).strip() + "\n"
 
 
 def _look_up(table: Any, name: str) -> tuple[bool, Any]:

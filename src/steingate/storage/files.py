@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from steingate.errors import RunError
 
@@ -14,8 +15,9 @@ MAX_BYTES = 1 << 30
 FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
-def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a regular file of at most ``most`` bytes.
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file for reading.
 
     A folder, pipe, socket or device is refused by name. Opening never waits: a pipe without a writer would
     hold the process for ever. Symbolic links are followed.
@@ -23,16 +25,21 @@ def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise RunError(f"{path} cannot be read: it is not a regular file.")
-            if status.st_size > most:
-                raise RunError(f"{path} is larger than {most >> 20} MiB and will not be read.")
-            return file.read()
+            yield file
     except IsADirectoryError:
         raise RunError(f"{path} cannot be read: it is not a regular file.") from None
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error.strerror or error}).") from error
+
+
+def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a regular file of at most ``most`` bytes; anything else is refused by name."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise RunError(f"{path} is larger than {most >> 20} MiB and will not be read.")
+        return file.read()
 
 
 @contextmanager
