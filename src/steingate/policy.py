@@ -235,7 +235,8 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         nearness = None if near is None else Nearness(*(tuple(part) for part in near))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
-    if not all(np.isfinite(part).all() for part in (*weights, *biases, log_std, shift, scale, mean, m2)):
+    parts: list[Any] = [*weights, *biases, log_std, shift, scale, mean, m2]
+    if not all(np.isfinite(part).all() for part in parts):
         raise RunError(f"Checkpoint {name} holds a policy with numbers that are not finite.")
     sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))

@@ -123,7 +123,8 @@ def to_toml(config: dict[str, Any]) -> str:
     """
     tables = dict(config)
     recipe, options = tables.pop("recipe", None), tables.pop("algo_options", None)
-    for name, value in (options if isinstance(options, dict) else {}).items():
+    older: dict[str, Any] = options if isinstance(options, dict) else {}
+    for name, value in older.items():
         *parts, last = _RENAMED.get(name, name).split(".")
         table = tables
         for part in parts:
