@@ -54,8 +54,8 @@ def seconds_per_step(vec, actions: np.ndarray) -> float:
 
 
 def main() -> None:
-    count = min(ENVS, usable_cores())
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors at the start")
+    count, load = min(ENVS, usable_cores()), os.getloadavg()[0]
+    print(f"load average {load:.1f} on {os.cpu_count()} processors at the start")
     print(f"{'computes':>10}{'one process':>14}{f'{count} processes':>14}{'faster':>9}{'expected':>10}")
     rows = []
     for compute in COMPUTE:
@@ -75,6 +75,7 @@ def main() -> None:
             {
                 "computes_ms": compute * 1e3,
                 "processes": count,
+                "load": load,
                 "one_ms": one * 1e3,
                 "several_ms": several * 1e3,
                 "faster": one / several,

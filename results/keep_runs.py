@@ -23,7 +23,7 @@ from steingate.report.summary import tail_episodes, tail_epochs
 from steingate.training.config import make_config, read_stored
 from steingate.training.evaluate import evaluate
 
-EPISODES = 100
+EPISODES = 300
 ENDPOINTS = Path(__file__).with_name("omnisafe_endpoints.csv")  # 5 seeds, 10^7 steps, limit 25, deterministic
 
 COLUMNS = (
@@ -37,6 +37,8 @@ COLUMNS = (
     "Gate/Mode",
     "Gate/Bound",
     "Gate/Price",
+    "Gate/Share",
+    "Gate/Noise",
     "Time/Total",
 )
 
@@ -50,8 +52,9 @@ Made by `python results/keep_runs.py {name} RUNS...`. Each run repeats bit for b
 
 `summary.csv` covers the last fifth of each run. *By epoch* judges each epoch by the mean of its last hundred
 episodes, as the paper's table does; *by episode* counts episodes, as its text does. `minutes` is wall-clock
-time on two cores that other work shared. `endpoints.csv` has the trained policies, 100 episodes each without
-exploration noise, beside the means and deviations that OmniSafe publishes for five seeds.
+time on two cores that other work shared. `endpoints.csv` has the last policies, {episodes} fresh
+episodes each without exploration noise, with an upper bound on the share over the limit (95 % confidence),
+beside the means and deviations that OmniSafe publishes for five seeds.
 """
 
 
@@ -109,14 +112,16 @@ def endpoint_row(run: Run) -> dict[str, str]:
     with open(ENDPOINTS, newline="") as file:
         known = {(row["env"], row["algo"]): row for row in csv.DictReader(file)}
     theirs = known.get((run.env, run.algo), {})
-    found = evaluate(run.path, EPISODES).episodes
+    outcome = evaluate(run.path, EPISODES, policy="last")
+    found = outcome.episodes
     return {
         "env": run.env,
         "algo": run.algo,
         "seed": str(run.seed),
         "return": f"{found.ret.mean():.2f}",
         "cost": f"{found.cost.mean():.2f}",
-        "over_limit": f"{exceedance(found.cost, run.limit):.2f}",
+        "over_limit": f"{exceedance(found.cost, run.limit):.3f}",
+        "over_bound": f"{outcome.bound:.3f}",
         "cvar90": f"{cvar(found.cost, 0.9):.1f}",
         **{f"omnisafe_{name}": theirs.get(name, "") for name in ("return", "return_sd", "cost", "cost_sd")},
     }
@@ -157,7 +162,9 @@ def keep(name: str, roots: list[str]) -> None:
     write_rows(folder / "endpoints.csv", [endpoint_row(run) for run in runs])
     save_curves_figure(evidence, folder / "curves.png")
     commands = "\n".join(command(run) for run in runs)
-    (folder / "README.md").write_text(ABOUT.format(name=name, commands=commands), encoding="utf-8")
+    (folder / "README.md").write_text(
+        ABOUT.format(name=name, commands=commands, episodes=EPISODES), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
     if isinstance(certify, dict) and certify.get("keep") is False:
         return "The run was told to test none (certify.keep)."
     if verdict is None:
-        return "Its training has not come to its end: steingate resume goes on, and tests policies then."
+        return "None of its policies was tested to the end: steingate resume goes on, and tests them then."
     return str(verdict["sentence"])
 
 
@@ -235,8 +235,8 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         nearness = None if near is None else Nearness(*(tuple(part) for part in near))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
-    parts: list[Any] = [*weights, *biases, log_std, shift, scale, mean, m2]
-    if not all(np.isfinite(part).all() for part in parts):
+    numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
+    if not all(np.isfinite(part).all() for part in numbers):
         raise RunError(f"Checkpoint {name} holds a policy with numbers that are not finite.")
     sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))

@@ -108,6 +108,7 @@ def test_the_first_line_is_the_verdict_in_plain_words(capsys, tmp_path):
         (0, 28, "Not certified for 10 %.", "too few: 29 with none over the limit"),
         (1, 29, "Not certified for 10 %.", "too few: 46 with no more than 1 over the limit"),
         (90, 10, "Not certified for 10 %.", "a safer policy would"),
+        (1, 3, "Not certified for 10 %.", "so expect to need a safer policy"),  # P may well be under 10 %
     ],
 )
 def test_the_advice_fits_the_verdict(capsys, tmp_path, over, within, verdict, told):
@@ -123,7 +124,7 @@ def test_a_gate_that_opens_over_the_budget_says_so(capsys, tmp_path, risk):
     path = tmp_path / "costs.txt"
     path.write_text("\n".join(["26"] * 900 + ["0"] * 100))
     argv = ["certify", str(path), "--limit", "25", "--risk", risk]
-    assert main([*argv, "--check"]) == 0
+    assert main([*argv, "--check"]) == 1  # a script reads no warnings
     out = capsys.readouterr().out
     assert "900 of 1000 episodes exceeded 25 (90.0 %)" in out
     assert "Not certified" in out
@@ -188,6 +189,23 @@ def test_a_run_is_known_and_its_mixture_of_policies_told(capsys, tmp_path):
         values = json.loads(capsys.readouterr().out)
         assert values["samples"] == 20
         assert values["mixed_policies"] is True
+
+
+def test_the_last_epoch_of_a_run_is_one_policy_and_costs_below_0_are_none(capsys, tmp_path):
+    run = RunFolder(tmp_path)
+    write_config(run, {"config": {}})
+    table = Table(run.episodes, EPISODE_COLUMNS)
+    table.append(
+        {"epoch": i // 10, "step": i, "return": 1.0, "cost": -2.5 if i % 2 else 30.0, "length": 5}
+        for i in range(50)
+    )
+    assert main(["certify", str(run.path), "--limit", "25"]) == 0
+    out = capsys.readouterr().out
+    assert "The last 10 of them are taken, epoch 4: these are of one policy" in out
+    assert "5 of 10 episodes exceeded 25" in out
+    assert "these numbers are about that policy with its noise" in out.lower()
+    assert "those policies" not in out
+    assert "Costs below 0 are taken as 0." in out
 
 
 def test_a_folder_that_is_no_run_is_refused(capsys, tmp_path):

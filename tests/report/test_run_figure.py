@@ -55,13 +55,21 @@ def test_the_panels_show_the_numbers(run):
     ret, cost, bound, mode = figure.axes
     assert [panel.get_ylabel() for panel in figure.axes] == ["return", "cost", "bound", "mode"]
     np.testing.assert_array_equal(ret.lines[0].get_ydata(), np.arange(12.0))
-    np.testing.assert_allclose(ret.lines[0].get_xdata(), np.arange(1, 13) / 1000)
+    np.testing.assert_allclose(ret.lines[0].get_xdata(), np.arange(1.0, 13.0))  # thousands
     assert 25.0 in cost.lines[2].get_ydata()
     assert len(bound.patches) >= 4
     assert len(mode.patches) == 12
     labels = [text.get_text() for text in mode.get_legend().get_texts()]
     assert labels == ["improve 50%", "recover 50%"]
     assert "4 of 12 episodes over the limit (33.3%)" in figure.texts[1].get_text()
+
+
+def test_steps_are_in_a_unit_of_which_there_are_some(run):
+    panel = run_figure(run).axes[-1]
+    assert panel.get_xlabel() == "environment steps, thousands"
+    assert panel.get_xlim() == (0.0, 12.0)
+    dots = run_figure(run).axes[0].collections[0].get_offsets()
+    assert dots[:, 0].max() == pytest.approx(11.5)
 
 
 def test_a_gate_without_a_bound_gets_no_panel_for_it(run):

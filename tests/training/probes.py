@@ -69,6 +69,13 @@ class Constant(gymnasium.Env):
         return obs, self.reward, end and self.over, end and not self.over, {"cost": self.cost}
 
 
+class Paid(Constant):
+    """Every step costs less than nothing."""
+
+    def __init__(self):
+        super().__init__(cost=-0.5)
+
+
 class Endless(Constant):
     """No episode ever ends."""
 

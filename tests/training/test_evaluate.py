@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from tests.training.probes import Walk
@@ -5,13 +7,17 @@ from tests.training.runs_of_probes import tiny
 
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
+from steingate.monitor.monitor import Monitor
 from steingate.policy import load
 from steingate.runs import RunFolder
 from steingate.training import play as module
+from steingate.training.candidates import Trial
 from steingate.training.collect_kernels import FROZEN
 from steingate.training.evaluate import episode_seeds, evaluate, load_player
 from steingate.training.loop import train
 from steingate.training.play import play
+from steingate.training.stored import stored_config
+from steingate.training.verdict import make_verdict
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +100,44 @@ def test_an_evaluation_stops_once_its_monitor_is_sure(run):
     undecided = evaluate(run, 3, until=Certify(budget=0.01))
     assert not undecided.verdict.certified
     assert undecided.verdict.episodes == len(undecided.episodes.cost) <= 3
+
+
+def test_costs_below_0_are_told_and_counted_as_none(tmp_path):
+    from steingate.training.evaluate import Certify
+
+    run = train(tiny(tmp_path, env="tests.training.probes:Paid"), quiet=True)
+    told = []
+    fixed = evaluate(run, 6, warn=told.append)
+    assert fixed.episodes.cost.tolist() == [-5.0] * 6
+    assert (fixed.over, fixed.certificate.mean_cost) == (0, 0.0)
+    assert [text for text in told if "cost -5: costs below 0 make up for violations" in text] == told[-1:]
+    sure = evaluate(run, 100, until=Certify())
+    assert sure.certified
+    assert sure.episodes.cost.tolist() == [-5.0] * 36
+
+
+def test_printed_bounds_hold(run, capsys):
+    """A bound rounded down would promise more than was shown."""
+    from steingate.cli import main
+
+    def printed(text):
+        return [float(found) / 100.0 for found in re.findall(r"at most\s+([\d.]+) %", text)]
+
+    for count in (3, 7, 11, 12):
+        found = evaluate(run, count, policy="last")
+        assert (
+            main(["evaluate", str(run), "--episodes", str(count), "--policy", "last", "--actions", "mean"])
+            == 0
+        )
+        table = printed(capsys.readouterr().out)
+        assert len(table) == 2
+        trial = Trial(6, count, 1, 0.0, 0.0, 0.10000 + count / 3000, 0.05, True)
+        verdict = make_verdict(stored_config(run), 6, trial, [trial], True, 1)["sentence"]
+        watch = Monitor(4.0)
+        watch.update_many([0.0] * count)
+        for shown, bound in (
+            *((value, found.bound) for value in (*table, *printed(found.sentence))),
+            (printed(verdict)[0], trial.bound),
+            (printed(watch.sentence)[0], watch.bound),
+        ):
+            assert bound <= shown + 1e-12 < bound + 0.0011

@@ -104,6 +104,7 @@ def test_an_object_is_asked_for_again(tmp_path):
     for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run.path, 1)):
         with pytest.raises(InputError, match=r"'make' was given from Python.*once more as env="):
             use()
+    assert steingate.evaluate(run, 1, env=make, policy="last").episodes.cost.size == 1
     steingate.resume(run.path, env=make, total_steps=240, quiet=True)
     whole = steingate.train(
         env=make, algo="trpo", total_steps=240, workers=1, out=str(tmp_path / "b"), quiet=True, **SMALL

@@ -141,6 +141,23 @@ def test_small_and_odd_pictures_become_readable_and_even():
         assert height % 2 == width % 2 == 0
 
 
+def test_what_draws_unasked_is_filmed_and_what_does_not_draw_is_told(player, tmp_path):
+    """Neither constructor takes a render_mode."""
+
+    class Nothing(Walk):
+        def render(self):
+            return None
+
+    seeds = episode_seeds(0, 1)
+    made = make_vec(Drawn, 1, copy=False, render_mode="rgb_array")
+    assert film(made, player, seeds, tmp_path / "film.gif", False) > 1
+    for blind in (Walk, Nothing):
+        made = make_vec(blind, 1, copy=False, render_mode="rgb_array")
+        with pytest.raises(InputError, match=r"no pictures: let its render\(\) return an RGB array"):
+            film(made, player, seeds, tmp_path / "none.gif", False)
+    assert not (tmp_path / "none.gif").exists()
+
+
 def test_films_have_two_formats(player, tmp_path):
     with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
         film(None, player, [1], tmp_path / "film.avi", False, 1)

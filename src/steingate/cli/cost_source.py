@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
+import numpy as np
+
 from steingate.core.costs import Costs, check_costs, read_costs
 from steingate.errors import InputError
 from steingate.runs import RunFolder, read_episodes
@@ -20,11 +22,15 @@ LAST = 0.2  # share of a run's episodes that are taken
 
 @dataclass(frozen=True)
 class Source:
-    """Costs, what to know about where they are from, and whether several policies made them."""
+    """Costs and what to know about where they are from.
+
+    ``mixed`` tells episodes of training, which certify no policy; ``policies`` how many made them, if known.
+    """
 
     costs: Costs
     notes: tuple[str, ...] = ()
     mixed: bool = False
+    policies: int | None = None
 
 
 def read_source(text: str, column: str | None = None) -> Source:
@@ -49,9 +55,10 @@ def read_source(text: str, column: str | None = None) -> Source:
 def _of_run(path: Path) -> Source:
     if path.name == RunFolder(path.parent).episodes.name:
         table = read_episodes(path.parent)  # leaves out a line that is still being written
-        costs, epochs = check_costs(table["cost"]), table["epoch"]
+        costs, epochs = check_costs(np.maximum(table["cost"], 0.0)), table["epoch"]  # as training counts them
+        below = bool((table["cost"] < 0.0).any())
     else:
-        costs, epochs = read_costs(path, "cost"), read_costs(path, "epoch")
+        costs, epochs, below = read_costs(path, "cost"), read_costs(path, "epoch"), False
     # Whole epochs: each is one policy.
     cut = epochs[len(epochs) - ceil(LAST * len(epochs))]
     taken = epochs >= cut
@@ -59,13 +66,19 @@ def _of_run(path: Path) -> Source:
     run = path.parent
     what = (
         f"{path} holds the {len(costs):,} training episodes of a run, whose policy changed every epoch. "
-        f"The last {int(taken.sum()):,} of them are taken, epochs {int(cut)} to {int(epochs[-1])}: "
+        f"The last {int(taken.sum()):,} of them are taken, "
     )
     if policies == 1:
-        what += "these are of one policy, but with the noise of training"
+        what += f"epoch {int(cut)}: these are of one policy, but with the noise of training"
     else:
-        what += f"a mixture of {policies} policies, with the noise of training"
-    return Source(costs[taken], (f"{what}; steingate evaluate {run} tests the policy of the run.",), True)
+        what += (
+            f"epochs {int(cut)} to {int(epochs[-1])}: a mixture of {policies} policies, with the noise of "
+            "training"
+        )
+    note = f"{what}; steingate evaluate {run} tests the policy of the run."
+    if below:
+        note += " Costs below 0 are taken as 0."
+    return Source(costs[taken], (note,), True, policies)
 
 
 def _of_monitor(path: Path, first: list[str], column: str | None) -> Source:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steingate.cli.table import print_rows
 from steingate.core.presets import PRESETS
+from steingate.core.words import at_most, confidence, share
 from steingate.errors import MissingExtraError
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _costs(result: "Evaluation") -> list[float]:
-    return [float(cost) for cost in result.episodes.cost]
+    return [max(float(cost), 0.0) for cost in result.episodes.cost]  # as certificates count them
 
 
 def _show(result: "Evaluation", other: "Evaluation | None") -> None:
@@ -135,12 +136,12 @@ def _rows(result: "Evaluation") -> list[tuple[str, str, str]]:
     numbers = result.to_dict()
     cost, tail, worst = numbers["cost"], numbers["cvar"], numbers["worst"]
     within = "within" if cost["mean"] <= cost["limit"] else "above"
-    share = f"{result.over} of {numbers['episodes']} episodes"
+    count = f"{result.over} of {numbers['episodes']} episodes"
     rows = [
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
-        ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; {within} the limit {cost['limit']:g}"),
-        ("over the limit", f"{numbers['over_limit']:.1%}", share),
-        ("at most", f"{result.bound:.1%}", f"with confidence {1.0 - result.wanted.delta:.0%}"),
+        ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {within} the limit {cost['limit']:g}"),
+        ("over the limit", share(numbers["over_limit"]), count),
+        ("at most", at_most(result.bound), f"with {confidence(result.wanted.delta)} confidence"),
         (f"CVaR {tail['tail']:.0%}", f"{tail['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),

@@ -111,7 +111,10 @@ def check_risk(risk: Risk) -> Risk:
         When a value is not finite, leaves [0, 1], or is smaller than one to its left.
     """
     if not callable(risk):
-        raise InputError(f"The risk is {risk!r}: give a function of the normalised cost.")
+        raise InputError(
+            f"The risk is {risk!r}: give a function of the normalised cost, or a text such as exceedance, "
+            "hinge:0.5, power:2 or sigmoid:0.5,0.02."
+        )
     edges = np.concatenate([np.geomspace(1e-9, 1e-3, 200), [0.0]])
     breaks = np.asarray(getattr(risk, "breaks", ()), dtype=np.float64)
     grid = np.unique(np.concatenate([edges, 1.0 - edges, np.linspace(0.0, 1.0, 20001), breaks]))

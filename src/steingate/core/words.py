@@ -3,12 +3,14 @@
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.plan import episodes_needed
 
 if TYPE_CHECKING:
     from steingate.core.result import Result
 
 SAFER = "more episodes of this policy would not help, a safer policy would"
+EXPECTED = "more of them are over the limit than the budget allows, so expect to need a safer policy"
 
 
 def headline(result: "Result") -> str:
@@ -31,7 +33,10 @@ def advice(result: "Result") -> str:
     if result.certified:
         return "This holds for independent episodes of one unchanged policy, as many as were planned."
     if result.over_share > result.budget:
-        return f"{SAFER[0].upper()}{SAFER[1:]}."
+        least = 1.0 - clopper_pearson_upper(result.samples - result.over, result.samples, result.over_delta)
+        if least > result.budget:
+            return f"{SAFER[0].upper()}{SAFER[1:]}."
+        return f"{EXPECTED[0].upper()}{EXPECTED[1:]}."
     needed = episodes_needed(result.budget, result.over_delta, result.over)
     most = "none" if result.over == 0 else f"no more than {result.over}"
     return (

@@ -209,13 +209,28 @@ def _cost_function(cost: str | Cost | None) -> Cost | None:
 
 
 def _called(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
-    """Return what a maker makes, or one sentence if it refuses its name or options."""
+    """Return what a maker makes, or one sentence if it refuses its name or options.
+
+    A class of one's own may draw without being asked for it by ``render_mode``, so that is left out where
+    the maker does not know it.
+    """
+    if "render_mode" in options and not _takes(maker, "render_mode"):
+        options = {key: value for key, value in options.items() if key != "render_mode"}
     try:
         return maker(**options)
     except SteingateError:
         raise
     except (TypeError, ValueError, LookupError, AssertionError, ImportError, gymnasium.error.Error) as error:
         raise InputError(f"Environment {name!r} cannot be made with {options}: {_one_line(error)}") from error
+
+
+def _takes(maker: Callable[..., Any], name: str) -> bool:
+    """Return whether a callable can be given an argument of this name; of some nobody knows."""
+    try:
+        known = inspect.signature(maker).parameters
+    except (TypeError, ValueError):
+        return True
+    return name in known or any(one.kind is one.VAR_KEYWORD for one in known.values())
 
 
 def _imported(module_name: str, spec: str) -> Any:

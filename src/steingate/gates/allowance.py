@@ -31,7 +31,7 @@ class Pace:
     start: float = 0.6
     floor: float = 0.2  # below it the price of what exceeds the allowance drowns the reward
     tighten: float = 0.95  # factor after a block with too much risk
-    loosen: float = 1.08  # factor when the certificate opens
+    loosen: float = 1.05  # factor when the certificate opens
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
     fade: float = 0.95  # factor on the largest deviation of actions after a block without growth

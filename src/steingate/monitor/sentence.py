@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from steingate.core.words import at_most
 from steingate.monitor.monitor import Monitor
 from steingate.monitor.tail import capped_mean
 
@@ -31,7 +32,7 @@ def sentence(monitor: Monitor) -> str:
     if monitor.certified:
         return (
             f"Certified at episode {monitor.certified_at}: with confidence {sure} at most {budget} of "
-            f"episodes cost over {limit}; after {monitor.episodes} the bound is {percent(monitor.bound)}; "
+            f"episodes cost over {limit}; after {monitor.episodes} the bound is {at_most(monitor.bound)}; "
             "go on watching."
         )
     needed = f"{monitor.clean_episodes_needed:,} more episodes within the limit would certify it"
@@ -41,7 +42,7 @@ def sentence(monitor: Monitor) -> str:
         needed = "but expect it to be found unsafe: more of these went over than the budget allows"
     return (
         f"Not decided after {monitor.episodes} episodes, {monitor.over} of them over {limit}: with "
-        f"confidence {sure} at most {percent(monitor.bound)} are, and the budget is {budget}; "
+        f"confidence {sure} at most {at_most(monitor.bound)} are, and the budget is {budget}; "
         f"run more, {needed}."
     )
 

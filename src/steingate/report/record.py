@@ -123,9 +123,8 @@ def to_toml(config: dict[str, Any]) -> str:
     """
     tables = dict(config)
     recipe, options = tables.pop("recipe", None), tables.pop("algo_options", None)
-    older: dict[str, Any] = options if isinstance(options, dict) else {}
-    for name, value in older.items():
-        *parts, last = _RENAMED.get(name, name).split(".")
+    for name, value in (options if isinstance(options, dict) else {}).items():
+        *parts, last = str(_RENAMED.get(name, name)).split(".")
         table = tables
         for part in parts:
             table = table.setdefault(part, {})

@@ -34,6 +34,7 @@ _TERMS = {
     "DiscreteTerm": ("atoms", "#d1495b"),
     "InteriorTerm": ("interior", "#edae49"),
 }
+_UNITS = {1e6: ", millions", 1e3: ", thousands", 1.0: ""}
 
 Array = npt.NDArray[np.float64]
 
@@ -51,7 +52,8 @@ def run_figure(run: str | Path) -> "Figure":
     except ImportError:
         raise MissingExtraError("Plotting", "plot") from None
     found = load_run(run)
-    steps = found.progress["TotalEnvSteps"] / 1e6
+    unit = _unit(found.progress["TotalEnvSteps"])
+    steps = found.progress["TotalEnvSteps"] / unit
     heights = [3.0, 3.0, 0.55]
     certified = bool(np.isfinite(found.progress.get("Gate/Bound", np.nan)).any())
     if certified:
@@ -77,23 +79,29 @@ def run_figure(run: str | Path) -> "Figure":
             panel.grid(axis="y", color=FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
         colour = look_of(found.record).colour or free_colours(1)[0]
-        _stream(panels[0], steps, found, "EpRet", "return", colour)
-        _stream(panels[1], steps, found, "EpCost", "cost", colour)
+        _stream(panels[0], steps, found, "EpRet", "return", colour, unit)
+        _stream(panels[1], steps, found, "EpCost", "cost", colour, unit)
         _limit(panels[1], found.limit, found.episodes["cost"])
         if certified:
             _bound(panels[2], steps, found.progress)
         _modes(panels[-1], steps, found.modes)
+        panels[-1].set_xlabel(f"environment steps{_UNITS[unit]}", loc="left")
         panels[0].set_xlim(0.0, float(steps[-1]))
         _headline(figure, found)
     return figure
 
 
-def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colour: str) -> None:
+def _unit(steps: Array) -> float:
+    """Return the largest unit of which the run has some."""
+    return next((unit for unit in _UNITS if steps[-1] >= unit), 1.0)
+
+
+def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colour: str, unit: float) -> None:
     """Draw single episodes as dots, this epoch's mean, and the mean of the last episodes."""
     progress, episodes = run.progress, run.episodes
     size = float(np.clip(40_000 / max(len(episodes["step"]), 1), 1.5, 14.0))
     panel.scatter(
-        episodes["step"] / 1e6,
+        episodes["step"] / unit,
         episodes[column],
         s=size,
         color=colour,
@@ -164,7 +172,6 @@ def _modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
     panel.set_ylim(0.0, 1.0)
     panel.set_yticks([])
     panel.set_ylabel("mode", rotation=0, ha="right", va="center")
-    panel.set_xlabel("environment steps, millions", loc="left")
     panel.spines["left"].set_visible(False)
     keys = [
         Patch(color=colour, label=f"{NAMES[mode]} {np.mean(modes == mode):.0%}")

@@ -74,7 +74,7 @@ class Episode:
 
 
 def train(
-    env: str | None = None,
+    env: str | Callable[..., Any] | None = None,
     algo: "str | Recipe | type[Recipe] | None" = None,
     *,
     total_steps: int | None = None,
@@ -93,7 +93,7 @@ def train(
     Parameters
     ----------
     env
-        Native task, Gymnasium id or ``module:Class``.
+        Native task, Gymnasium id, ``module:Class`` or ``./file.py:Class``; or the class or function itself.
     algo
         A name (``steingate algos`` lists them), ``module:Class``, or a recipe.
     total_steps
@@ -163,6 +163,7 @@ def evaluate(
     limit: float | None = None,
     preset: str | None = None,
     warn: Callable[[str], None] | None = None,
+    env: Any = None,
 ) -> "Evaluation":
     """Return what a policy of a run does in fresh whole episodes.
 
@@ -185,6 +186,9 @@ def evaluate(
         Another certificate than the method's, by name.
     warn
         Hears such warnings; ``warnings.warn`` by default.
+    env
+        The environment again, for a run whose environment was given from Python and has no name that finds
+        it; or where it is now.
 
     Examples
     --------
@@ -197,7 +201,15 @@ def evaluate(
         from steingate.training import evaluate as module
     path = run.path if isinstance(run, Run) else run
     return module.evaluate(
-        path, episodes, seed, sample, warn or warnings.warn, policy=policy, limit=limit, preset=preset
+        path,
+        episodes,
+        seed,
+        sample,
+        warn or warnings.warn,
+        policy=policy,
+        limit=limit,
+        preset=preset,
+        env=env,
     )
 
 

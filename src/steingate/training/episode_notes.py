@@ -24,12 +24,17 @@ def episode_notes(cfg: RunConfig, before: TrainState, costs: npt.NDArray[np.floa
         notes.append(_none_finished(cfg))
     known = before.window[:, 1]
     if (costs < 0.0).any() and not (known < 0.0).any():
-        notes.append(
-            f"An episode of {cfg.env} cost {costs.min():g}: costs below 0 make up for violations in the same "
-            "episode, and gates and certificates take such an episode as free; give costs of 0 or more, and "
-            "put what is good into the reward."
-        )
+        notes.append(below_zero(cfg, costs))
     return tuple(notes)
+
+
+def below_zero(cfg: RunConfig, costs: npt.NDArray[np.float64]) -> str:
+    """Return what is to be known of costs some of which are negative."""
+    return (
+        f"An episode of {cfg.env} cost {costs.min():g}: costs below 0 make up for violations in the same "
+        "episode, and gates and certificates take such an episode as free; give costs of 0 or more, and "
+        "put what is good into the reward."
+    )
 
 
 def _none_finished(cfg: RunConfig) -> str:

@@ -11,6 +11,7 @@ from steingate.algos.methods.stein import Certified
 from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
+from steingate.core.words import at_most
 from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
@@ -21,6 +22,7 @@ from steingate.normaliser import Stats
 from steingate.policy import Which, chosen_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.environment import TrainerEnv
+from steingate.training.episode_notes import below_zero
 from steingate.training.play import Player, make_player, play
 from steingate.training.randomness import Purpose
 from steingate.training.stored import stored_config
@@ -91,7 +93,7 @@ class Evaluation:
         word = "Certified" if self.certified else "Not certified"
         return (
             f"{self.over} of {count} episodes of the {self.which} policy, {kind}, cost more than "
-            f"{self.limit:g}; with {sure} confidence at most {percent(self.bound)} do. "
+            f"{self.limit:g}; with {sure} confidence at most {at_most(self.bound)} do. "
             f"{word} for {percent(self.wanted.budget)}."
         )
 
@@ -153,7 +155,8 @@ def evaluate(
     sample
         Draw actions as training does, instead of taking the mean.
     warn
-        Hears that no policy is certified, and of damaged and foreign files that were passed over.
+        Hears that no policy is certified, of costs below 0, and of damaged and foreign files that were
+        passed over.
     stop
         Asked before every step; it may raise to end the evaluation.
     until
@@ -187,7 +190,9 @@ def evaluate(
             outcome, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
     finally:
         envs.close()
-    found = certificate.evaluate(outcome.cost)
+    found = certificate.evaluate(np.maximum(outcome.cost, 0.0))
+    if (outcome.cost < 0.0).any():
+        warn(below_zero(player.cfg, outcome.cost))
     played = tuple(seeds[: len(outcome.cost)])
     return Evaluation(player.epoch, player.which, sample, played, outcome, bar, found, aim, verdict)
 
@@ -206,7 +211,7 @@ def _play_until(
     def costs() -> Iterator[float]:
         for first in range(0, len(seeds), envs.num_envs):
             parts.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
-            yield from parts[-1].cost.tolist()
+            yield from np.maximum(parts[-1].cost, 0.0).tolist()
 
     verdict = until_certified(costs(), monitor, len(seeds))
     ret, cost, length = (

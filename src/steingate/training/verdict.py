@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from steingate.core.words import at_most
 from steingate.monitor.sentence import percent
 from steingate.training.candidates import Trial
 from steingate.training.config import RunConfig
@@ -91,7 +92,7 @@ def _sentence(
         name = f"the last policy (step {step})" if which == LAST else f"the policy of step {step}"
         text = (
             f"Certified: {name} cost more than {limit} in {_count(best)}, so with {sure} confidence it does "
-            f"in at most {percent(best.bound)} of its episodes ({budget} is allowed); "
+            f"in at most {at_most(best.bound)} of its episodes ({budget} is allowed); "
             f"mean return {best.ret:.4g}"
         )
         if not finished:
@@ -116,5 +117,5 @@ def _count(trial: Trial) -> str:
 def _failure(trial: Trial, limit: str, sure: str = "") -> str:
     if trial.why:
         return f"could not be tested to the end because {trial.why}"
-    bound = f" (with {sure} confidence at most {percent(trial.bound)})" if sure and trial.bound < 1.0 else ""
+    bound = f" (with {sure} confidence at most {at_most(trial.bound)})" if sure and trial.bound < 1.0 else ""
     return f"cost more than {limit} in {_count(trial)}{bound}"

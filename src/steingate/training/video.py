@@ -86,7 +86,16 @@ class Filmed:
         self.envs.close()
 
     def _frame(self) -> None:
-        self._picture = np.asarray(self.envs.render()[0])
+        try:
+            picture = self.envs.render()[0]
+        except NotImplementedError:
+            picture = None
+        if np.ndim(picture) != 3:
+            raise InputError(
+                "The environment gives no pictures: let its render() return an RGB array, as Gymnasium's "
+                'render_mode "rgb_array" does.'
+            )
+        self._picture = np.asarray(picture)
         self._show(self._picture, self._now, False)
         self._now = self._now._replace(costly=False)
 
