@@ -8,6 +8,7 @@ files to other numbers.
 
 import argparse
 import csv
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,8 @@ def main() -> int:
     parser.add_argument("--scratch", help="folder for run folders; one in memory is fast")
     parser.add_argument("--out", type=Path, help="CSV file for the table")
     args = parser.parse_args()
+    # A shell starts what is in the background with Ctrl-C ignored, and commands would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     counts: dict[str, Counter[str]] = {}
     failures: list[str] = []
 
