@@ -20,7 +20,8 @@ def test_it_stays_within_the_limit_and_earns_more_than_nothing(algo):
     rows = conflict(algo, {"pace.block": 32})
     assert late(rows, "Epoch/EpCost") < 2.5
     assert -7.5 < late(rows, "Epoch/EpRet") < -2.4
-    assert late(rows, "Epoch/OverLimit") < 0.05
+    assert rows[0]["Epoch/OverLimit"] > 0.9
+    assert late(rows, "Epoch/OverLimit", 60) < 0.07  # it swings around half the budget while the share moves
 
 
 def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
