@@ -39,6 +39,21 @@ def fits(monkeypatch):
     return calls
 
 
+class TestNoiseAndOutliers:
+    def test_the_next_policy_explores_no_more_than_the_gate_allows(self, fits):
+        decisions = [Decision(Mode.IMPROVE), Decision(Mode.IMPROVE, noise=0.25)]
+        loud, _ = epochs(small(), spying(decisions)[0], Told(), 1)
+        assert np.exp(loud.policy["log_std"]).tolist() == [1.0, 1.0]
+        calm, _ = epochs(small(), spying(decisions)[0], Told(), 2)
+        np.testing.assert_allclose(np.exp(calm.policy["log_std"]), [0.25, 0.25], rtol=1e-6)
+
+    def test_outliers_of_the_reward_advantages_are_cut_as_the_recipe_says(self, fits):
+        cut, whole = (watched(small("trpo", trim=trim, **RAW)) for trim in (0.5, None))
+        for (algo, _), trim in ((cut, 0.5), (whole, None)):
+            epochs(small("trpo", trim=trim, **RAW), algo, Told(), 1)
+        assert len(np.unique(cut[1].batches[0].adv)) < len(np.unique(whole[1].batches[0].adv))
+
+
 class TestBudget:
     def test_environments_start_with_the_share_of_the_last_decision(self, fits):
         envs = Budgeted()
