@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from steingate.core.certificate import Certificate
+from steingate.core.diagnosis import rule_in_words
 from steingate.core.reference import Beta
-from steingate.core.result import Result, rule_in_words
+from steingate.core.result import Result
 
 SAFE = np.linspace(1.0, 14.0, 40)
 PRESETS = ("paper", "released", "certified", "confident")

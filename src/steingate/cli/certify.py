@@ -10,8 +10,9 @@ from steingate.cli.table import print_rows
 from steingate.core import words
 from steingate.core.certificate import Certificate
 from steingate.core.costs import Costs
+from steingate.core.diagnosis import rule_in_words
 from steingate.core.presets import PRESETS
-from steingate.core.result import Result, rule_in_words
+from steingate.core.result import Result
 
 SHUT = 1
 
