@@ -90,11 +90,12 @@ class Evaluation:
         """What these episodes show, in words."""
         count, sure = len(self.episodes.cost), percent(1.0 - self.wanted.delta)
         kind = "sampled" if self.sampled else "at the mean action"
-        word = "Certified" if self.certified else "Not certified"
+        share = percent(self.wanted.budget)
+        verdict = f"Certified for {share}." if self.certified else f"They alone do not certify {share}."
         return (
             f"{self.over} of {count} episodes of the {self.which} policy, {kind}, cost more than "
             f"{self.limit:g}; with {sure} confidence at most {at_most(self.bound)} do. "
-            f"{word} for {percent(self.wanted.budget)}."
+            f"{verdict}"
         )
 
     def __str__(self) -> str:
