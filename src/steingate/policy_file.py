@@ -73,7 +73,7 @@ def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
         "scale": policy.scale,
         "near": np.array([] if near is None else near.where, np.int64),
         "powers": np.array([] if near is None else near.powers, np.float64),
-        "account": none if extra is None else np.array([extra.start, extra.gain, extra.discount]),
+        "account": none if extra is None else np.array(extra.plain()),
         "choice": none if choice is None else np.array([choice.choices, choice.start], np.int64),
         "test_obs": seen,
         "test_actions": np.asarray(policy(seen), np.float64),

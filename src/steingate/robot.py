@@ -78,7 +78,8 @@ class RobotPolicy:
     def spend(self, cost: float) -> None:
         """Take note of the cost of a step."""
         if self._account.size:
-            self.number = (self.number + cost * float(self._account[1])) / float(self._account[2])
+            gain, discount, *floor = map(float, self._account[1:])
+            self.number = max([(self.number + cost * gain) / discount, *floor])
 
     def __repr__(self) -> str:
         return f"RobotPolicy({self.obs_dim} observations -> {self.act_dim} actions)"

@@ -7,6 +7,7 @@ A :data:`RewardRule` says what happens to the reward once the number is known; w
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,15 +26,20 @@ def require_budget(name: str, limit: float) -> None:
 
 
 class Extra(NamedTuple):
-    """How a policy can keep the number without the wrapper: z <- (z + cost * gain) / discount."""
+    """How a policy can keep the number without the wrapper: z <- max((z + cost * gain) / discount, floor)."""
 
     start: float
     gain: float
     discount: float
+    floor: float = -inf
 
     def following(self, number: float, cost: float) -> float:
         """Return the number after a step."""
-        return (number + cost * self.gain) / self.discount
+        return max((number + cost * self.gain) / self.discount, self.floor)
+
+    def plain(self) -> list[float]:
+        """Return the numbers to store, without a floor that is not there."""
+        return list(self) if self.floor > -inf else list(self[:3])
 
 
 class Seen(Protocol):
@@ -149,10 +155,11 @@ class Running:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of an allowance, in limits: z <- z - cost / limit, from the share m at the start.
+    """What is left of an allowance, in limits: z <- max(z - cost / limit, 0), from the share m at the start.
 
     Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
-    moves.
+    moves. By how much the allowance was exceeded changes nothing of what follows, so it is not shown: a number
+    that falls without end would drown all others in the network, just when they are needed most.
     """
 
     limit: float
@@ -166,8 +173,8 @@ class Allowance:
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
         del share
-        return number - cost / self.limit
+        return np.maximum(number - cost / self.limit, 0.0)
 
     def extra(self, share: float) -> Extra:
-        """Return start, gain and discount."""
-        return Extra(share, -1.0 / self.limit, 1.0)
+        """Return start, gain, discount and floor."""
+        return Extra(share, -1.0 / self.limit, 1.0, 0.0)

@@ -18,11 +18,10 @@ _PAPER = "none yet: docs/allowance.md"
 
 @dataclass(frozen=True)
 class Allowing(Watchful):
-    """Reward while some of the episode's allowance is left, cost alone once it is spent.
+    """Cost is cheap while some of the episode's allowance is left, and dear once it is spent.
 
-    The allowance is a share m of the limit, and beyond it a unit of cost is worth ``price`` / m^2; within it,
-    the part ``early`` of that is taken off the reward. The certificate on the share of episodes over the
-    limit moves m.
+    The allowance is a share m of the limit. Beyond it a unit of cost takes ``price`` / m^2 off the reward,
+    within it the part ``early`` of that. The certificate on the share of episodes over the limit moves m.
     """
 
     lam: float = setting(0.98, "lambda of the reward advantages")
@@ -58,7 +57,7 @@ class Allowance(Allowing, SecondOrder):
 
     about = About(
         "allowance",
-        "raise reward while some of the episode's allowance of cost is left, lower cost once it is spent; a "
+        "raise reward less a price on cost that is low within an allowance per episode and high beyond it; a "
         "certificate on the episodes over the limit sets the allowance",
         _PAPER,
         "there is no published code",

@@ -163,7 +163,7 @@ class RunWriter:
 
     def _around(self, budget: float) -> dict[str, Any]:
         """Return what a policy needs besides its parameters."""
-        extra = None if self._account is None else list(self._account.seen.extra(budget))
+        extra = None if self._account is None else self._account.seen.extra(budget).plain()
         return {**self._extras, "extra": extra}
 
     def seconds_before(self) -> float:
