@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 from steingate.errors import RunError
 
@@ -47,8 +47,7 @@ def local_nodes(cpus: Sequence[int]) -> Iterator[tuple[str, list[Node]]]:
     RunError
         If the head does not start.
     """
-    with socket.create_server((_HOST, 0)) as server:
-        port = server.getsockname()[1]
+    (port,) = _free_ports(1)
     address = f"{_HOST}:{port}"
     nodes = [_start(cpus[0], "--head", f"--port={port}", "--include-dashboard=false")]
     try:
@@ -83,13 +82,22 @@ def listens(address: str, timeout: float = 1.0) -> bool:
 
 
 def _start(cpus: int, *options: str) -> Node:
+    # Without ports a node waits for its agents to choose them, and gives up when a busy machine lets it wait.
+    agents = ("dashboard-agent-grpc", "dashboard-agent-listen", "metrics-export", "runtime-env-agent")
+    ports = [f"--{name}-port={port}" for name, port in zip(agents, _free_ports(len(agents)), strict=True)]
     return subprocess.Popen(
         # Worker ports of any number: nodes of one machine would fight for those of the default range.
         [sys.executable, "-m", "steingate.bench.ray_nodes", "start", "--block", f"--num-cpus={cpus}",
          f"--node-ip-address={_HOST}", f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats",
-         "--min-worker-port=0", "--max-worker-port=0", *options],
+         "--min-worker-port=0", "--max-worker-port=0", *ports, *options],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server((_HOST, 0))) for _ in range(count)]
+        return [server.getsockname()[1] for server in servers]
 
 
 def _end(nodes: Sequence[Node]) -> None:
