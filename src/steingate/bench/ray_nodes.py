@@ -101,8 +101,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _end(nodes: Sequence[Node]) -> None:
-    """End the nodes, the head last, because the others look for it for a minute when it is gone."""
-    patience = time.monotonic() + _END_SECONDS
+    """End the nodes, the head last, because the others take leave of it; without a head they are killed."""
+    patience = time.monotonic() + (_END_SECONDS if nodes[0].poll() is None else 0.0)
     for some in (nodes[1:], nodes[:1]):
         for node in some:
             assert node.stdin is not None
@@ -112,7 +112,7 @@ def _end(nodes: Sequence[Node]) -> None:
             try:
                 node.wait(max(patience - time.monotonic(), 0.0))
             except subprocess.TimeoutExpired:
-                node.kill()
+                node.kill()  # what it started dies with it; runs notice, save and leave
                 node.wait()
 
 
