@@ -743,6 +743,12 @@ GATES = (
         "the reward is paid once the budget is spent",
     ),
     Mutant(
+        "gates/account.py",
+        "kept * reward - paid",
+        "kept * reward - early * paid",
+        "cost beyond the allowance is as cheap as within",
+    ),
+    Mutant(
         "gates/stein.py",
         "opened, log = result.safe, _log(certificate, result)",
         "opened, log = slack >= 0.0, _log(certificate, result)",

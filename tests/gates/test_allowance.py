@@ -167,7 +167,24 @@ def test_an_allowance_counts_in_limits_and_then_only_cost_counts():
     np.testing.assert_allclose(rule(number, reward, cost, 0.4), [2.0, 2.0, -0.1 / 0.16 * 5.0])
     early = priced_beyond(0.1, early=0.25)(number, reward, cost, 0.4)
     np.testing.assert_allclose(early, [2.0, 2.0 - 0.25 * 0.625 * 4.0, -0.625 * 5.0])
+    kept = priced_beyond(0.1, early=0.25, kept=0.5)(number, reward, cost, 0.4)
+    np.testing.assert_allclose(kept, [2.0, 2.0 - 0.25 * 0.625 * 4.0, 1.0 - 0.625 * 5.0])
     extra = account.extra(0.4)
     assert extra.start == 0.4
     assert extra.following(extra.following(0.4, 4.0), 4.0) == pytest.approx(0.08)
     assert account.true_at_end
+
+
+def test_with_the_reward_kept_an_episode_pays_a_convex_function_of_its_cost():
+    """Steps that begin within the allowance are cheap, others dear: what is paid grows ever steeper."""
+    account, rule = Allowance(10.0), priced_beyond(0.1, early=0.25, kept=1.0)
+    paid = []
+    for total in range(12):
+        number, sum_ = np.array([account.first(0.45, after_end=True)]), 0.0
+        for _ in range(total):
+            number = account.following(number, np.ones(1), 0.45)
+            sum_ += 2.0 - float(rule(number, np.full(1, 2.0), np.ones(1), 0.45)[0])
+        paid.append(sum_)
+    dear = 0.1 / 0.45**2
+    np.testing.assert_allclose(paid, [dear * (0.25 * min(n, 4) + max(n - 4, 0)) for n in range(12)])
+    assert (np.diff(paid, 2) >= -1e-12).all()

@@ -78,16 +78,18 @@ def unsafe_reward(value: float) -> RewardRule:
     return reward
 
 
-def priced_beyond(price: float, early: float = 0.0) -> RewardRule:
-    """Return the rule that pays the reward while allowance is left, and -price / m^2 per cost afterwards.
+def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0) -> RewardRule:
+    """Return the rule that pays the reward while allowance is left, and takes price / m^2 per cost afterwards.
 
     m is the share: the tighter the allowance, the dearer what exceeds it. ``early`` is the part of that price
-    that cost has already while some allowance is left.
+    that cost has already while some allowance is left, ``kept`` the part of the reward that still counts once
+    it is spent. With the whole reward kept, an episode earns its return less a convex function of its cost:
+    flat up to the allowance, steep beyond.
     """
 
     def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
         paid = price / share**2 * cost
-        return np.where(number > 0.0, reward - early * paid, -paid)
+        return np.where(number > 0.0, reward - early * paid, kept * reward - paid)
 
     return reward
 

@@ -69,6 +69,13 @@ def published(config: Mapping[str, Any]) -> Published | None:
     env, algo = str(config.get("env")), str(config.get("algo"))
     if not in_table(env, algo) or not _as_in_the_paper(dict(config), algo):
         return None
+    return published_numbers(env, algo)
+
+
+def published_numbers(env: str, algo: str) -> Published | None:
+    """Return what the paper's table says of a method on a task, None where it says nothing."""
+    if not in_table(env, algo):
+        return None
     return Published(*_ROWS[algo][_TASKS.index(env.removeprefix("steingate/"))])
 
 

@@ -34,19 +34,20 @@ class Allowing(Watchful):
     )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
+    kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
     budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "price")
-        require_between(self, 0.0, 1.0, "early", "budget")
+        require_between(self, 0.0, 1.0, "early", "kept", "budget")
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
         require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
-        account = Account(Left(setup.limit), priced_beyond(self.price, self.early))
+        account = Account(Left(setup.limit), priced_beyond(self.price, self.early, self.kept))
         gate = allowance_gate(certificate, self.pace)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 

@@ -1,0 +1,136 @@
+"""Keep a grid's finished runs: ``python results/keep_grid.py GRID RUNS``, or without words the summary alone.
+
+Writes small copies (``steingate keep``) to ``results/kept/GRID``, evaluates the last policies of the grids in
+``ENDPOINTS``, and writes ``summary.csv`` again, a row per kept run, from the copies. Runs that are kept
+already stay as they are, so the command can be repeated while a grid goes on.
+"""
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from steingate.report.keeping import keep_run
+from steingate.report.loading import Run, load_run, load_runs
+from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
+from steingate.report.summary import tail_episodes, tail_epochs
+from steingate.training.evaluate import evaluate
+
+KEPT = Path(__file__).parent / "kept"
+ENDPOINTS = {"allowance": 300, "table1": 100}  # episodes without noise for the last policy of each run
+Row = dict[str, str]
+
+
+def place_of(run: Run, grid: str) -> Row:
+    """Return what tells a kept run from the others."""
+    folder = run.path.relative_to(KEPT / grid).parents[2]  # below it are algorithm, task, seed
+    kind = "" if folder == Path() else str(folder)
+    return {"grid": grid, "kind": kind, "env": run.env, "algo": run.algo, "seed": str(run.seed)}
+
+
+def summary_row(run: Run, grid: str) -> Row:
+    """Return the numbers of a run over the last fifth of its epochs."""
+    epoch_return, epoch_cost = tail_epochs(run)
+    episode_return, episode_cost = tail_episodes(run)
+    whole = {
+        "steps": run.steps,
+        "limit": run.limit,
+        "epochs": len(epoch_cost),
+        "episodes": len(episode_cost),
+        "over_count": int(np.sum(episode_cost > run.limit)),
+    }
+    numbers = {
+        "feasible_by_epoch": tail_feasibility(epoch_cost, run.limit),
+        "return_by_epoch": feasible_return(epoch_return, epoch_cost, run.limit),
+        "feasible_by_episode": tail_feasibility(episode_cost, run.limit),
+        "return_by_episode": feasible_return(episode_return, episode_cost, run.limit),
+        "return": episode_return.mean(),
+        "cost": episode_cost.mean(),
+        "cvar90": cvar(episode_cost, 0.9),
+        "over_in_training": exceedance(run.episodes["cost"], run.limit),
+        "highest_mean_cost": highest_mean_cost(run),
+        "minutes": run.progress["Time/Total"][-1] / 60.0,
+    }
+    return (
+        place_of(run, grid)
+        | {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in whole.items()}
+        | {name: "" if np.isnan(value) else f"{value:.4f}" for name, value in numbers.items()}
+    )
+
+
+def highest_mean_cost(run: Run, after: float = 1e6) -> float:
+    """Return the highest mean cost of a hundred episodes from the second million steps on."""
+    return float(np.nanmax(run.recent["cost"][run.progress["TotalEnvSteps"] > after], initial=-np.inf))
+
+
+def endpoint_row(source: Run, kept: Run, grid: str) -> Row:
+    """Return what a trained policy does without exploration noise."""
+    outcome = evaluate(source.path, ENDPOINTS[grid], policy="last")
+    found = outcome.episodes
+    return place_of(kept, grid) | {
+        "episodes": str(len(found.cost)),
+        "return": f"{found.ret.mean():.3f}",
+        "cost": f"{found.cost.mean():.3f}",
+        "over": str(outcome.over),
+        "at_most": f"{outcome.bound:.4f}",
+        "cvar90": f"{cvar(found.cost, 0.9):.2f}",
+    }
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a CSV file, none if it is not there."""
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Write a CSV file."""
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def order(row: Row) -> tuple[str, ...]:
+    """Return the place of a row in its file."""
+    return tuple(row[name] for name in ("grid", "kind", "env", "algo", "seed"))
+
+
+def keep(grid: str, root: str) -> None:
+    """Keep what is finished and new."""
+    runs, skipped = load_runs([root])
+    for item in skipped:
+        print(f"left out {item.path}: {item.reason}", file=sys.stderr)
+    known = {order(row): row for row in read_rows(KEPT / "endpoints.csv")}
+    for run in runs:
+        target = KEPT / grid / run.path.relative_to(root)
+        if not run.complete:
+            continue
+        if not (target / "config.json").exists():
+            keep_run(run, target)
+        if grid in ENDPOINTS:
+            kept = load_run(target)
+            if order(place_of(kept, grid)) not in known:
+                row = endpoint_row(run, kept, grid)
+                known[order(row)] = row
+                write_rows(KEPT / "endpoints.csv", [known[key] for key in sorted(known)])
+
+
+def summarise() -> None:
+    """Write ``summary.csv`` from the copies."""
+    rows = []
+    for folder in sorted(path for path in KEPT.iterdir() if path.is_dir()):
+        runs, _ = load_runs([folder])
+        rows += [summary_row(run, folder.name) for run in runs]
+    write_rows(KEPT / "summary.csv", sorted(rows, key=order))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (1, 3):
+        raise SystemExit(__doc__)
+    if len(sys.argv) == 3:
+        keep(sys.argv[1], sys.argv[2].rstrip("/"))
+    summarise()
