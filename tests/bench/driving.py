@@ -1,15 +1,18 @@
 """Driving ``steingate bench`` from outside: start it, look at its runs, kill what should be killed."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.training.runs_of_probes import facts
 
 from steingate.algos.backend import configure
 from steingate.bench.grid import load_grid, plan, resize
+from steingate.errors import MissingExtraError
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.loop import train
 
@@ -18,6 +21,8 @@ configure()
 ROOT = Path(__file__).parents[2]
 WALK = Path(__file__).with_name("walk_grid.py")
 EPOCHS = 80
+RAY_IS_HERE = find_spec("ray") is not None
+_NO_RAY = str(MissingExtraError("steingate bench --engine ray", "ray"))
 
 
 def bench(grid, out, *options, **variables):
@@ -86,3 +91,33 @@ def end(driver, number, status):
     said = driver.communicate(timeout=180)
     assert driver.returncode == status, said
     return said
+
+
+def on_ray(grid, out, *options, **variables):
+    """A driver on the Ray engine."""
+    return bench(grid, out, "--engine", "ray", "--workers", "2", *options, **variables)
+
+
+def without_ray(tmp_path, *options):
+    """Whether Ray is missing here, after checking that the command then says what to do."""
+    if RAY_IS_HERE:
+        return False
+    driver = on_ray(WALK, tmp_path, *options)
+    _, said = driver.communicate(timeout=120)
+    assert (driver.returncode, said.strip()) == (2, f"steingate: {_NO_RAY}")
+    assert not list(tmp_path.iterdir())
+    return True
+
+
+def parent(pid):
+    """The process that started another."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def listening(port):
+    """Whether somebody listens at a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True

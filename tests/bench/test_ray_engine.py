@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,36 +19,16 @@ from tests.bench.driving import (
     end,
     folder,
     last_checkpoint,
+    listening,
+    on_ray,
+    parent,
     rows,
     unbroken_facts,
     wait_until,
+    without_ray,
     writer,
 )
 from tests.training.runs_of_probes import facts
-
-from steingate.errors import MissingExtraError
-
-HERE = find_spec("ray") is not None
-SENTENCE = str(MissingExtraError("steingate bench --engine ray", "ray"))
-
-
-def on_ray(grid, out, *options, **variables):
-    return bench(grid, out, "--engine", "ray", "--workers", "2", *options, **variables)
-
-
-def without_ray(tmp_path, *options):
-    """Whether Ray is missing here, after checking that the command then says what to do."""
-    if HERE:
-        return False
-    driver = on_ray(WALK, tmp_path, *options)
-    _, said = driver.communicate(timeout=120)
-    assert (driver.returncode, said.strip()) == (2, f"steingate: {SENTENCE}")
-    assert not list(tmp_path.iterdir())
-    return True
-
-
-def parent(pid):
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_both_engines_give_the_same_numbers(tmp_path):
@@ -127,7 +106,9 @@ def test_a_cluster_by_its_address_and_a_failed_run(tmp_path):
         "from tests.bench.walk_grid import SETTINGS, SIZES\n"
         "def grid(sizes):\n"
         "    walk = 'tests.training.probes:Walk'\n"
-        "    return sizes.runs(walk, 'stingate', **SETTINGS) + sizes.runs(walk, 'steingate', **SETTINGS)\n"
+        "    good = sizes.runs(walk, 'steingate', **SETTINGS)\n"
+        "    bad = sizes.runs(walk, 'steingate', folder='bad', env_options={'pause': 'x'}, **SETTINGS)\n"
+        "    return bad + good\n"
     )
     short = tempfile.mkdtemp(dir="/tmp")  # the names of sockets in it must not be long
     guarded = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -148,14 +129,6 @@ def test_a_cluster_by_its_address_and_a_failed_run(tmp_path):
         head.wait(timeout=120)
         shutil.rmtree(short, ignore_errors=True)
     assert driver.returncode == 1, said
-    assert "did you mean steingate" in said
+    assert "TypeError: 'str' object cannot be interpreted as an integer (" in said
     assert out.count("1 finished") == out.count("1 failed") == 1
     assert rows(folder(tmp_path / "out", 0)) == 2
-
-
-def listening(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True

@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         help="Ray cluster, such as auto (default: one of its own, on this machine)",
     )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        metavar="N",
+        help="with --engine ray: start a cluster of N nodes on this machine, to try what a lost one does",
+    )
     paper = "(default: the grid's own, mostly"
     for name, text in (
         ("total-steps", f"environment steps of each run {paper} 10 million)"),
@@ -96,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("Name a grid or a Python file; steingate bench --list shows the grids there are.")
     if args.address is not None and args.engine != "ray":
         raise InputError("--address names a Ray cluster: add --engine ray.")
+    if args.nodes is not None and (args.engine != "ray" or args.address is not None):
+        raise InputError("--nodes starts a Ray cluster: add --engine ray, and no --address.")
     grid = load_grid(args.grid)
     changes = {name: getattr(args, name) for name in _SIZES if hasattr(args, name)}
     if "seeds" in changes:
@@ -139,7 +147,7 @@ def _launch(
     place: Any = (
         LocalEngine(args.workers, len(todo))
         if args.engine == "local"
-        else RayEngine(args.workers, len(todo), args.address)
+        else RayEngine(args.workers, len(todo), args.address, args.nodes)
     )
     if not todo:
         return []
