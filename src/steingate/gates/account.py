@@ -85,7 +85,7 @@ def unsafe_reward(value: float) -> RewardRule:
 
 
 def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0) -> RewardRule:
-    """Return the rule that pays the reward while allowance is left, and takes price / m^2 per cost afterwards.
+    """Return the rule that pays the reward while allowance is left, and takes price / m^2 per cost later.
 
     m is the share: the tighter the allowance, the dearer what exceeds it. ``early`` is the part of that price
     that cost has already while some allowance is left, ``kept`` the part of the reward that still counts once
@@ -155,11 +155,11 @@ class Running:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of an allowance, in limits: z <- max(z - cost / limit, 0), from the share m at the start.
+    """What is left of an allowance, in limits: z <- max(z - cost / limit, 0), from the share m at first.
 
     Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
-    moves. By how much the allowance was exceeded changes nothing of what follows, so it is not shown: a number
-    that falls without end would drown all others in the network, just when they are needed most.
+    moves. By how much the allowance was exceeded changes nothing of what follows, so it is not shown: a
+    number that falls without end would drown all others in the network, just when they are needed most.
     """
 
     limit: float
