@@ -20,7 +20,7 @@ from steingate.storage.checkpoint import (
 )
 from steingate.storage.files import read_regular, replace_file, writing
 from steingate.storage.locks import try_lock
-from steingate.storage.tables import Table, read_episodes, read_progress
+from steingate.storage.tables import Table, read_episodes, read_progress, table_content, table_file
 
 __all__ = [
     "Checkpoint",
@@ -38,6 +38,8 @@ __all__ = [
     "read_progress",
     "read_verdict",
     "run_path",
+    "table_content",
+    "table_file",
     "write_checkpoint",
     "write_config",
     "write_tree",

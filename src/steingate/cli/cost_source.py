@@ -14,8 +14,8 @@ import numpy as np
 
 from steingate.core.costs import Costs, check_costs, read_costs
 from steingate.errors import InputError
-from steingate.runs import RunFolder, read_episodes
-from steingate.storage.tables import EPISODE_COLUMNS
+from steingate.runs import RunFolder, read_episodes, table_file
+from steingate.storage.tables import EPISODE_COLUMNS, PACKED
 
 LAST = 0.2  # share of a run's episodes that are taken
 
@@ -41,9 +41,11 @@ def read_source(text: str, column: str | None = None) -> Source:
     if path.is_dir():
         if not RunFolder(path).config.is_file():
             raise InputError(f"{path} is a folder but no run; name the file that holds the costs.")
-        path = RunFolder(path).episodes
+        path = table_file(RunFolder(path).episodes)
         if not path.is_file():
             raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
+        if path.suffix == PACKED:
+            return _of_run(path)
     first = _first_lines(path)
     if first and first[0] == ",".join(EPISODE_COLUMNS) and column in (None, "cost"):
         return _of_run(path)
@@ -53,7 +55,7 @@ def read_source(text: str, column: str | None = None) -> Source:
 
 
 def _of_run(path: Path) -> Source:
-    if path.name == RunFolder(path.parent).episodes.name:
+    if path == table_file(RunFolder(path.parent).episodes):
         table = read_episodes(path.parent)  # leaves out a line that is still being written
         costs, epochs = check_costs(np.maximum(table["cost"], 0.0)), table["epoch"]  # as training counts them
         below = bool((table["cost"] < 0.0).any())

@@ -15,11 +15,12 @@ from threading import Lock
 from time import monotonic
 from urllib.parse import unquote, urlsplit
 
-from steingate.errors import InputError
+from steingate.errors import InputError, RunError
 from steingate.report.evidence import gather
 from steingate.report.loading import Run, inside, load_run, run_folders, run_id
 from steingate.report.monitors import monitors_data
 from steingate.report.page import fitting_data, packed, page
+from steingate.runs import table_content, table_file
 
 ADDRESS = "127.0.0.1"
 POLL = 2000  # milliseconds
@@ -76,7 +77,7 @@ class Source:
         if not found or name not in _FILES:
             return None
         folder, root = found[0]
-        path = folder / name
+        path = table_file(folder / name)
         return path if path.is_file() and inside(path, root) and inside(path, folder) else None
 
     def _load(self, folder: Path, root: Path) -> Run:
@@ -91,10 +92,11 @@ def _signature(path: Path) -> Signature:
     seen = []
     for name in _FILES:
         try:
-            status = (path / name).stat()
+            file = table_file(path / name)
+            status = file.stat()
         except OSError:
             continue
-        seen.append((str(path / name), status.st_mtime_ns, status.st_size))
+        seen.append((str(file), status.st_mtime_ns, status.st_size))
     return tuple(seen)
 
 
@@ -170,11 +172,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         try:
-            content = path.read_bytes()
-        except OSError:
+            content = table_content(path)
+        except (OSError, RunError):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
-        self._send(content, f"{_FILES[path.name]}; charset=utf-8")
+        self._send(content, f"{_FILES[parts[3]]}; charset=utf-8")
 
     def _refuse(self, status: HTTPStatus, headers: dict[str, str] | None = None) -> None:
         self.close_connection = True

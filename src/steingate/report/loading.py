@@ -19,7 +19,7 @@ from steingate.gates.base import Mode
 from steingate.gates.modes import effective_modes
 from steingate.report.record import canonical, check_record, find_setting, settings
 from steingate.report.stats import window_means, window_tails
-from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress
+from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress, table_file
 
 Array = npt.NDArray[np.float64]
 
@@ -150,7 +150,7 @@ def run_folders(roots: Iterable[str | Path]) -> list[tuple[Path, Path]]:
 def load_run(path: str | Path, root: str | Path | None = None) -> Run:
     """Return one run; a ``RunError`` names what is damaged, missing or outside of ``root``."""
     folder = RunFolder(Path(path))
-    for file in (folder.config, folder.progress, folder.episodes):
+    for file in (folder.config, table_file(folder.progress), table_file(folder.episodes)):
         if not inside(file, Path(path) if root is None else Path(root)):
             raise RunError(f"{file} leads out of the run folders; it is not read.")
     try:

@@ -7,6 +7,7 @@ kept up to date row by row. Rows that came later are cut; rows before that were 
 import csv
 import hashlib
 import io
+import lzma
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import RunError
-from steingate.storage.files import read_regular, replace_file, writing
+from steingate.storage.files import MAX_BYTES, read_regular, replace_file, writing
 
 EPISODE_COLUMNS = ("epoch", "step", "return", "cost", "length")
+PACKED = ".xz"
 Cell = float | int | str | None
 
 
@@ -140,9 +142,30 @@ class Table:
         replace_file(self.path, text.encode())
 
 
+def table_file(path: Path) -> Path:
+    """Return the table's file: itself, or packed with ``.xz`` behind its name, as in a kept run."""
+    packed = path.with_name(path.name + PACKED)
+    return packed if packed.exists() and not path.exists() else path
+
+
+def table_content(path: Path) -> bytes:
+    """Return the bytes of a table, unpacked."""
+    content = read_regular(path)
+    if path.suffix != PACKED:
+        return content
+    reader = lzma.LZMADecompressor(memlimit=MAX_BYTES)
+    try:
+        plain = reader.decompress(content, MAX_BYTES)
+    except lzma.LZMAError as error:
+        raise RunError(f"{path} is damaged: it cannot be unpacked ({error}).") from error
+    if not reader.eof:
+        raise RunError(f"{path} is damaged: it ends too early, or holds more than {MAX_BYTES >> 20} MiB.")
+    return plain
+
+
 def read_progress(run: Path) -> dict[str, list[Cell]]:
     """Columns of ``progress.csv`` as lists: numbers where the text is one, None for an empty cell."""
-    path = Path(run) / "progress.csv"
+    path = table_file(Path(run) / "progress.csv")
     if not path.exists():
         raise RunError(f"{run} has no progress.csv; it holds no finished epoch yet.")
     rows = _read_rows(path)
@@ -151,7 +174,7 @@ def read_progress(run: Path) -> dict[str, list[Cell]]:
 
 def read_episodes(run: Path) -> dict[str, npt.NDArray[np.float64]]:
     """Columns of ``episodes.csv`` (epoch, step, return, cost, length), one entry per finished episode."""
-    path = Path(run) / "episodes.csv"
+    path = table_file(Path(run) / "episodes.csv")
     rows = _read_rows(path) if path.exists() else []
     try:
         return {name: np.array([float(row[name]) for row in rows]) for name in EPISODE_COLUMNS}
@@ -186,14 +209,14 @@ def _cell(text: str | None) -> Cell:
 
 
 def _header(path: Path) -> list[str]:
-    content = read_regular(path)
+    content = table_content(path)
     end = content.find(b"\n") + 1
     return _parsed(path, content[:end])[0] if end else []
 
 
 def _read_rows(path: Path) -> list[dict[str, str]]:
     """Whole rows only: a line still being written, or torn by a crash, is left out."""
-    content = read_regular(path)
+    content = table_content(path)
     header, *body = _parsed(path, content[: content.rfind(b"\n") + 1]) or [[]]
     return [dict(zip(header, line, strict=False)) for line in body if line]
 
