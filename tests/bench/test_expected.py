@@ -1,6 +1,8 @@
 """The recorded speeds and the model that makes a run's speed of them."""
 
+import csv
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from tests.bench.test_grids import runs_of
@@ -89,3 +91,17 @@ def test_passes_are_those_that_were_recorded():
 def test_the_probe_is_work():
     assert probe_seconds() > 0.0
     assert slowness() > 0.0
+
+
+def test_the_expectation_is_about_what_was_measured():
+    """The kept measurement of whole runs side by side, on the machine of the recorded speeds."""
+    file = Path(__file__).parents[2] / "results" / "bench_grid.csv"
+    if not file.exists():
+        pytest.skip("not measured yet: python benchmarks/bench_grid.py")
+    speeds = recorded_speeds()
+    with file.open(newline="") as lines:
+        for row in csv.DictReader(lines):
+            steps = int(row["steps"])
+            settings = {"env": row["task"], "algo": row["algo"], "variant": "published", "total_steps": steps}
+            expected = speeds.start + steps * speeds.step(make_config(settings))
+            assert 0.5 < expected / float(row["side_by_side_s"]) < 2.0, row["task"]
