@@ -6,7 +6,7 @@ import pytest
 from tests.training.runs_of_probes import tiny
 
 from steingate.algos.backend import configure
-from steingate.bench.folders import Standing, last_row, standing
+from steingate.bench.folders import Standing, last_row, recent_rows, standing
 from steingate.errors import InputError, RunError
 from steingate.runs import read_progress
 from steingate.training.loop import train
@@ -74,6 +74,17 @@ def test_a_long_table_is_read_from_its_end(tmp_path):
     rows = "".join(f"{epoch},{'9' * 300}\n" for epoch in range(1000))
     (tmp_path / "progress.csv").write_text("Train/Epoch,x\n" + rows)
     assert last_row(tmp_path)["Train/Epoch"] == 999.0
+    assert [row["Train/Epoch"] for row in recent_rows(tmp_path, 3)] == [997.0, 998.0, 999.0]
+    most = [row["Train/Epoch"] for row in recent_rows(tmp_path, 1000)]
+    assert len(most) > 200
+    assert most == list(range(1000 - len(most), 1000))  # and none of half a row
+
+
+def test_recent_rows_are_the_last_whole_ones(run, tmp_path):
+    text = (run.path / "progress.csv").read_text()
+    (tmp_path / "progress.csv").write_text(text[:-5])
+    assert [row["Train/Epoch"] for row in recent_rows(tmp_path, 20)] == [0.0, 1.0, 2.0]
+    assert recent_rows(tmp_path / "nowhere", 20) == []
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "odd header", "odd numbers"])

@@ -1,9 +1,12 @@
 import io
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from rich.console import Console
 
+from steingate.bench.expected import Speeds
+from steingate.bench.forecast import Forecast
 from steingate.bench.live import LiveTable
 from steingate.training.config import make_config
 
@@ -29,27 +32,51 @@ def text(drawn):
     return console.file.getvalue()
 
 
-def plain(tmp_path, runs, done=0, slots=2):
+def plain(tmp_path, runs, done=0, slots=2, tasks=None):
     console = Console(file=io.StringIO(), width=200)
-    return LiveTable("mine", tmp_path, runs, done, slots, console), console.file
+    return table(tmp_path, runs, done, slots, console, tasks), console.file
 
 
-def test_time_left_is_the_work_over_the_slots_but_no_less_than_one_run(tmp_path, runs):
+def table(tmp_path, runs, done, slots, console, tasks=None):
+    """A table whose clock stands still at half past eleven at night."""
+    known = {"SafetyPointCircle1-v0": 10.0, **(tasks or {})}
+    speeds = Speeds(probe=1.0, start=4.0, epoch=0.0, tasks=known, methods={"cpo": 10.0}, passes={})
+    forecast = Forecast(runs, speeds=speeds, machine=lambda: 1.0, clock=lambda: 0.0)
+    return LiveTable(
+        "mine", tmp_path, runs, done, slots, forecast, console, lambda: datetime(2030, 5, 31, 23, 30)
+    )
+
+
+def test_the_end_is_told_as_a_time_left_and_a_time_of_day(tmp_path, runs):
     progress, _ = plain(tmp_path, runs)
+    assert progress.summary([]) == "mine: 0 of 3 finished   0 running   3 waiting   ? left"
     progress.event(runs[0], "started")
     write(runs[0], 0, fps=1.0)
     progress.update(runs[:1])
-    assert progress.seconds_left(runs[:1]) is None  # the first epoch compiles
-    write(runs[0], 1, fps=100.0)
+    assert progress.summary(runs[:1]).endswith("? left")  # the first epoch compiles
+    write(runs[0], 1, fps=1.0)
     progress.update(runs[:1])
-    # 600 steps left here and twice 1000 waiting, at 100 steps a second on two slots.
-    assert progress.seconds_left(runs[:1]) == pytest.approx((600 + 2000) / 100 / 2)
+    # 600 s left here; the two that wait take 1000 s and their start each, one of them after these 600 s.
+    assert progress.summary(runs[:1]) == (
+        "mine: 0 of 3 finished   1 running   2 waiting   26:44 left, done at 23:56"
+    )
     progress.event(runs[1], "started")
     progress.event(runs[2], "started")
-    write(runs[2], 1, fps=10.0)
+    write(runs[2], 1, fps=0.1)
     progress.update(runs)
-    assert progress.seconds_left(runs) == pytest.approx(600 / 10)
-    assert progress.summary(runs) == "mine: 0 of 3 finished   3 running   0 waiting   1:00 left"
+    assert progress.summary(runs) == (
+        "mine: 0 of 3 finished   3 running   0 waiting   1:40:00 left, done at 2030-06-01 01:10"
+    )
+
+
+def test_before_the_first_epoch_the_expectation_counts(tmp_path, runs):
+    progress, _ = plain(tmp_path, runs, tasks={"A": 20e6, "B": 5e6})
+    progress.event(runs[0], "started")
+    progress.update(runs[:1])
+    # 20,000 s for each run on A, 5000 s for the one on B after them, 4 s for each start.
+    assert progress.summary(runs[:1]).endswith("6:56:48 left, done at 2030-06-01 06:26")
+    progress.event(runs[0], "lost, to be taken up again: killed")
+    assert "0 running   3 waiting" in progress.summary([])
 
 
 def test_the_screen_has_a_line_for_each_run(tmp_path, runs):
@@ -98,7 +125,7 @@ def test_plain_lines_off_a_terminal(tmp_path, runs):
 
 def test_a_terminal_shows_one_screen_and_every_failure(tmp_path, runs):
     console = Console(file=io.StringIO(), width=160, force_terminal=True, highlight=False)
-    with LiveTable("mine", tmp_path, runs, 0, 2, console) as progress:
+    with table(tmp_path, runs, 0, 2, console) as progress:
         progress.event(runs[0], "started")
         write(runs[0], 2, fps=50.0)
         progress.update(runs[:1])

@@ -64,6 +64,7 @@ def test_killed_workers_drivers_and_ctrl_c_change_nothing(tmp_path, unbroken):
     workers = [writer(run) for run in runs]
     driver.kill()
     _, said = driver.communicate(timeout=60)
+    assert "2 runs, 2 to do: how long tests.training.probes:Walk takes is not known yet" in said
     assert "seed 0 lost, to be taken up again: its process was ended by signal 9" in said
     assert "seed 0 goes on" in said
     wait_until(lambda: not any(map(alive, workers)))  # nobody is there to wait for them
@@ -74,6 +75,7 @@ def test_killed_workers_drivers_and_ctrl_c_change_nothing(tmp_path, unbroken):
     driver = bench(WALK, tmp_path, "--workers", "2")
     wait_until(lambda: writer(runs[0]) not in workers and rows(runs[0]) > saved, driver)
     _, said = end(driver, signal.SIGINT, 130)
+    assert " to do: about " in said  # from the speeds that the first command left behind
     assert "the same command goes on with them" in said
     assert "Traceback" not in said
     assert not any(alive(writer(run)) for run in runs)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from steingate.bench.grid import BUILT_IN
@@ -18,10 +20,29 @@ def test_a_dry_run_starts_nothing(tmp_path, capsys):
     options = ["--seeds", "0-1", "--total-steps", "1e5", "--out", str(out), "--dry-run"]
     assert main(["bench", "limits", *options]) == 0
     said = capsys.readouterr().out
-    assert "6 runs, 6 to do" in said
+    first = said.splitlines()[0]
+    assert re.fullmatch(
+        r"6 runs, 6 to do: about [\w ]+ on \d+ cores?, \d at a time, done at about [\d: -]+", first
+    )
     assert f"{out}/limit-40/steingate/SafetyPointGoal1-v0/seed-1" in said
     assert "5 epochs" in said
     assert not out.exists()
+
+
+def test_a_dry_run_for_a_cluster_asks_nobody(tmp_path, capsys):
+    shared = ["bench", "limits", "--seeds", "0", "--out", str(tmp_path), "--dry-run", "--engine", "ray"]
+    assert main([*shared, "--address", "nowhere:1"]) == 0
+    assert re.match(r"3 runs, 3 to do: about [\w ]+ of one core's time\n", capsys.readouterr().out)
+    assert main([*shared, "--address", "nowhere:1", "--workers", "2"]) == 0
+    assert re.match(r"3 runs, 3 to do: about [\w ]+, 2 at a time, done at about ", capsys.readouterr().out)
+
+
+def test_a_dry_run_of_a_strange_task_says_so(tmp_path, capsys):
+    grid = tmp_path / "mine.py"
+    grid.write_text("def grid(sizes):\n    return sizes.runs('my.module:Task', 'cpo')\n")
+    assert main(["bench", str(grid), "--dry-run", "--out", str(tmp_path / "out")]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "6 runs, 6 to do: how long my.module:Task takes is not known yet"
 
 
 @pytest.mark.parametrize(

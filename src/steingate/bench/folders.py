@@ -50,23 +50,38 @@ def standing(cfg: RunConfig) -> Standing:
 
 def last_row(run: Path) -> dict[str, float]:
     """Return the numbers of the last whole row of a run's ``progress.csv``, empty while there is none."""
+    return next(iter(recent_rows(run, 1)), {})
+
+
+def recent_rows(run: Path, count: int) -> list[dict[str, float]]:
+    """Return the numbers of the last whole rows of a run's ``progress.csv``, oldest first.
+
+    There are fewer than ``count`` while the file has fewer, or where that many do not fit into 64 kB.
+    """
     try:
         with open_regular(RunFolder(run).progress) as file:
             header = file.readline(_TAIL)
             start = file.tell()
             end = file.seek(0, os.SEEK_END)
-            file.seek(max(start, end - _TAIL))
+            begin = file.seek(max(start, end - _TAIL))
             rows = file.read(_TAIL).rpartition(b"\n")[0].splitlines()
     except RunError:
-        return {}
-    if not header.endswith(b"\n") or not rows:
-        return {}
+        return []
+    if not header.endswith(b"\n"):
+        return []
+    if begin > start:
+        rows = rows[1:] or rows  # cut off at its beginning
+    lines = [line.decode("utf-8", "replace") for line in (header, *rows[-count:])]
     try:
-        names, cells = (next(csv.reader([line.decode("utf-8", "replace")])) for line in (header, rows[-1]))
-    except csv.Error:
-        return {}
-    numbers = ((name, _number(cell)) for name, cell in zip(names, cells, strict=False))
-    return {name: value for name, value in numbers if value is not None}
+        names, *cells = csv.reader(lines)
+    except (csv.Error, ValueError):
+        return []
+    return [_numbers(names, row) for row in cells]
+
+
+def _numbers(names: list[str], cells: list[str]) -> dict[str, float]:
+    found = ((name, _number(cell)) for name, cell in zip(names, cells, strict=False))
+    return {name: value for name, value in found if value is not None}
 
 
 def _number(cell: str) -> float | None:

@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from steingate.bench.folders import last_row
+from steingate.bench.forecast import Forecast
+from steingate.bench.times import stopwatch, time_of_day
 from steingate.gates.base import Mode
 from steingate.gates.modes import step_in_words
 from steingate.training.config import RunConfig
@@ -35,8 +37,12 @@ class LiveTable:
         Runs that were finished before.
     slots
         Runs at a time.
+    forecast
+        What is known about speeds; it is told of all that happens.
     console
         Where to; stderr by default, so that stdout stays free for results.
+    now
+        The time of day.
     """
 
     def __init__(
@@ -46,16 +52,18 @@ class LiveTable:
         todo: Sequence[RunConfig],
         done: int,
         slots: int,
+        forecast: Forecast,
         console: Console | None = None,
+        now: Callable[[], datetime] = datetime.now,
     ) -> None:
         self.name, self.slots = name, slots
+        self._forecast, self._now = forecast, now
         self._root = Path(out).resolve()
         self.console = console or Console(file=sys.stderr, highlight=False)
         self.total = len(todo) + done
         self.finished, self.failed = done, 0
         self._waiting = {cfg.path: cfg for cfg in todo}
         self._rows: dict[Path, dict[str, float]] = {}
-        self._speeds: dict[str, list[float]] = defaultdict(list)  # of each task, from its finished rows
         self._live: Live | None = None
         self._told = time.monotonic()
 
@@ -77,8 +85,12 @@ class LiveTable:
         over = what.startswith(("finished", "failed"))
         if what.startswith("lost"):
             self._waiting[cfg.path] = cfg
+            self._forecast.lost(cfg)
         else:
             self._waiting.pop(cfg.path, None)
+        if what.startswith(("started", "goes on")):
+            self._rows[cfg.path] = last_row(cfg.path)  # of an earlier process; says nothing about this one
+            self._forecast.started(cfg)
         self.finished += what.startswith("finished")
         self.failed += what.startswith("failed")
         if self._live is None or not what.startswith(("started", "goes on", "finished")):
@@ -89,11 +101,9 @@ class LiveTable:
         """Look at the folders of the runs that are going on and show them."""
         for cfg in running:
             row = last_row(cfg.path)
-            if row.get("Train/Epoch") != self._rows.get(cfg.path, {}).get("Train/Epoch"):
+            if row and row.get("Train/Epoch") != self._rows.get(cfg.path, {}).get("Train/Epoch"):
                 self._rows[cfg.path] = row
-                # The first epoch compiles, which says nothing about the others.
-                if row.get("Train/Epoch", 0.0) > 0.0 and "Time/FPS" in row:
-                    self._speeds[cfg.env].append(row["Time/FPS"])
+                self._forecast.row(cfg, row)
         if self._live is not None:
             self._live.update(Group(Text(self.summary(running)), self.screen(running)), refresh=True)
         elif running and time.monotonic() - self._told > _SUMMARY_EVERY:
@@ -107,7 +117,7 @@ class LiveTable:
             *([f"{self.failed} failed"] if self.failed else []),
             f"{len(running)} running",
             f"{len(self._waiting)} waiting",
-            f"{_clock(self.seconds_left(running))} left",
+            self._end(self._forecast.left(running, list(self._waiting.values()), self.slots)),
         ]
         return "   ".join(parts)
 
@@ -131,17 +141,9 @@ class LiveTable:
                 Text(f"{_figure(cost)}/{limit:g}", style="red" if cost is not None and cost > limit else ""),
                 _mode(row),
                 f"{row.get('Time/FPS', 0.0):,.0f}",
-                _clock(self._seconds(cfg)),
+                stopwatch(self._forecast.seconds(cfg)),
             )
         return table
-
-    def seconds_left(self, running: Sequence[RunConfig]) -> float | None:
-        """Return the time until the last run ends, at the speeds seen so far; ``None`` before that."""
-        each = [self._seconds(cfg) for cfg in (*running, *self._waiting.values())]
-        known = [seconds for seconds in each if seconds is not None]
-        if len(known) < len(each):
-            return None
-        return max(sum(known) / self.slots, max(known, default=0.0))
 
     def _name(self, cfg: RunConfig) -> str:
         """Return algorithm, task and seed, after the folder that sets the run apart in its grid, if any."""
@@ -149,14 +151,9 @@ class LiveTable:
         kind = "" if folder == Path() else f"{folder}: "
         return f"{kind}{cfg.algo.name} {cfg.env} seed {cfg.seed}"
 
-    def _seconds(self, cfg: RunConfig) -> float | None:
-        # A run's own speed, or that of others on its task, or of all.
-        speeds = self._speeds.get(cfg.env) or [speed for list_ in self._speeds.values() for speed in list_]
-        recent = speeds[-20:]
-        if not recent:
-            return None
-        left = cfg.epochs * cfg.steps_per_epoch - self._rows.get(cfg.path, {}).get("TotalEnvSteps", 0.0)
-        return left * sum(1.0 / max(speed, 1e-9) for speed in recent) / len(recent)
+    def _end(self, seconds: float | None) -> str:
+        done = "" if seconds is None else f", done at {time_of_day(seconds, self._now())}"
+        return f"{stopwatch(seconds)} left{done}"
 
 
 def _mode(row: dict[str, float]) -> Text:
@@ -169,11 +166,3 @@ def _mode(row: dict[str, float]) -> Text:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _clock(seconds: float | None) -> str:
-    if seconds is None:
-        return "?"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -5,6 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from steingate.cli.table import escape, print_rows
 from steingate.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from steingate.bench.forecast import Forecast
     from steingate.bench.grid import Grid
     from steingate.bench.launch import Outcome
     from steingate.training.config import RunConfig
@@ -30,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the grids there are")
     parser.add_argument(
-        "--dry-run", action="store_true", help="list the runs and how far they are, start none"
+        "--dry-run",
+        action="store_true",
+        help="list the runs, how far they are and how long they should take; start none",
     )
     parser.add_argument(
         "--engine", choices=("local", "ray"), default="local", help="where the runs go on (default: local)"
@@ -112,9 +116,9 @@ def run(args: argparse.Namespace) -> int:
     runs = plan(grid, sizes)
     todo, known = sort_out(runs)
     if args.dry_run:
-        _list_runs(runs, todo, known)
+        _list_runs(runs, known, _outlook(runs, todo, _slots(args, len(todo)), _cores(args))[1])
         return 0
-    outcomes = [*known, *_launch(args, grid, sizes.out, todo, len(known))]
+    outcomes = [*known, *_launch(args, grid, sizes.out, todo, runs)]
     _show(grid.name, outcomes)
     if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
         _report(Path(sizes.out), grid.name)
@@ -134,7 +138,11 @@ def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
 
 
 def _launch(
-    args: argparse.Namespace, grid: "Grid", out: str, todo: "Sequence[RunConfig]", done: int
+    args: argparse.Namespace,
+    grid: "Grid",
+    out: str,
+    todo: "Sequence[RunConfig]",
+    runs: "Sequence[RunConfig]",
 ) -> "list[Outcome]":
     from steingate.bench.launch import launch
     from steingate.bench.live import LiveTable
@@ -155,9 +163,12 @@ def _launch(
         folder_lock(RunFolder(Path(out))),
         place as engine,
         stop_on_signals() as stop,
-        LiveTable(grid.name, out, todo, done, engine.slots) as progress,
     ):
-        outcomes = launch(todo, engine, progress, stop)
+        forecast, title = _outlook(runs, todo, engine.slots, _cores(args))
+        print(f"{grid.name}: {title}", file=sys.stderr)
+        done = len(runs) - len(todo)
+        with LiveTable(grid.name, out, todo, done, engine.slots, forecast) as progress:
+            outcomes = launch(todo, engine, progress, stop)
     if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):
         left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
         print(
@@ -168,10 +179,40 @@ def _launch(
     return outcomes
 
 
-def _list_runs(runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", known: "Sequence[Outcome]") -> None:
+def _outlook(
+    runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", slots: int | None, cores: int | None
+) -> "tuple[Forecast, str]":
+    """Return what is known about the speeds of a grid's runs, and a line about how long they should take."""
+    from steingate.bench.forecast import Forecast
+    from steingate.bench.times import expectation
+
+    forecast = Forecast(todo, runs, crowd=(slots or 1) / (cores or slots or 1))
+    counts = f"{len(runs)} runs, {len(todo)} to do"
+    if not todo:
+        return forecast, counts
+    return forecast, f"{counts}: {expectation(forecast, todo, slots, cores, datetime.now())}"
+
+
+def _slots(args: argparse.Namespace, runs: int) -> int | None:
+    """Return how many runs would go on at a time; None on a cluster that has not been asked."""
+    from steingate.bench.local import LocalEngine
+
+    if args.address is not None and args.workers is None:
+        return None
+    return LocalEngine(args.workers, runs).slots
+
+
+def _cores(args: argparse.Namespace) -> int | None:
+    """Return the number of cores of this machine; None where the runs go on elsewhere."""
+    from steingate.bench.local import available_cores
+
+    return len(available_cores()) if args.address is None else None
+
+
+def _list_runs(runs: "Sequence[RunConfig]", known: "Sequence[Outcome]", title: str) -> None:
     status = {outcome.path: outcome.status for outcome in known}
     rows = [(str(cfg.path), status.get(cfg.path, "to do"), f"{cfg.epochs} epochs") for cfg in runs]
-    print_rows(f"{len(runs)} runs, {len(todo)} to do", rows)
+    print_rows(escape(title), rows)
 
 
 def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
