@@ -116,8 +116,8 @@ def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
     envs = wrapped(Allowance(10.0), priced_beyond(0.1))
     envs.set_budget(0.35)
     numbers, rewards, finals = play(envs, 5)
-    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, -0.05, 0.35, 0.25], atol=1e-12)
-    np.testing.assert_allclose(finals[0][:, -1], -0.15)
+    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, 0.0, 0.35, 0.25], atol=1e-12)
+    np.testing.assert_allclose(finals[0][:, -1], 0.0)
     dear = -0.1 / 0.35**2
     np.testing.assert_allclose(rewards[:, 0], [2.0, 2.0, 3.0 * dear, dear, 2.0])
 

@@ -155,17 +155,15 @@ class Running:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of an allowance, in limits: z <- max(z - cost / limit, -1), from the share m at first.
+    """What is left of an allowance, in limits: z <- max(z - cost / limit, 0), from the share m at first.
 
     Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
-    moves. By how much the allowance was exceeded changes nothing of what follows, so it ends at one limit: a
-    number that falls without end would drown all others in the network, just when they are needed most. It
-    does not end at 0, where little left and nothing left would look alike.
+    moves. By how much the allowance was exceeded changes nothing of what follows, so it is not shown: a
+    number that falls without end would drown all others in the network, just when they are needed most.
     """
 
     limit: float
     true_at_end: bool = True
-    lowest: float = -1.0
 
     def first(self, share: float, after_end: bool) -> float:
         """Return the share of the limit that an episode may spend."""
@@ -175,8 +173,8 @@ class Allowance:
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
         del share
-        return np.maximum(number - cost / self.limit, self.lowest)
+        return np.maximum(number - cost / self.limit, 0.0)
 
     def extra(self, share: float) -> Extra:
         """Return start, gain, discount and floor."""
-        return Extra(share, -1.0 / self.limit, 1.0, self.lowest)
+        return Extra(share, -1.0 / self.limit, 1.0, 0.0)
