@@ -1,20 +1,32 @@
-"""Fill the table of docs/allowance.md from results/kept: python docs/make_allowance_page.py.
+"""Fill the table of docs/allowance.md from results/kept and draw its figures.
 
-Its figures are drawn by docs/make_reproduction_page.py.
+``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of episodes
+over the limit, in the last fifth of training, a point per kept run with the 95 % interval of the share.
+Methods that are not among the kept runs of a task yet are those of results/paper_runs.
 """
 
+import csv
 import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kept import TASKS, Row, fill, markdown, numbers, rows
+from kept import KEPT, TASKS, Row, fill, markdown, numbers, rows
+from make_safety_figure import colours_of
 
+from steingate.core.bounds import clopper_pearson_upper
+from steingate.report.curves_figure import save_curves_figure
+from steingate.report.evidence import gather
 from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
+from steingate.report.style import STYLE
 
 PAGE = Path(__file__).with_name("allowance.md")
+FIGURES = Path(__file__).with_name("figures")
+OLDER = KEPT.parent / "paper_runs" / "summary.csv"
 HEADINGS = (
     "task", "seed", "return", "paper's SteinGate", "mean cost", "over the limit", "feasible epochs",
     "highest mean cost", "without noise: return", "over", "at most",
@@ -66,6 +78,59 @@ def cells(run: Row) -> list[str]:
     ]
 
 
+def points() -> list[Row]:
+    """Return every run of ten million steps: method, task, return, episodes, and how many exceed the limit."""
+    found = [*rows(grid="table1"), *rows(grid="allowance")]
+    known = {(row["env"], row["algo"]) for row in found}
+    with open(OLDER, newline="") as file:
+        older = [row for row in csv.DictReader(file) if (row["env"], row["algo"]) not in known]
+    for row in older:
+        count = int(row["steps"]) // 5 // (500 if "Circle" in row["env"] else 1000)
+        row |= {"episodes": str(count), "over_count": str(round(float(row["over_limit"]) * count))}
+    return [*older, *found]
+
+
+def interval(over: int, count: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share."""
+    low = 1.0 - clopper_pearson_upper(count - over, count, 0.025) if over else 0.0
+    return low, clopper_pearson_upper(over, count, 0.025)
+
+
+def draw(path: Path) -> None:
+    """Draw return against the share of episodes over the limit, a panel per task."""
+    shown = points()
+    colours = colours_of(sorted({row["algo"] for row in shown}))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(9.6, 6.4), layout="constrained")
+        for panel, env in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
+            for row in (row for row in shown if row["env"] == env):
+                over, count = int(row["over_count"]), int(row["episodes"])
+                x, (low, high) = 100.0 * over / count, interval(over, count)
+                arms = [[x - 100.0 * low], [100.0 * high - x]]
+                y, colour = [float(row["return"])], colours[row["algo"]]
+                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=colour, label=row["algo"])
+            paper = published_numbers(env, "steingate")
+            assert paper is not None
+            panel.axhline(paper.ret, color="black", lw=1.0, ls=(0, (5, 3)))
+            panel.annotate(
+                "return of the paper's SteinGate", (1.0, paper.ret), xycoords=("axes fraction", "data"),
+                xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8,
+            )  # fmt: skip
+            panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
+            panel.set_xlim(left=0.0)
+            panel.margins(y=0.15)
+            panel.set_ylim(bottom=min(panel.get_ylim()[0], 0.8 * panel.get_ylim()[1]))
+            panel.set_xlabel("episodes over the limit, %")
+            panel.set_ylabel("return")
+        found = {}
+        for panel in figure.axes:
+            marks, labels = panel.get_legend_handles_labels()
+            found |= dict(zip(labels, marks, strict=True))
+        keys = (list(found.values()), list(found))
+        figure.legend(*keys, loc="outside lower center", ncols=len(found), frameon=False)
+        figure.savefig(path, dpi=110)
+
+
 def page(text: str) -> str:
     """Return the page with its table filled."""
     return fill(text, {"allowance": table})
@@ -73,3 +138,5 @@ def page(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    draw(FIGURES / "frontier.png")
+    save_curves_figure(gather([KEPT / "allowance"]), FIGURES / "allowance.png")

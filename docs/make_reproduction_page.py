@@ -16,7 +16,6 @@ from paper_claims import found
 
 from steingate.report.curves_figure import save_curves_figure
 from steingate.report.evidence import weigh
-from steingate.report.frontier import save_frontier_figure
 from steingate.report.loading import Run, load_runs
 from steingate.report.report_tables import task
 
@@ -165,7 +164,6 @@ def draw() -> None:
     """Draw the figures of the grids that have runs."""
     main = _runs("table1") + _runs("allowance")
     save_curves_figure(weigh(main), FIGURES / "main_results.png")
-    save_frontier_figure(weigh(main), FIGURES / "frontier.png")
     stein = [run for run in main if run.algo == "steingate" and run.seed == 0]
     for grid, env in (("limits", TASKS[0]), ("references", TASKS[0]), ("samples", TASKS[2])):
         if own := _runs(grid):
