@@ -8,8 +8,8 @@ not. So a change anywhere below is a new folder, and old ones are cleared away.
 Machine code also holds a copy of every function it calls, each optimised anew, and numba lets such a call go
 to whichever copy the process has seen first. Two copies may round differently where products and sums are
 fused, so results would depend on what was compiled or loaded before. Here every call stays within its own
-piece of machine code: the bits are the same in the process that compiles, in those that load what it kept, and
-without any cache.
+piece of machine code: the bits are the same in the process that compiles, in those that load what it kept,
+and without any cache.
 
 >>> from steingate.compiled import compiled
 >>> @compiled
