@@ -1,7 +1,9 @@
 """Machine code on disk belongs to the sources it was made from, all of them."""
 
+import math
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import time
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import numba
 import pytest
+from llvmlite.binding import Linkage
+from numba.core.codegen import JITCodeLibrary
 
 import steingate
 from steingate import compiled as module
@@ -37,6 +41,19 @@ import sys
 from small.caller import outer
 print(outer(1.0), sum(outer.stats.cache_hits.values()), sum(outer.stats.cache_misses.values()))
 """
+CAR = """
+import hashlib
+import gymnasium
+import numpy as np
+import steingate
+envs = gymnasium.make_vec("steingate/SafetyCarCircle1-v0", num_envs=8)
+seen = hashlib.sha256(envs.reset(seed=0)[0].tobytes())
+for actions in np.random.default_rng(0).uniform(-1, 1, (300, 8, 2)):
+    obs, reward, *_ = envs.step(actions)
+    seen.update(obs.tobytes() + reward.tobytes())
+from steingate.envs.contact_plan import plan
+print(seen.hexdigest(), sum(plan.stats.cache_misses.values()))
+"""
 
 
 @pytest.fixture
@@ -52,13 +69,17 @@ def small(tmp_path):
     return package
 
 
-def run(package, code=RUN, **environment):
+def run(package, code=RUN, *, patience=120, **environment):
     """Return what a new process prints, with the package at hand."""
     paths = os.pathsep.join([str(package.parent), str(SOURCE)])
     variables = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     variables |= {"PYTHONPATH": paths, "HOME": str(package.parent / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
     result = subprocess.run(
-        [sys.executable, "-c", code], env=variables | environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", code],
+        env=variables | environment,
+        capture_output=True,
+        text=True,
+        timeout=patience,
     )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
@@ -126,6 +147,46 @@ def test_options_are_handed_on():
     assert compiled(error_model="numpy")(lambda a, b: a / b)(1.0, 0.0) == float("inf")
     with pytest.raises(ZeroDivisionError):
         compiled(lambda a, b: a / b)(1.0, 0.0)
+
+
+def test_calls_stay_within_their_own_machine_code(monkeypatch):
+    """Numba would let other libraries have the copies of what a function calls, and have theirs instead."""
+    made = {}
+    finish = JITCodeLibrary._finalize_final_module
+
+    def look(self):
+        defined = [f for f in self._final_module.functions if not f.is_declaration]
+        made[self.name] = [f.linkage for f in defined if "long" in f.name]
+        finish(self)
+
+    monkeypatch.setattr(JITCodeLibrary, "_finalize_final_module", look)
+    space = {"math": math}
+    body = "    x = 0.5 * x + math.sin(x)\n" * 40  # too long to be inlined
+    exec(f"def long(x):\n{body}    return x", space)
+    long = space["long"] = compiled(space["long"])
+    exec("def twice(x):\n    return long(long(x))\ndef again(x):\n    return twice(x) + long(x)", space)
+    twice = space["twice"] = compiled(space["twice"])
+    again = compiled(space["again"])
+    assert again(1.0) == twice(1.0) + long(1.0)
+    assert twice(1.0) == long(long(1.0))
+    assert Linkage.external in made["long"]
+    assert made["twice"] == made["again"] == [Linkage.internal]
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_gets_the_bits_of_those_that_load(small, tmp_path):
+    """The Car's products and sums are fused, so two copies of a function may round differently."""
+    cache = tmp_path / "cache"
+
+    def bits():
+        return run(small, CAR, patience=1200, NUMBA_CACHE_DIR=str(cache))
+
+    first, compiled_first = bits()
+    assert bits() == [first, "0"]
+    (folder,) = cache.glob("*/steingate.envs.contact_plan")
+    shutil.rmtree(folder)
+    assert bits() == [first, compiled_first]  # what it calls was loaded
+    assert compiled_first == "1"
 
 
 def test_the_digest_covers_imports_of_every_form(tmp_path):

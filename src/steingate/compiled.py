@@ -5,6 +5,12 @@ look at what that function calls or reads in *other* files. Here every module wi
 cache folder whose name is a digest of its own source and of all the package's modules it imports, directly or
 not. So a change anywhere below is a new folder, and old ones are cleared away.
 
+Machine code also holds a copy of every function it calls, each optimised anew, and numba lets such a call go
+to whichever copy the process has seen first. Two copies may round differently where products and sums are
+fused, so results would depend on what was compiled or loaded before. Here every call stays within its own
+piece of machine code: the bits are the same in the process that compiles, in those that load what it kept,
+and without any cache.
+
 >>> from steingate.compiled import compiled
 >>> @compiled
 ... def twice(x):
@@ -25,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from llvmlite import binding
+from numba.core import codegen, compiler, event
 
 KEPT = 3  # versions of a module whose machine code is kept
 NOTICE = "compiling the simulation (once, about 30 s)"
@@ -46,13 +53,14 @@ def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> A
     if function is None:
         return functools.partial(compiled, **options)
     _listen()
+    options = {"nogil": True, "pipeline_class": _Compiler, **options}
     folder = _cache_folder(function.__code__.co_filename)
     if folder is None:
-        return numba.njit(nogil=True, **options)(function)
+        return numba.njit(**options)(function)
     before = _CONFIG.CACHE_DIR
     _CONFIG.CACHE_DIR = str(folder)  # read once, while the function is decorated
     try:
-        return numba.njit(nogil=True, cache=True, **options)(function)
+        return numba.njit(cache=True, **options)(function)
     finally:
         _CONFIG.CACHE_DIR = before
 
@@ -166,6 +174,36 @@ def _module_file(name: tuple[str, ...], root: Path) -> Path | None:
             if file.is_file():
                 return file
     return None
+
+
+class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Machine code whose calls go to its own copies of other functions, never to those of other libraries."""
+
+    def _finalize_final_module(self) -> None:
+        """Make the machine code, in which the copies are nobody else's; callers may still link them in."""
+        shared = binding.Linkage.linkonce_odr
+        copies = [f for f in self._final_module.functions if not f.is_declaration and f.linkage == shared]
+        for function in copies:
+            function.linkage = binding.Linkage.internal
+        super()._finalize_final_module()
+        for function in copies:
+            function.linkage = shared
+
+
+class _Compiler(compiler.Compiler):  # type: ignore[misc]
+    """Numba's compiler, which puts what it makes into a ``_Library``."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Compile a function.
+
+        Parameters
+        ----------
+        func : callable
+            The function.
+        """
+        self.state.library = _Library(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
 
 
 class _Notice(event.Listener):  # type: ignore[misc]
