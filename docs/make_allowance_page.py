@@ -1,8 +1,7 @@
 """Fill the table of docs/allowance.md from results/kept and draw its figures.
 
-``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of episodes
-over the limit, in the last fifth of training, a point per kept run with the 95 % interval of the share.
-Methods that are not among the kept runs of a task yet are those of results/paper_runs.
+``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of
+episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval. Methods that are not among the kept runs of a task yet are those of results/paper_runs.
 """
 
 import csv
@@ -79,7 +78,7 @@ def cells(run: Row) -> list[str]:
 
 
 def points() -> list[Row]:
-    """Return every run of ten million steps: method, task, return, episodes, and how many exceed the limit."""
+    """Return every run of ten million steps with its return, its episodes, and how many exceed the limit."""
     found = [*rows(grid="table1"), *rows(grid="allowance")]
     known = {(row["env"], row["algo"]) for row in found}
     with open(OLDER, newline="") as file:
