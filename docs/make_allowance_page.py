@@ -1,7 +1,8 @@
 """Fill the table of docs/allowance.md from results/kept and draw its figures.
 
 ``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of
-episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval. Methods that are not among the kept runs of a task yet are those of results/paper_runs.
+episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval. Methods
+that are not among the kept runs of a task yet are those of results/paper_runs.
 """
 
 import csv
