@@ -116,19 +116,25 @@ def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
     envs = wrapped(Allowance(10.0), priced_beyond(0.1))
     envs.set_budget(0.35)
     numbers, rewards, finals = play(envs, 5)
-    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, 0.0, 0.35, 0.25], atol=1e-12)
-    np.testing.assert_allclose(finals[0][:, -1], 0.0)
+    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, -0.05, 0.35, 0.25], atol=1e-12)
+    np.testing.assert_allclose(finals[0][:, -1], -0.15)
     dear = -0.1 / 0.35**2
     np.testing.assert_allclose(rewards[:, 0], [2.0, 2.0, 3.0 * dear, dear, 2.0])
 
 
 @pytest.mark.parametrize(
     "account",
-    [Remaining(3.0, 0.9), Remaining(3.0, 0.9, scale_by_share=True), Running(10.0), Allowance(10.0)],
+    [
+        Remaining(3.0, 0.9),
+        Remaining(3.0, 0.9, scale_by_share=True),
+        Running(10.0),
+        Allowance(10.0),
+        Allowance(10.0, lowest=0.0),
+    ],
 )
 def test_the_plain_numbers_repeat_the_wrapper(account):
     envs = wrapped(account)
-    envs.set_budget(0.5)
+    envs.set_budget(0.3)
     numbers, _, _ = play(envs, 3)
     extra = envs.extra()
     number = extra.start

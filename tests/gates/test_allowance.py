@@ -172,8 +172,11 @@ def test_an_allowance_counts_in_limits_and_then_only_cost_counts():
     extra = account.extra(0.4)
     assert extra.start == 0.4
     assert extra.following(extra.following(0.4, 4.0), 4.0) == pytest.approx(0.08)
-    assert extra.following(0.08, 40.0) == 0.0  # by how much it was exceeded is not shown
-    np.testing.assert_array_equal(account.following(number, np.full(3, 40.0), 0.4), 0.0)
+    assert extra.plain() == [0.4, -0.04, 1.0]
+    ends = Allowance(25.0, lowest=-1.0)
+    assert ends.extra(0.4).following(0.08, 40.0) == -1.0
+    assert ends.extra(0.4).plain() == [0.4, -0.04, 1.0, -1.0]
+    np.testing.assert_array_equal(ends.following(number, np.full(3, 40.0), 0.4), -1.0)
     assert account.true_at_end
 
 

@@ -155,15 +155,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of an allowance, in limits: z <- max(z - cost / limit, 0), from the share m at first.
+    """What is left of an allowance, in limits: z <- z - cost / limit, from the share m at first.
 
     Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
-    moves. By how much the allowance was exceeded changes nothing of what follows, so it is not shown: a
-    number that falls without end would drown all others in the network, just when they are needed most.
+    moves. ``lowest`` is where z ends: one that falls without end, in an episode that goes all wrong, drowns
+    all other observations in the network just when they are needed most.
     """
 
     limit: float
     true_at_end: bool = True
+    lowest: float = -inf
 
     def first(self, share: float, after_end: bool) -> float:
         """Return the share of the limit that an episode may spend."""
@@ -173,8 +174,8 @@ class Allowance:
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
         del share
-        return np.maximum(number - cost / self.limit, 0.0)
+        return np.maximum(number - cost / self.limit, self.lowest)
 
     def extra(self, share: float) -> Extra:
         """Return start, gain, discount and floor."""
-        return Extra(share, -1.0 / self.limit, 1.0, 0.0)
+        return Extra(share, -1.0 / self.limit, 1.0, self.lowest)

@@ -29,7 +29,7 @@ class Pace:
     """How the share moves; it never leaves [``floor``, 1]."""
 
     start: float = 0.6
-    floor: float = 0.15  # below it the price of what exceeds the allowance drowns the reward
+    floor: float = 0.2  # below it the price of what exceeds the allowance drowns the reward
     tighten: float = 0.95  # factor after a block with too much risk
     loosen: float = 1.05  # factor when the certificate opens
     block: int = 128  # episodes between two looks

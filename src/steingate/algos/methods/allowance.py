@@ -1,6 +1,7 @@
 """The method we recommend: reward within an allowance of cost that the certificate sets."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from steingate.algos.base import Algorithm, Step
@@ -20,8 +21,9 @@ _PAPER = "none yet: docs/allowance.md"
 class Allowing(Watchful):
     """Cost is cheap while some of the episode's allowance is left, and dear once it is spent.
 
-    The allowance is a share m of the limit. Beyond it a unit of cost takes ``price`` / m^2 off the reward,
-    within it the part ``early`` of that. The certificate on the share of episodes over the limit moves m.
+    The allowance is a share m of the limit. Within it a unit of cost takes the part ``early`` of ``price`` /
+    m^2 off the reward, beyond it all of that off the part ``kept`` of the reward. The certificate on the
+    share of episodes over the limit moves m.
     """
 
     lam: float = setting(0.98, "lambda of the reward advantages")
@@ -33,7 +35,10 @@ class Allowing(Watchful):
     )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
-    kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
+    kept: float = setting(0.0, "part of the reward that still counts once the allowance is spent")
+    lowest: float | None = setting(
+        None, "where the shown allowance ends, in limits, such as -1: overspent by one limit or more"
+    )
     budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
@@ -41,12 +46,15 @@ class Allowing(Watchful):
         super().__post_init__()
         require_positive(self, "price")
         require_between(self, 0.0, 1.0, "early", "kept", "budget")
+        if self.lowest is not None:
+            require_between(self, -inf, 0.0, "lowest")
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
         require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
-        account = Account(Left(setup.limit), priced_beyond(self.price, self.early, self.kept))
+        left = Left(setup.limit, lowest=-inf if self.lowest is None else self.lowest)
+        account = Account(left, priced_beyond(self.price, self.early, self.kept))
         gate = allowance_gate(certificate, self.pace)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 
