@@ -65,7 +65,7 @@ class Allowance(Allowing, SecondOrder):
 
     about = About(
         "allowance",
-        "raise reward less a price on cost that is low within an allowance per episode and high beyond it; a "
+        "raise reward while some of the episode's allowance of cost is left, lower cost once it is spent; a "
         "certificate on the episodes over the limit sets the allowance",
         _PAPER,
         "there is no published code",
