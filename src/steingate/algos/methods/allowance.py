@@ -36,8 +36,8 @@ class Allowing(Watchful):
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
     kept: float = setting(0.0, "part of the reward that still counts once the allowance is spent")
-    lowest: float | None = setting(
-        None, "where the shown allowance ends, in limits, such as -1: overspent by one limit or more"
+    overdraft: float | None = setting(
+        None, "how far below zero the allowance is shown, in limits; none means without end"
     )
     budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
@@ -46,14 +46,14 @@ class Allowing(Watchful):
         super().__post_init__()
         require_positive(self, "price")
         require_between(self, 0.0, 1.0, "early", "kept", "budget")
-        if self.lowest is not None:
-            require_between(self, -inf, 0.0, "lowest")
+        if self.overdraft is not None:
+            require_between(self, 0.0, inf, "overdraft")
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
         require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
-        left = Left(setup.limit, lowest=-inf if self.lowest is None else self.lowest)
+        left = Left(setup.limit, lowest=-inf if self.overdraft is None else -self.overdraft)
         account = Account(left, priced_beyond(self.price, self.early, self.kept))
         gate = allowance_gate(certificate, self.pace)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
