@@ -1,7 +1,7 @@
 """What pages need of ``results/kept``: rows of runs, numbers over seeds with intervals, tables."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan, sqrt
 from pathlib import Path
@@ -164,17 +164,6 @@ def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]], left: int 
     """Return a table in Markdown whose first columns are flushed left."""
     rule = "|---" * left + "|---:" * (len(headings) - left) + "|"
     return "\n".join([_line(headings), rule, *map(_line, lines)])
-
-
-def fill(text: str, blocks: dict[str, Callable[[], str]]) -> str:
-    """Return a page with what stands between ``<!-- name -->`` and ``<!-- end -->`` written anew."""
-    for name, write in blocks.items():
-        start, end = f"<!-- {name} -->\n", "<!-- end -->"
-        if text.count(start) != 1:
-            raise ValueError(f"The page has {text.count(start)} places for {name}.")
-        before, _, rest = text.partition(start)
-        text = before + start + write() + "\n" + rest[rest.index(end) :]
-    return text
 
 
 def _line(cells: Sequence[str]) -> str:

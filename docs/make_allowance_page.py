@@ -5,15 +5,12 @@ training, a point per kept run with the 95 % interval of the share.
 """
 
 import csv
-import re
-import sys
 from pathlib import Path
 
+from blocks import fill
+from make_safety_figure import colours_of
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-
-sys.path.insert(0, str(Path(__file__).parent))
-from make_safety_figure import colours_of
 
 from steingate.core.bounds import clopper_pearson_upper
 from steingate.report.report_tables import task
@@ -100,11 +97,7 @@ def draw(path: Path) -> None:
 
 def page(text: str) -> str:
     """Return the page with its table filled."""
-    filled = f"<!-- allowance -->\n{table()}\n<!-- end -->"
-    text, count = re.subn(r"<!-- allowance -->\n.*?<!-- end -->", lambda _: filled, text, flags=re.DOTALL)
-    if count != 1:
-        raise ValueError(f"{PAGE.name} has {count} places for its table.")
-    return text
+    return fill(text, {"allowance": table()})
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 With ``--check`` nothing is written; the exit status is 1 when the numbers on the page are out of date.
 """
 
-import re
 import sys
 from functools import cache
 from math import inf
 from pathlib import Path
 
 import numpy as np
+from blocks import fill
 from matplotlib.figure import Figure
 from scipy.special import expit
 from scipy.stats import beta as beta_distribution
@@ -284,12 +284,7 @@ def numbers() -> dict[str, str]:
 
 def with_numbers(page: str) -> str:
     """Return the page with every block between its markers replaced."""
-    for name, text in numbers().items():
-        pattern = re.compile(rf"<!-- {name} -->.*?<!-- end -->", re.DOTALL)
-        page, count = pattern.subn(f"<!-- {name} -->\n{text}\n<!-- end -->", page)
-        if count != 1:
-            raise SystemExit(f"{PAGE.name} has {count} places for the block {name!r}; it should have one.")
-    return page
+    return fill(page, numbers())
 
 
 def draw_limits(path: Path) -> None:

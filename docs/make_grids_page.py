@@ -1,8 +1,9 @@
 """Fill docs/grids.md with what results/bench_grid.csv says: ``python docs/make_grids_page.py``."""
 
 import csv
-import re
 from pathlib import Path
+
+from blocks import fill
 
 PAGE = Path(__file__).with_name("grids.md")
 MEASURED = Path(__file__).parents[1] / "results" / "bench_grid.csv"
@@ -29,8 +30,7 @@ def measured(file: Path = MEASURED) -> str:
 
 def page(text: str) -> str:
     """Return the page with its table filled."""
-    block = f"<!-- side by side -->\n{measured()}\n<!-- end -->"
-    return re.sub(r"<!-- side by side -->\n.*?<!-- end -->", lambda _: block, text, flags=re.DOTALL)
+    return fill(text, {"side by side": measured()})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Fill the table of docs/install.md from results/install_sizes.csv: ``python docs/make_install_page.py``."""
 
 import csv
-import re
 from pathlib import Path
+
+from blocks import fill
 
 PAGE = Path(__file__).with_name("install.md")
 SIZES = Path(__file__).parents[1] / "results" / "install_sizes.csv"
@@ -27,9 +28,7 @@ def table() -> str:
 
 def page(text: str) -> str:
     """Return the page with its table filled."""
-    return re.sub(
-        r"<!-- sizes -->\n.*?<!-- end -->", f"<!-- sizes -->\n{table()}\n<!-- end -->", text, flags=re.DOTALL
-    )
+    return fill(text, {"sizes": table()})
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Fill the tables of docs/learning.md from the files in results/: python docs/make_learning_page.py."""
 
 import csv
-import re
 from pathlib import Path
+
+from blocks import fill
 
 PAGE = Path(__file__).with_name("learning.md")
 RESULTS = Path(__file__).parents[1] / "results"
@@ -46,13 +47,8 @@ def page(text: str) -> str:
     """Return the page with its tables filled."""
     kept = ("corrected", "published", "options")
     tables = {name: (RESULTS / "learning" / f"{name}.md").read_text(encoding="utf-8") for name in kept}
-    for name, table in {**tables, "held_out": held_out(), "endpoints": endpoints()}.items():
-        filled = f"<!-- {name} -->\n{table.strip()}\n<!-- end -->"
-        pattern = rf"<!-- {name} -->\n.*?<!-- end -->"
-        text, count = re.subn(pattern, lambda _, new=filled: new, text, flags=re.DOTALL)
-        if count != 1:
-            raise ValueError(f"{PAGE.name} has {count} places for the table {name}.")
-    return text
+    kept_tables = {name: table.strip() for name, table in tables.items()}
+    return fill(text, {**kept_tables, "held_out": held_out(), "endpoints": endpoints()})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ wrong is summed over all numbers of violations, step by step.
 """
 
 import csv
-import re
 import sys
 from collections.abc import Sequence
 from math import log
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from blocks import fill
 from scipy.stats import binom
 
 from steingate.monitor.bets import below
@@ -138,12 +138,7 @@ def numbers() -> dict[str, str]:
 
 def with_numbers(page: str) -> str:
     """Return the page with its tables replaced by the stored numbers."""
-    for name, text in numbers().items():
-        pattern = rf"(<!-- {name} -->\n)(?:(?!<!--).)*(<!-- end -->)"
-        page = re.sub(
-            pattern, lambda found, text=text: found[1] + text + "\n" + found[2], page, flags=re.DOTALL
-        )
-    return page
+    return fill(page, numbers())
 
 
 def draw(path: Path) -> None:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kept import KEPT, METHODS, TASKS, Cell, Row, fill, markdown, numbers, rows, table1
+from blocks import fill
+from kept import KEPT, METHODS, TASKS, Cell, Row, markdown, numbers, rows, table1
 from paper_claims import found
 
 from steingate.report.curves_figure import save_curves_figure
@@ -138,13 +137,13 @@ BLOCKS = {
 
 def page(text: str) -> str:
     """Return docs/reproduction.md with its blocks filled."""
-    return fill(text, BLOCKS)
+    return fill(text, {name: write() for name, write in BLOCKS.items()})
 
 
 def readme(text: str) -> str:
     """Return the README with its table filled, once every method has run on every task."""
     whole = len(table1()) == len(TASKS) * len(METHODS)
-    return fill(text, {"results": short_table}) if whole else text
+    return fill(text, {"results": short_table()}) if whole else text
 
 
 def cut(run: Run, steps: int) -> Run:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from keep_runs import write_rows
 
 from steingate.report.keeping import keep_run
 from steingate.report.loading import Run, load_run, load_runs
@@ -84,14 +85,6 @@ def read_rows(path: Path) -> list[Row]:
         return []
     with open(path, newline="") as file:
         return list(csv.DictReader(file))
-
-
-def write_rows(path: Path, rows: list[Row]) -> None:
-    """Write a CSV file."""
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def order(row: Row) -> tuple[str, ...]:

@@ -2,10 +2,10 @@
 
 import csv
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "allowance.md").read_text(encoding="utf-8")
@@ -13,12 +13,7 @@ TEXT = (ROOT / "docs" / "allowance.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def maker():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import make_allowance_page
-    finally:
-        sys.path.pop(0)
-    return make_allowance_page
+    return docs_script("make_allowance_page")
 
 
 def test_the_table_is_that_of_the_kept_runs(maker):

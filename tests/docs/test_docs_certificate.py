@@ -1,29 +1,21 @@
 """The certificate's page shows the numbers its script computes, and the example runs."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificate.md").read_text()
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def load_script():
-    path = ROOT / "docs" / "make_certificate_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_numbers_on_the_page_are_current():
     blocks = dict(re.findall(r"<!-- (\w+) -->\n(.*?)\n<!-- end -->", PAGE, re.DOTALL))
-    fresh = load_script().numbers()
+    fresh = docs_script("make_certificate_figures").numbers()
     assert set(blocks) == set(fresh)
     for name, text in fresh.items():
         assert NUMBER.sub("#", blocks[name]) == NUMBER.sub("#", text), name

@@ -1,10 +1,10 @@
 """The page on grids shows what the kept measurement says."""
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "grids.md").read_text(encoding="utf-8")
@@ -12,12 +12,7 @@ TEXT = (ROOT / "docs" / "grids.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def maker():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import make_grids_page
-    finally:
-        sys.path.pop(0)
-    return make_grids_page
+    return docs_script("make_grids_page")
 
 
 def test_the_table_is_that_of_the_kept_measurement(maker):

@@ -1,7 +1,8 @@
 import csv
-import importlib.util
 import re
 from pathlib import Path
+
+from tests.docs.scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
@@ -18,10 +19,7 @@ def kept(algo, env, variant):
 
 
 def test_the_tables_are_those_of_the_kept_runs():
-    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "make_learning_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.page(TEXT) == TEXT, "run python docs/make_learning_page.py"
+    assert docs_script("make_learning_page").page(TEXT) == TEXT, "run python docs/make_learning_page.py"
     for row in rows("learning/summary.csv"):
         assert f"| `{row['algo']}` |" in TEXT
 

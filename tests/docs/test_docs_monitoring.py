@@ -1,11 +1,11 @@
 """The page about monitoring shows the stored numbers, and a few of them are computed again."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.docs.scripts import docs_script
 from tests.monitor.walks import chance_certified
 
 from steingate import Monitor
@@ -17,20 +17,12 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "monitoring.md").read_text()
 
 
-def load_script():
-    path = ROOT / "docs" / "make_monitor_figures.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_tables_are_those_of_the_stored_numbers():
-    assert load_script().with_numbers(PAGE) == PAGE
+    assert docs_script("make_monitor_figures").with_numbers(PAGE) == PAGE
 
 
 def test_stored_numbers_are_what_is_computed():
-    script = load_script()
+    script = docs_script("make_monitor_figures")
     rows = [row for row in script.read(script.PEEKING) if row["episodes"] <= 600]
     for risk in script.RISKS:
         fixed = script.ever(risk, script.fixed_rule(risk, 600), 600)
@@ -47,7 +39,7 @@ def test_stored_numbers_are_what_is_computed():
 
 
 def test_the_monitor_keeps_its_promise_and_the_other_does_not():
-    script = load_script()
+    script = docs_script("make_monitor_figures")
     last = [row for row in script.read(script.PEEKING) if row["episodes"] == script.EPISODES]
     assert len(last) == len(script.RISKS)
     assert all(row["monitor"] <= script.DELTA < 0.3 < row["fixed_n"] for row in last)

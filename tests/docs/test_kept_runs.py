@@ -4,12 +4,12 @@ import csv
 import io
 import json
 import lzma
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.docs.scripts import docs_script
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "results" / "kept"
@@ -18,22 +18,12 @@ RUNS = sorted(path.parent.relative_to(KEPT) for path in KEPT.rglob("config.json"
 
 @pytest.fixture(scope="module")
 def kept():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import kept
-    finally:
-        sys.path.pop(0)
-    return kept
+    return docs_script("kept")
 
 
 @pytest.fixture(scope="module")
 def maker():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        import make_reproduction_page
-    finally:
-        sys.path.pop(0)
-    return make_reproduction_page
+    return docs_script("make_reproduction_page")
 
 
 @pytest.fixture(scope="module")

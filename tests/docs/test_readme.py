@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.docs.scripts import docs_script
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
@@ -62,30 +64,22 @@ def test_the_first_example_runs():
 
 
 def test_the_costs_to_try_are_those_of_the_first_figure():
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        from make_readme_figure import costs_file, policies
-    finally:
-        sys.path.pop(0)
-    assert (ROOT / "examples" / "costs.csv").read_text() == costs_file()
-    costs = policies()["gambling policy"]
+    maker = docs_script("make_readme_figure")
+    assert (ROOT / "examples" / "costs.csv").read_text() == maker.costs_file()
+    costs = maker.policies()["gambling policy"]
     assert costs.mean() < 12.5  # "far below the limit"
     assert 1 / 8 < (costs > 25.0).mean() < 1 / 6  # "one episode in seven"
 
 
 def test_the_figure_of_results_is_drawn_from_the_kept_runs(tmp_path):
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        from make_safety_figure import colours_of, draw, scores_by_task
-    finally:
-        sys.path.pop(0)
-    tasks = scores_by_task(ROOT / "results" / "paper_runs")
+    maker = docs_script("make_safety_figure")
+    tasks = maker.scores_by_task(ROOT / "results" / "paper_runs")
     kept = rows("paper_runs/summary.csv")
     assert sum(len(seeds) for scores in tasks.values() for seeds in scores.values()) == len(kept)
     row = kept[0]
     assert (float(row["over_limit"]), float(row["return"])) in tasks[row["env"]][row["algo"]]
     algos = sorted({row["algo"] for row in kept})
-    assert len(set(colours_of(algos).values())) == len(algos)
-    assert colours_of(["cpo"]) == {"cpo": "#2f6f9f"}  # as on every page
-    draw(ROOT / "results" / "paper_runs", tmp_path / "figure.png")
+    assert len(set(maker.colours_of(algos).values())) == len(algos)
+    assert maker.colours_of(["cpo"]) == {"cpo": "#2f6f9f"}  # as on every page
+    maker.draw(ROOT / "results" / "paper_runs", tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -2,12 +2,12 @@
 
 import ast
 import importlib
-import importlib.util
 import inspect
 import re
 from pathlib import Path
 
 import pytest
+from tests.docs.scripts import docs_script
 
 import steingate
 
@@ -21,13 +21,6 @@ NAMES = [
 ]
 FOREIGN = {"steingate.integrations.sb3"}  # needs Stable-Baselines3
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("tutorials/*.md")])
-
-
-def script(name):
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def found(name):
@@ -68,12 +61,12 @@ def test_what_is_in_the_reference_says_what_it_is(name):
 
 def test_the_page_of_commands_is_current():
     page = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
-    assert page == script("make_commands_page").page(), "run python docs/make_commands_page.py"
+    assert page == docs_script("make_commands_page").page(), "run python docs/make_commands_page.py"
 
 
 def test_the_table_of_sizes_is_that_of_the_measurement():
     page = (DOCS / "install.md").read_text(encoding="utf-8")
-    assert script("make_install_page").page(page) == page, "run python docs/make_install_page.py"
+    assert docs_script("make_install_page").page(page) == page, "run python docs/make_install_page.py"
 
 
 def test_every_page_is_in_the_site():
@@ -123,7 +116,7 @@ def test_code_that_is_marked_runs(capsys):
 
 
 def test_the_check_of_the_site_notices_what_is_wrong(tmp_path):
-    check = script("check_site")
+    check = docs_script("check_site")
     names = "".join(f'<dt id="steingate.{name}">' for name in steingate.__all__)
     (tmp_path / "whole.html").write_text(
         f'{names}<a href="other.html#here">x</a><a href="https://x.org">y</a>'

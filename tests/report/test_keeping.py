@@ -79,8 +79,8 @@ def test_the_verdict_goes_along(runs, tmp_path):
 
 
 def test_packed_cells():
-    text = lzma.decompress(pack({"a": np.array([1.0, np.nan, 1e7]), "b": np.array([-6.12345, 0.0, 45.318])}))
-    assert text == b"a,b\n1,-6.123\n,0\n10000000,45.32\n"
+    text = lzma.decompress(pack({"a": np.array([1.0, np.nan, 1e7]), "b": np.array([-6.12345, 0.0, 28461.7])}))
+    assert text == b"a,b\n1,-6.123\n,0\n10000000,28460\n"
 
 
 def test_a_whole_table_wins_over_a_packed_one(runs, tmp_path):

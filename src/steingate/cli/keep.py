@@ -24,12 +24,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"steingate: left out {item.path}: {item.reason}", file=sys.stderr)
     kept = [each for each in runs if each.complete or args.all]
     for each in runs:
-        if not (each.complete or args.all):
-            print(
-                f"steingate: left out {each.path}: it has {each.epochs} of {each.planned} epochs "
-                "(--all takes it too).",
-                file=sys.stderr,
-            )
+        if each.path not in {one.path for one in kept}:
+            rest = f"it has {each.epochs} of {each.planned} epochs (--all takes it too)."
+            print(f"steingate: left out {each.path}: {rest}", file=sys.stderr)
     if not kept:
         raise InputError(f"There is no finished run to keep in {', '.join(args.runs)}.")
     folders = keep_runs(kept, args.runs, args.out)

@@ -11,7 +11,6 @@ import io
 import lzma
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +80,11 @@ def pack(columns: dict[str, Array]) -> bytes:
     return lzma.compress(text.getvalue().encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: float) -> str:
     if not np.isfinite(value):
         return ""
-    return str(int(value)) if value == int(value) else f"{value:.{_DIGITS}g}"
+    short = value if value == int(value) else float(f"{value:.{_DIGITS}g}")
+    return str(int(short)) if short == int(short) else str(short)  # so that a copy of a copy is the copy
 
 
 def _packed(path: Path) -> Path:
