@@ -1,86 +1,137 @@
-"""Fill the table of docs/allowance.md from results/ and draw its figure: python docs/make_allowance_page.py.
+"""Fill the table of docs/allowance.md from results/kept and draw its figures.
 
-The figure has a panel per task: return against the share of episodes over the limit, in the last fifth of
-training, a point per kept run with the 95 % interval of the share.
+``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of
+episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval. Methods
+that are not among the kept runs of a task yet are those of results/paper_runs.
 """
 
 import csv
 from pathlib import Path
 
+import numpy as np
 from blocks import fill
+from kept import KEPT, TASKS, Row, markdown, numbers, rows
 from make_safety_figure import colours_of
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from steingate.core.bounds import clopper_pearson_upper
+from steingate.report.curves_figure import save_curves_figure
+from steingate.report.evidence import gather
+from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
 from steingate.report.style import STYLE
 
 PAGE = Path(__file__).with_name("allowance.md")
-FIGURE = Path(__file__).with_name("figures") / "frontier.png"
-RESULTS = Path(__file__).parents[1] / "results"
-PAPER = {
-    "PointGoal1": 9.77,
-    "PointCircle1": 46.15,
-    "CarGoal1": 12.65,
-    "CarCircle1": 16.77,
-}  # SteinGate's return
-LENGTH = {"PointGoal1": 1000, "PointCircle1": 500, "CarGoal1": 1000, "CarCircle1": 500}  # steps of an episode
+FIGURES = Path(__file__).with_name("figures")
+OLDER = KEPT.parent / "paper_runs" / "summary.csv"
+HEADINGS = (
+    "task", "seed", "return", "paper's SteinGate", "mean cost", "over the limit", "feasible epochs",
+    "highest mean cost", "without noise: return", "over", "at most",
+)  # fmt: skip
 
 
-def rows(path: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file of the results."""
-    with open(RESULTS / path, newline="") as file:
-        return list(csv.DictReader(file))
+def table() -> str:
+    """Return the runs of the allowance, the median of each task in bold, beside the paper's return."""
+    lines = []
+    for env in TASKS:
+        runs = [run | end_of(run) for run in rows(grid="allowance", env=env)]
+        if not runs:
+            continue
+        lines += [cells(run) for run in runs]
+        if len(runs) > 1:
+            lines.append([f"**{cell}**" for cell in cells(median(runs))])
+    return markdown(HEADINGS, lines)
 
 
-def interval(row: dict[str, str]) -> tuple[float, float]:
-    """Return the exact 95 % interval of the share of episodes over the limit in a run's last fifth."""
-    count = int(row["steps"]) // 5 // LENGTH[task(row["env"])]
-    over = round(float(row["over_limit"]) * count)
+def end_of(run: Row) -> Row:
+    """Return what the last policy of a run does without noise."""
+    (end,) = rows("endpoints.csv", grid="allowance", env=run["env"], seed=run["seed"])
+    share = int(end["over"]) / int(end["episodes"])
+    return {"end_return": end["return"], "end_over": str(share), "end_at_most": end["at_most"]}
+
+
+def median(runs: list[Row]) -> Row:
+    """Return the medians over seeds."""
+    names = [name for name in runs[0] if name not in ("grid", "kind", "env", "algo", "seed")]
+    medians = {name: str(np.median(numbers(runs, name))) for name in names}
+    return runs[0] | medians | {"seed": "median"}
+
+
+def cells(run: Row) -> list[str]:
+    """Return one line of the table."""
+    paper = published_numbers(run["env"], "steingate")
+    return [
+        task(run["env"]),
+        run["seed"],
+        f"{float(run['return']):.1f}",
+        "–" if paper is None else f"{paper.ret:.2f}",
+        f"{float(run['cost']):.1f}",
+        f"{1.0 - float(run['feasible_by_episode']):.3f}",
+        f"{float(run['feasible_by_epoch']):.2f}",
+        f"{float(run['highest_mean_cost']):.0f}",
+        f"{float(run['end_return']):.1f}",
+        f"{float(run['end_over']):.3f}",
+        f"{float(run['end_at_most']):.3f}",
+    ]
+
+
+def phases() -> str:
+    """Return what the last policies of the Circle tasks earn and cost in parts of an episode."""
+    headings = ("task", "seed", "reward of a step: 1st tenth", "2nd", "3rd", "4th", "later", "over")
+    headings = (*headings, "their cost: first four tenths", "later")
+    lines = []
+    for env in TASKS:
+        for seed in ("0", "1", "2") if "Circle" in env else ():
+            parts = rows("phases.csv", env=env, seed=seed)
+            reward, cost = numbers(parts, "reward_per_step"), numbers(parts, "cost_if_over")
+            early = "–" if not len(cost) else f"{cost[:4].sum():.0f}"
+            late = "–" if not len(cost) else f"{cost[4:].sum():.0f}"
+            steps = [f"{value:.3f}" for value in (*reward[:4], reward[4:].mean())]
+            over = f"{parts[0]['over']} of {parts[0]['episodes']}"
+            lines.append([task(env), seed, *steps, over, early, late])
+    return markdown(headings, lines)
+
+
+def points() -> list[Row]:
+    """Return every run of ten million steps with its return, its episodes, and how many exceed the limit."""
+    found = [*rows(grid="table1"), *rows(grid="allowance")]
+    known = {(row["env"], row["algo"]) for row in found}
+    with open(OLDER, newline="") as file:
+        older = [row for row in csv.DictReader(file) if (row["env"], row["algo"]) not in known]
+    for row in older:
+        count = int(row["steps"]) // 5 // (500 if "Circle" in row["env"] else 1000)
+        row |= {"episodes": str(count), "over_count": str(round(float(row["over_limit"]) * count))}
+    return [*older, *found]
+
+
+def interval(over: int, count: int) -> tuple[float, float]:
+    """Return the exact 95 % interval of a share."""
     low = 1.0 - clopper_pearson_upper(count - over, count, 0.025) if over else 0.0
     return low, clopper_pearson_upper(over, count, 0.025)
 
 
-def table() -> str:
-    """Return the runs of the allowance beside the paper's return."""
-    ends = {(row["env"], row["seed"]): row for row in rows("allowance_runs/endpoints.csv")}
-    names = ("task", "seed", "return", "paper's SteinGate", "mean cost", "over the limit", "feasible epochs")
-    names = (*names, "without noise: return", "over", "at most")
-    lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
-    kept = sorted(rows("allowance_runs/summary.csv"), key=lambda row: list(PAPER).index(task(row["env"])))
-    for row in kept:
-        end = ends[row["env"], row["seed"]]
-        cells = [
-            task(row["env"]), row["seed"], f"{float(row['return']):.1f}", f"{PAPER[task(row['env'])]:.2f}",
-            f"{float(row['cost']):.1f}", f"{float(row['over_limit']):.3f}",
-            f"{float(row['feasible_by_epoch']):.2f}", f"{float(end['return']):.1f}", end["over_limit"],
-            end["over_bound"],
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def draw(path: Path) -> None:
     """Draw return against the share of episodes over the limit, a panel per task."""
-    kept = [*rows("paper_runs/summary.csv"), *rows("allowance_runs/summary.csv")]
-    colours = colours_of(sorted({row["algo"] for row in kept}))
+    shown = points()
+    colours = colours_of(sorted({row["algo"] for row in shown}))
     with rc_context(STYLE):
         figure = Figure(figsize=(9.6, 6.4), layout="constrained")
-        for panel, (name, ret) in zip(figure.subplots(2, 2).flat, PAPER.items(), strict=True):
-            for row in kept:
-                if task(row["env"]) != name:
-                    continue
-                over, (low, high) = 100.0 * float(row["over_limit"]), interval(row)
-                arms = [[over - 100.0 * low], [100.0 * high - over]]
-                x, y, colour = [over], [float(row["return"])], colours[row["algo"]]
-                panel.errorbar(x, y, xerr=arms, fmt="o", ms=7, color=colour, label=row["algo"])
-            panel.axhline(ret, color="black", lw=1.0, ls=(0, (5, 3)))
+        for panel, env in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
+            for row in (row for row in shown if row["env"] == env):
+                over, count = int(row["over_count"]), int(row["episodes"])
+                x, (low, high) = 100.0 * over / count, interval(over, count)
+                arms = [[x - 100.0 * low], [100.0 * high - x]]
+                y, colour = [float(row["return"])], colours[row["algo"]]
+                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=colour, label=row["algo"])
+            paper = published_numbers(env, "steingate")
+            assert paper is not None
+            panel.axhline(paper.ret, color="black", lw=1.0, ls=(0, (5, 3)))
             panel.annotate(
-                "return of the paper's SteinGate", (1.0, ret), xycoords=("axes fraction", "data"),
+                "return of the paper's SteinGate", (1.0, paper.ret), xycoords=("axes fraction", "data"),
                 xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8,
             )  # fmt: skip
-            panel.set_title(name, loc="left", fontweight="bold", fontsize=11)
+            panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
             panel.set_xlim(left=0.0)
             panel.margins(y=0.15)
             panel.set_ylim(bottom=min(panel.get_ylim()[0], 0.8 * panel.get_ylim()[1]))
@@ -90,16 +141,17 @@ def draw(path: Path) -> None:
         for panel in figure.axes:
             marks, labels = panel.get_legend_handles_labels()
             found |= dict(zip(labels, marks, strict=True))
-        shown = (list(found.values()), list(found))
-        figure.legend(*shown, loc="outside lower center", ncols=len(found), frameon=False)
+        keys = (list(found.values()), list(found))
+        figure.legend(*keys, loc="outside lower center", ncols=len(found), frameon=False)
         figure.savefig(path, dpi=110)
 
 
 def page(text: str) -> str:
     """Return the page with its table filled."""
-    return fill(text, {"allowance": table()})
+    return fill(text, {"allowance": table(), "phases": phases()})
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    draw(FIGURE)
+    draw(FIGURES / "frontier.png")
+    save_curves_figure(gather([KEPT / "allowance"]), FIGURES / "allowance.png")

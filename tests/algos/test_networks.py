@@ -21,6 +21,14 @@ def test_initial_values_fill_the_fan_in_interval():
     np.testing.assert_array_equal(params["log_std"], np.zeros(2, np.float32))
 
 
+def test_the_first_deviation_changes_nothing_else():
+    plain, loud = (init_policy(np.random.default_rng(3), 4, 2, (8,), first_std=std) for std in (1.0, 2.0))
+    np.testing.assert_allclose(np.exp(loud["log_std"]), [2.0, 2.0], rtol=1e-6)
+    for name in ("w", "b"):
+        for one, two in zip(plain[name], loud[name], strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
 def test_the_same_generator_state_gives_the_same_parameters():
     one, two = (init_critic(np.random.default_rng(3), 4, (8,)) for _ in range(2))
     jax.tree.map(np.testing.assert_array_equal, one, two)

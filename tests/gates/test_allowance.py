@@ -45,13 +45,13 @@ def test_a_block_within_half_the_budget_does_not_tighten():
 
 
 def test_exploration_fades_with_every_block_without_growth_and_ends():
-    gate = allowance_gate(CERTIFICATE, replace(PACE, fade=0.5, quiet=0.2))
+    gate = allowance_gate(CERTIFICATE, replace(PACE, fade=0.5, quiet=0.2), noise=2.0)
     state, noise = gate.init(), []
     for level in (0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0):
         decision, state, log, _ = gate.decide(state, block(0, level + np.tile([-0.1, 0.1], 50)))
         assert decision.noise == log["gate/noise"] == state.noise
         noise.append(decision.noise)
-    assert noise == [1.0, 1.0, 0.5, 0.5, 0.25, 0.2, 0.2]
+    assert noise == [2.0, 2.0, 1.0, 1.0, 0.5, 0.25, 0.2]
 
 
 def test_the_share_holds_while_returns_grow_and_tightens_when_they_stop():

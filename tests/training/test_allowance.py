@@ -46,7 +46,9 @@ def test_the_first_epoch_starts_with_the_first_share(tmp_path):
     assert state.budget == 0.4
 
 
-def test_reward_counts_within_the_allowance_and_cost_beyond_it():
-    account = Allowance(price=0.2, early=0.5).build(Setup(limit=10.0)).account
+@pytest.mark.parametrize("kept", [0.0, 1.0])
+def test_cost_is_cheap_within_the_allowance_and_dear_beyond_it(kept):
+    account = Allowance(price=0.2, early=0.5, kept=kept).build(Setup(limit=10.0)).account
     number, reward, cost = np.array([0.1, -0.1]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
-    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5), [3.0 - 0.5 * 1.6, -1.6])
+    expected = [3.0 - 0.5 * 1.6, kept * 3.0 - 1.6]
+    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5), expected)

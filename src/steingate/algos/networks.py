@@ -34,15 +34,17 @@ def init_policy(
     act_dim: int,
     hidden: tuple[int, ...] = (64, 64),
     discrete: bool = False,
+    first_std: float = 1.0,
 ) -> Params:
-    """Return the parameters of a diagonal Gaussian policy: a network for the mean, a free log_std of 0.
+    """Return the parameters of a diagonal Gaussian policy: a network for the mean, and a free log_std.
 
     With ``discrete`` the policy is categorical: a network for the logits of ``act_dim`` choices, and no
     log_std (see :mod:`steingate.algos.heads`).
     """
     if discrete:
         return init_critic(rng, obs_dim, hidden, act_dim)
-    return {**init_critic(rng, obs_dim, hidden, act_dim), "log_std": np.zeros(act_dim, np.float32)}
+    log_std = np.full(act_dim, np.log(first_std), np.float32)
+    return {**init_critic(rng, obs_dim, hidden, act_dim), "log_std": log_std}
 
 
 def mean(params: Params, obs: Any) -> jax.Array:

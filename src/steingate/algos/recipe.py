@@ -67,6 +67,7 @@ class Recipe:
 
     variant: Variant = setting("corrected", "published reproduces the behaviour behind published numbers")
     hidden: tuple[int, ...] = setting((64, 64), "hidden layers of policy and critics")
+    first_std: float = setting(1.0, "standard deviation of actions at first, where they are not choices")
     normalise_obs: bool = setting(True, "normalise observations by their running statistics")
     near: tuple[float, ...] = setting(
         (), "also show observations between 0 and 1 (lidar) to these powers, such as 4,12,36"
@@ -94,7 +95,7 @@ class Recipe:
             require_positive(self, "critic_passes")
         if self.trim is not None:
             require_positive(self, "trim")
-        require_positive(self, "critic_lr", "critic_batch", "critic_grad_norm")
+        require_positive(self, "first_std", "critic_lr", "critic_batch", "critic_grad_norm")
         require_between(self, 0.0, 1e6, "critic_decay")
 
     @property

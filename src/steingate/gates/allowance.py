@@ -58,10 +58,10 @@ class Allowed(NamedTuple):
     block_return: Array
     before: float = -inf  # mean return of the block before
     before_variance: float = 0.0  # of that mean
-    noise: float = 1.0  # largest deviation of actions; a policy starts with 1
+    noise: float = 1.0  # largest deviation of actions
 
 
-def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[Allowed]:
+def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: float = 1.0) -> Gate[Allowed]:
     """Return the gate that always improves and moves ``Decision.budget``, the share of the allowance.
 
     After every ``pace.block`` episodes
@@ -70,7 +70,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
       the block before by ``pace.growth`` standard errors while its mean cost is within the limit;
     - any other joins those since the last change, and the share loosens if the certificate opens on all of
       them;
-    - without that growth, ``Decision.noise`` fades.
+    - without that growth, ``Decision.noise`` fades, from ``noise``.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
     steps are planned. ``gate/bound`` is the certificate's bound in the epochs that end a block.
@@ -79,7 +79,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None) -> Gate[A
     none = np.zeros(0)
 
     def init() -> Allowed:
-        return Allowed(pace.start, none, none, none)
+        return Allowed(pace.start, none, none, none, noise=noise)
 
     def look(seen: Allowed) -> tuple[Allowed, Log]:
         block, returns = seen.block_cost, seen.block_return

@@ -55,7 +55,8 @@ def first_state(
 
     if discrete and not cfg.algo.takes_choices:
         raise InputError(f"{cfg.algo.name} needs continuous actions, and those of {cfg.env} are discrete.")
-    policy = init_policy(stream(cfg.seed, 0, Purpose.POLICY), obs_dim, act_dim, cfg.algo.hidden, discrete)
+    rng, recipe = stream(cfg.seed, 0, Purpose.POLICY), cfg.algo
+    policy = init_policy(rng, obs_dim, act_dim, recipe.hidden, discrete, recipe.first_std)
     size = 1 if discrete else act_dim
     return TrainState(
         epoch=0,

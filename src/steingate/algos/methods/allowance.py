@@ -26,6 +26,7 @@ class Allowing(Watchful):
     share of episodes over the limit moves m.
     """
 
+    first_std: float = setting(2.0, "standard deviation of actions at first, where they are not choices")
     lam: float = setting(0.98, "lambda of the reward advantages")
     near: tuple[float, ...] = setting(
         (4.0, 12.0, 36.0), "also show observations between 0 and 1 (lidar) to these powers"
@@ -35,9 +36,9 @@ class Allowing(Watchful):
     )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
-    kept: float = setting(0.0, "part of the reward that still counts once the allowance is spent")
+    kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
     overdraft: float | None = setting(
-        None, "how far below zero the allowance is shown, in limits; none means without end"
+        1.0, "how far below zero the allowance is shown, in limits; none means without end"
     )
     budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
@@ -55,7 +56,7 @@ class Allowing(Watchful):
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
         left = Left(setup.limit, lowest=-inf if self.overdraft is None else -self.overdraft)
         account = Account(left, priced_beyond(self.price, self.early, self.kept))
-        gate = allowance_gate(certificate, self.pace)
+        gate = allowance_gate(certificate, self.pace, self.first_std)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 
 
