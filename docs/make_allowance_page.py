@@ -22,7 +22,7 @@ from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
 from steingate.report.style import STYLE
 
-PAGE = Path(__file__).with_name("allowance.md")
+PAGE, README = Path(__file__).with_name("allowance.md"), Path(__file__).parents[1] / "README.md"
 FIGURES = Path(__file__).with_name("figures")
 OLDER = KEPT.parent / "paper_runs" / "summary.csv"
 HEADINGS = (
@@ -42,6 +42,22 @@ def table() -> str:
         if len(runs) > 1:
             lines.append([f"**{cell}**" for cell in cells(median(runs))])
     return markdown(HEADINGS, lines)
+
+
+def medians() -> dict[str, Row]:
+    """Return the medians over the seeds of each task."""
+    found = {env: [run | end_of(run) for run in rows(grid="allowance", env=env)] for env in TASKS}
+    return {env: median(runs) for env, runs in found.items() if runs}
+
+
+def short_table() -> str:
+    """Return the README's table: medians of the allowance beside the paper's return."""
+    headings = ("task", "return", "paper's SteinGate", "episodes over the limit", "without noise, at most")
+    lines = []
+    for row in medians().values():
+        name, _, ret, paper, _, over, *_, bound = cells(row)
+        lines.append([name, ret, paper, f"{100 * float(over):.1f} %", f"{100 * float(bound):.1f} %"])
+    return markdown(headings, lines)
 
 
 def end_of(run: Row) -> Row:
@@ -84,6 +100,8 @@ def phases() -> str:
     for env in TASKS:
         for seed in ("0", "1", "2") if "Circle" in env else ():
             parts = rows("phases.csv", env=env, seed=seed)
+            if not parts:
+                continue
             reward, cost = numbers(parts, "reward_per_step"), numbers(parts, "cost_if_over")
             early = "–" if not len(cost) else f"{cost[:4].sum():.0f}"
             late = "–" if not len(cost) else f"{cost[4:].sum():.0f}"
@@ -147,11 +165,17 @@ def draw(path: Path) -> None:
 
 
 def page(text: str) -> str:
-    """Return the page with its table filled."""
+    """Return the page with its tables filled."""
     return fill(text, {"allowance": table(), "phases": phases()})
 
 
+def readme(text: str) -> str:
+    """Return the README with its table filled."""
+    return fill(text, {"allowance": short_table()})
+
+
 if __name__ == "__main__":
+    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw(FIGURES / "frontier.png")
     save_curves_figure(gather([KEPT / "allowance"]), FIGURES / "allowance.png")

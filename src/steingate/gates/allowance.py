@@ -35,7 +35,7 @@ class Pace:
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
     fade: float = 0.95  # factor on the largest deviation of actions after a block without growth
-    quiet: float = 0.2  # where that ends
+    quiet: float = 0.4  # where that ends
 
     def __post_init__(self) -> None:
         require_positive(self, "start", "floor", "tighten", "loosen", "block", "fade", "quiet")
