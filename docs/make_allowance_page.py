@@ -47,7 +47,7 @@ def table() -> str:
 def medians() -> dict[str, Row]:
     """Return the medians over the seeds of each task."""
     found = {env: [run | end_of(run) for run in rows(grid="allowance", env=env)] for env in TASKS}
-    return {env: median(runs) for env, runs in found.items() if runs}
+    return {env: median(runs) for env, runs in found.items()}
 
 
 def short_table() -> str:
@@ -100,8 +100,6 @@ def phases() -> str:
     for env in TASKS:
         for seed in ("0", "1", "2") if "Circle" in env else ():
             parts = rows("phases.csv", env=env, seed=seed)
-            if not parts:
-                continue
             reward, cost = numbers(parts, "reward_per_step"), numbers(parts, "cost_if_over")
             early = "–" if not len(cost) else f"{cost[:4].sum():.0f}"
             late = "–" if not len(cost) else f"{cost[4:].sum():.0f}"
