@@ -54,6 +54,13 @@ def test_exploration_fades_with_every_block_without_growth_and_ends():
     assert noise == [2.0, 2.0, 1.0, 1.0, 0.5, 0.25, 0.2]
 
 
+def test_the_share_rises_by_another_factor_once_exploration_has_ended():
+    pace = replace(PACE, start=0.3, loosen=1.25, settled=1.1, fade=0.5, quiet=0.5)
+    # The first block counts as growth; the second ends exploration, and still rises by the first factor.
+    expected = 0.3 * np.array([1.25, 1.25**2, 1.25**2 * 1.1, 1.25**2 * 1.1**2])
+    assert played([block(0)] * 4, pace) == pytest.approx(expected)
+
+
 def test_the_share_holds_while_returns_grow_and_tightens_when_they_stop():
     noise = np.tile([-1.0, 1.0], 50)
     growing = [block(20, level + noise) for level in (0.0, 1.0, 2.0, 3.0)]

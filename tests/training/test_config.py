@@ -215,7 +215,7 @@ def changed(recipe, name):
     head, _, last = name.rpartition(".")
     owner = getattr(recipe, head) if head else recipe
     value = other(field_types(type(owner))[last], getattr(owner, last))
-    given = {"pace.loosen": 1.5} if name == "pace.loosen" else {name: value}
+    given = {name: 1.5 if name in ("pace.loosen", "pace.settled") else value}
     if name == "replay.buffer":
         given["replay.whole_epoch"] = False
     if head == "pid":
@@ -337,8 +337,9 @@ class TestNoSettingIsIdle:
             runs.append({"multiplier": "pid"})
         if "length" in setting_names(kind()):
             runs.append({"length": 30})
-        if "pace.block" in setting_names(kind()):  # a block that tightens, and one that loosens
+        if "pace.block" in setting_names(kind()):  # blocks that tighten, that loosen, that are settled
             runs += [{"pace.block": 1, "cost_limit": 1e-3}, {"pace.block": 1, "budget": 0.99}]
+            runs.append({"pace.block": 1, "budget": 0.99, "first_std": 0.1})
         for given in runs:
             plain = small(kind, **given, **({"clipped.passes": 2} if first_order else {}))
             for passes in {None, 1} if first_order else {1}:

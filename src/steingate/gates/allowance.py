@@ -32,20 +32,22 @@ class Pace:
     floor: float = 0.2  # below it the price of what exceeds the allowance drowns the reward
     tighten: float = 0.95  # factor after a block with too much risk
     loosen: float = 1.05  # factor when the certificate opens
+    settled: float = 1.05  # the same once exploration has ended
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
     fade: float = 0.95  # factor on the largest deviation of actions after a block without growth
     quiet: float = 0.4  # where that ends
 
     def __post_init__(self) -> None:
-        require_positive(self, "start", "floor", "tighten", "loosen", "block", "fade", "quiet")
+        require_positive(self, "start", "floor", "tighten", "loosen", "settled", "block", "fade", "quiet")
         require_between(self, 0.0, inf, "growth")
         require_between(self, 0.0, 1.0, "fade", "quiet")
         if not self.floor <= self.start <= 1.0:
             raise InputError(f"start is {self.start!r}: it must be between floor ({self.floor!r}) and 1.")
-        if not self.tighten < 1.0 < self.loosen:
+        if not self.tighten < 1.0 < min(self.loosen, self.settled):
             raise InputError(
-                f"tighten is {self.tighten!r} and loosen {self.loosen!r}: they must be below and above 1."
+                f"tighten is {self.tighten!r}, loosen {self.loosen!r} and settled {self.settled!r}: the "
+                "first must be below 1, the others above."
             )
 
 
@@ -69,7 +71,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
     - a block whose mean risk exceeds half the certificate's budget tightens, unless its mean return exceeds
       the block before by ``pace.growth`` standard errors while its mean cost is within the limit;
     - any other joins those since the last change, and the share loosens if the certificate opens on all of
-      them;
+      them: by ``pace.loosen``, and by ``pace.settled`` once exploration has ended;
     - without that growth, ``Decision.noise`` fades, from ``noise``.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
@@ -94,7 +96,8 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
         if not within and not held:
             share = max(share * pace.tighten, pace.floor)
         elif within and result.safe:
-            share, kept = min(share * pace.loosen, 1.0), none
+            looser = pace.loosen if seen.noise > pace.quiet else pace.settled
+            share, kept = min(share * looser, 1.0), none
         noise = seen.noise if grows else max(seen.noise * pace.fade, pace.quiet)
         log = {
             "gate/bound": result.bound,
