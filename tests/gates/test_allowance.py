@@ -40,7 +40,7 @@ def test_too_many_episodes_over_the_limit_tighten_once_a_block_down_to_the_floor
 
 
 def test_a_block_within_half_the_budget_does_not_tighten():
-    pace = replace(PACE, loosen=1.0 + 1e-12)
+    pace = replace(PACE, loosen=1.0 + 1e-12, settled=1.0 + 1e-12)
     assert played([block(2)] * 20, pace) == pytest.approx([0.5] * 20, abs=1e-9)
 
 
