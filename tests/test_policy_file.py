@@ -10,21 +10,21 @@ import pytest
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.gates.account import Extra
-from steingate.gates.nearness import Nearness
+from steingate.gates.sight import Sight
 from steingate.policy import Policy
 from steingate.policy_file import export_policy
 from steingate.robot import RobotPolicy
 
 
-def made(obs=3, hidden=(5, 4), extra=None, nearness=None, normalised=True):
+def made(obs=3, hidden=(5, 4), extra=None, sight=None, normalised=True):
     rng = np.random.default_rng(1)
-    inside = obs + (0 if nearness is None else nearness.added)
+    inside = obs + (0 if sight is None else sight.added)
     sizes = [inside + (extra is not None), *hidden, 2]
     weights = [rng.normal(size=pair).astype(np.float32) for pair in pairwise(sizes)]
     biases = [rng.normal(size=size).astype(np.float32) for size in sizes[1:]]
     mean, std = (rng.normal(size=inside), 0.1 + rng.random(inside)) if normalised else (None, None)
     scales = np.array([1.0, -2.0]), np.array([3.0, 0.5])
-    return Policy(tuple(weights), tuple(biases), np.zeros(2, np.float32), mean, std, *scales, extra, nearness)
+    return Policy(tuple(weights), tuple(biases), np.zeros(2, np.float32), mean, std, *scales, extra, sight)
 
 
 KINDS = {
@@ -32,27 +32,34 @@ KINDS = {
     "raw": {"normalised": False},
     "linear": {"hidden": ()},
     "account": {"extra": Extra(1.0, -0.1, 0.9)},
-    "near": {"nearness": Nearness((0, 2), (2.0, 4.0))},
-    "both": {"nearness": Nearness((1,), (3.0,)), "extra": Extra(0.0, 0.04, 1.0)},
+    "near": {"sight": Sight((0, 2), (2.0, 4.0))},
+    "places": {
+        "obs": 20,
+        "sight": Sight((4, 5), (2.0,), (4, 12), 8, (1, 2), (3, 0)),
+        "extra": Extra(1.0, -0.1, 1.0),
+    },
+    "resting": {"obs": 20, "sight": Sight(rings=(4,), compass=(0, 1))},
+    "ahead": {"obs": 20, "sight": Sight(rings=(4,))},
+    "both": {"sight": Sight((1,), (3.0,)), "extra": Extra(0.0, 0.04, 1.0)},
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_file_acts_as_the_policy(tmp_path, kind):
-    policy = made(**KINDS[kind])
+    policy, size = made(**KINDS[kind]), KINDS[kind].get("obs", 3)
     files = export_policy(policy, tmp_path / "robot" / "policy.npz", {"env": "here"})
     assert [file.name for file in files] == ["policy.npz", "policy.py"]
     robot = RobotPolicy(files[0])
     assert robot.about == {"env": "here"}
-    assert (robot.obs_dim, robot.act_dim) == (3, 2)
+    assert (robot.obs_dim, robot.act_dim) == (size, 2)
     robot.start()
     number = None if policy.extra is None else policy.extra.start
-    for obs in np.random.default_rng(2).normal(size=(20, 3)) * 2.0:
+    for obs in np.random.default_rng(2).normal(size=(20, size)) * 2.0:
         seen = obs if number is None else np.append(obs, number)
         np.testing.assert_allclose(robot(obs), policy(seen), rtol=1e-6, atol=1e-6)
         robot.spend(1.5)
         number = None if number is None else policy.extra.following(number, 1.5)
-    batch = np.zeros((4, 3))
+    batch = np.zeros((4, size))
     assert robot(batch).shape == (4, 2)
     assert (np.abs(robot(batch * 1e6) - policy.shift) <= policy.scale).all()
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
 from steingate.gates.account import Extra
-from steingate.gates.nearness import Nearness
+from steingate.gates.sight import Sight
 from steingate.heads import Choice
 from steingate.normaliser import CLIP, Stats, std
 from steingate.runs import Checkpoint, certified_checkpoint, newest_checkpoint, read_config, read_verdict
@@ -35,7 +35,7 @@ class Policy:
     extra : for a policy that also sees what the episode has spent, how to keep that number, else None.
         It is the last of an observation: ``extra.start`` at the start of an episode, and after each step
         ``extra.following(number, cost)``.
-    nearness : for a policy that also sees powers of some observations, which; it computes them itself.
+    sight : for a policy that is shown more of what it sees, what; it computes that itself.
     choice : for a policy that chooses one of some actions, from which; actions are then integers, else None.
     """
 
@@ -47,13 +47,13 @@ class Policy:
     shift: Array
     scale: Array
     extra: Extra | None = None
-    nearness: Nearness | None = None
+    sight: Sight | None = None
     choice: Choice | None = None
 
     @property
     def obs_dim(self) -> int:
         """Length of an observation."""
-        return int(self.weights[0].shape[0]) - (0 if self.nearness is None else self.nearness.added)
+        return int(self.weights[0].shape[0]) - (0 if self.sight is None else self.sight.added)
 
     @property
     def act_dim(self) -> int:
@@ -100,9 +100,9 @@ class Policy:
             )
         if not np.isfinite(raw).all():
             raise InputError("The policy got an observation that is not finite (NaN or infinity).")
-        if self.nearness is not None:
+        if self.sight is not None:
             own = raw.shape[-1] - (self.extra is not None)
-            raw = np.concatenate([self.nearness(raw[..., :own]), raw[..., own:]], axis=-1)
+            raw = np.concatenate([self.sight(raw[..., :own]), raw[..., own:]], axis=-1)
         if self.obs_mean is not None and self.obs_std is not None:
             known = self.obs_mean.size
             seen = np.clip((raw[..., :known] - self.obs_mean) / self.obs_std, -CLIP, CLIP)
@@ -231,8 +231,7 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
             mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalised = bool(tree["normalise"]) and count > 1
         extra = None if tree.get("extra") is None else Extra(*tree["extra"])
-        near = tree.get("nearness")
-        nearness = None if near is None else Nearness(*(tuple(part) for part in near))
+        sight = None if tree.get("sight") is None else Sight.read(tree["sight"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
     numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
@@ -245,4 +244,4 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     centre, spread = (mean, std(Stats(count, mean, m2))) if normalised else (None, None)
-    return Policy(weights, biases, log_std, centre, spread, shift, scale, extra, nearness, choice)
+    return Policy(weights, biases, log_std, centre, spread, shift, scale, extra, sight, choice)

@@ -9,6 +9,7 @@ import numpy as np
 
 from steingate import robot
 from steingate.errors import InputError, MissingExtraError
+from steingate.gates.sight import Sight
 from steingate.normaliser import CLIP
 from steingate.policy import Policy
 from steingate.storage.files import replace_file
@@ -56,7 +57,8 @@ def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None
 def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
     """Return what ``robot.RobotPolicy`` reads; what a policy does not have is empty."""
     none = np.zeros(0)
-    extra, near, choice = policy.extra, policy.nearness, getattr(policy, "choice", None)
+    extra, choice = policy.extra, getattr(policy, "choice", None)
+    sight = policy.sight or Sight()
     seen = _test_observations(policy)
     layers = {f"w{i}": w for i, w in enumerate(policy.weights)}
     layers |= {f"b{i}": b for i, b in enumerate(policy.biases)}
@@ -71,8 +73,12 @@ def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
         "obs_clip": np.array(CLIP),
         "shift": policy.shift,
         "scale": policy.scale,
-        "near": np.array([] if near is None else near.where, np.int64),
-        "powers": np.array([] if near is None else near.powers, np.float64),
+        "near": np.array(sight.where, np.int64),
+        "powers": np.array(sight.powers, np.float64),
+        "rings": np.array(sight.rings, np.int64),
+        "bins": np.array(sight.bins),
+        "compass": np.array(sight.compass, np.int64),
+        "velocity": np.array(sight.velocity, np.int64),
         "account": none if extra is None else np.array(extra.plain()),
         "choice": none if choice is None else np.array([choice.choices, choice.start], np.int64),
         "test_obs": seen,
@@ -97,8 +103,11 @@ def _onnx(policy: Policy, about: dict[str, Any]) -> bytes:
         from onnx import TensorProto, helper, numpy_helper
     except ModuleNotFoundError as error:
         raise MissingExtraError("An ONNX file", "onnx") from error
-    if policy.nearness is not None or getattr(policy, "choice", None) is not None:
-        raise InputError("This policy cannot be written as ONNX, only as .npz: it sees powers, or chooses.")
+    if policy.sight is not None or getattr(policy, "choice", None) is not None:
+        raise InputError(
+            "This policy cannot be written as ONNX, only as .npz: it is shown more than its observation, or "
+            "it chooses."
+        )
     values: list[Any] = []
     nodes: list[Any] = []
 

@@ -45,6 +45,8 @@ class RobotPolicy:
         self._centre, self._spread, self._clip = parts["obs_mean"], parts["obs_std"], float(parts["obs_clip"])
         self._shift, self._scale = parts["shift"], parts["scale"]
         self._near, self._powers = parts["near"], parts["powers"]
+        self._rings, self._compass, self._velocity = parts["rings"], parts["compass"], parts["velocity"]
+        self._bins = np.arange(int(parts["bins"]))
         self._account, self._choice = parts["account"], parts["choice"]
         self._check(file, parts)
         self.start()
@@ -55,7 +57,10 @@ class RobotPolicy:
     @property
     def obs_dim(self) -> int:
         """Length of an observation of the task, without the account."""
-        return int(self._w[0].shape[0] - self._near.size * self._powers.size - (self._account.size > 0))
+        places = 2 * self._rings.size * (2 if self._compass.size else 1)
+        places += 2 if self._rings.size and self._compass.size and self._velocity.size else 0
+        more = self._near.size * self._powers.size + places + (self._account.size > 0)
+        return int(self._w[0].shape[0] - more)
 
     @property
     def act_dim(self) -> int:
@@ -87,12 +92,10 @@ class RobotPolicy:
     def _act(self, seen: Any) -> Any:
         if not np.isfinite(seen).all():
             raise ValueError("The policy got an observation that is not finite (NaN or infinity).")
-        if self._powers.size:
-            own = seen.shape[-1] - (self._account.size > 0)
-            near = np.clip(seen[..., self._near], 0.0, 1.0)
-            seen = np.concatenate(
-                [seen[..., :own], *(near**power for power in self._powers), seen[..., own:]], axis=-1
-            )
+        own = seen.shape[-1] - (self._account.size > 0)
+        near = np.clip(seen[..., self._near], 0.0, 1.0)
+        more = [near**power for power in self._powers] + (self._places(seen) if self._rings.size else [])
+        seen = np.concatenate([seen[..., :own], *more, seen[..., own:]], axis=-1)
         known = self._centre.size
         if known:
             scaled = np.clip((seen[..., :known] - self._centre) / self._spread, -self._clip, self._clip)
@@ -104,6 +107,22 @@ class RobotPolicy:
         if self._choice.size:
             return self._choice[1] + np.argmax(out, axis=-1)
         return self._shift + self._scale * np.clip(out, -1.0, 1.0)
+
+    def _places(self, seen: Any) -> "list[Any]":
+        """Return where the nearest thing of each ring of a lidar is, and the same turned by the compass."""
+        ring = np.ascontiguousarray(np.clip(seen[..., np.add.outer(self._rings, self._bins)], 0.0, 1.0))
+        angle = (self._bins + 0.5) * (2.0 * np.pi / self._bins.size)
+        x, y = (ring * np.cos(angle)).sum(axis=-1), (ring * np.sin(angle)).sum(axis=-1)
+        scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), 1e-12)
+        x, y = scale * x, scale * y
+        if not self._compass.size:
+            return [x, y]
+        along, across = (seen[..., [i]] for i in self._compass)
+        size = np.maximum(np.sqrt(along * along + across * across), 1e-12)
+        along, across = along / size, across / size
+        u, v = (seen[..., [i]] for i in self._velocity) if self._velocity.size else (x[..., :0], x[..., :0])
+        turned = [(a * along + b * across, b * along - a * across) for a, b in ((x, y), (u, v))]
+        return [x, y, *turned[0], *turned[1]]
 
     def _check(self, file: Any, parts: "dict[str, Any]") -> None:
         sizes = [w.shape for w in self._w]

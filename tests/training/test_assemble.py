@@ -110,9 +110,10 @@ class TestCarrying:
             check_carry(cfg, Augmented(Unsaved(), build_algorithm(cfg).account))
 
 
-def test_powers_of_near_observations_reach_the_environments_beneath_an_account():
+def test_what_is_shown_besides_reaches_the_environments_beneath_an_account():
     plain, near, allowed = {"algo": "cpo"}, {"algo": "cpo", "near": "4,12"}, {"algo": "allowance"}
-    for given, numbers in ((plain, 60), (near, 156), (allowed, 205)):
+    placed = {"algo": "cpo", "places": "true"}
+    for given, numbers in ((plain, 60), (near, 156), (placed, 74), (allowed, 219)):
         cfg = make_config({"env": "SafetyPointGoal1-v0", "num_envs": 2, **given})
         envs = make_envs(cfg, build_algorithm(cfg), threads=1)
         assert envs.single_observation_space.shape == envs.reset(seed=0)[0].shape[1:] == (numbers,)

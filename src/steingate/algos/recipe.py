@@ -72,6 +72,7 @@ class Recipe:
     near: tuple[float, ...] = setting(
         (), "also show observations between 0 and 1 (lidar) to these powers, such as 4,12,36"
     )
+    places: bool = setting(False, "also show where the things are that a lidar sees")
     discount: float = setting(0.99, "discount of rewards")
     lam: float = setting(0.95, "lambda of the reward advantages")
     trim: float | None = setting(

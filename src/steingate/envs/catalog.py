@@ -18,6 +18,7 @@ CIRCLE_RADIUS = 1.5
 WALL = 1.125  # the boundary of Circle1 and Circle2
 AGENT_HEIGHT = 0.1
 LIDAR_BINS = 16
+COMPASS, VELOCITY = (9, 10), (3, 4)  # where their components ahead and to the left are in an observation
 GRAVITY = 9.81
 MAGNETIC_NORTH = -0.5  # y component of the magnetic field; the others are 0
 
@@ -107,6 +108,11 @@ class TaskSpec:
     def lidar(self) -> tuple[str, ...]:
         """Return the kinds seen by the lidar, one block of 16 bins each, in observation order."""
         return tuple(o.kind for o in self.objects if o.kind != "sigwalls")
+
+    @property
+    def rings(self) -> tuple[int, ...]:
+        """Return where in an observation the blocks of the lidar begin."""
+        return tuple(self.sensors + LIDAR_BINS * i for i in range(len(self.lidar)))
 
 
 _WALLS = ((WALL, 0.0), (-WALL, 0.0), (0.0, WALL), (0.0, -WALL))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from steingate.envs.catalog import TaskSpec, find_task
+from steingate.envs.catalog import COMPASS, LIDAR_BINS, VELOCITY, TaskSpec, find_task
 from steingate.envs.inputs import (
     action_space,
     checked_actions,
@@ -27,6 +27,7 @@ from steingate.envs.inputs import (
 )
 from steingate.envs.protocol import Array, BatchTask, Outputs
 from steingate.errors import InputError
+from steingate.gates.sight import Senses
 
 __all__ = ["BatchTask", "Outputs", "SafetyVectorEnv"]
 
@@ -118,6 +119,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self.camera: Literal["fixed", "track"] = camera
         self.single_observation_space = observation_space(task)
         self.single_action_space = action_space(task)
+        self.senses = Senses(task.rings, LIDAR_BINS, COMPASS, VELOCITY) if task.rings else None
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._autoreset = autoreset_mode is AutoresetMode.SAME_STEP

@@ -38,10 +38,10 @@ def make_envs(
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
-    if cfg.algo.near:
-        from steingate.envs.near import Near
+    if cfg.algo.near or cfg.algo.places:
+        from steingate.envs.seeing import Seeing
 
-        envs = Near(envs, cfg.algo.near)
+        envs = Seeing(envs, cfg.algo.near, cfg.algo.places)
     if algo.account is None:
         return cast(TrainerEnv, envs)
     from steingate.envs.budget import Augmented

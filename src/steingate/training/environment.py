@@ -8,7 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from steingate.gates.base import Array
-from steingate.gates.nearness import Nearness
+from steingate.gates.sight import Sight
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
@@ -76,12 +76,12 @@ class Saved(Protocol):
 
 
 @runtime_checkable
-class ShowsNearness(Protocol):
-    """Environments that show powers of some observations."""
+class ShowsMore(Protocol):
+    """Environments that show more of what they see."""
 
     @property
-    def nearness(self) -> Nearness:
-        """Which, and to which powers."""
+    def sight(self) -> Sight:
+        """What it is."""
         ...
 
 

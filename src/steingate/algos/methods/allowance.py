@@ -31,6 +31,7 @@ class Allowing(Watchful):
     near: tuple[float, ...] = setting(
         (4.0, 12.0, 36.0), "also show observations between 0 and 1 (lidar) to these powers"
     )
+    places: bool = setting(True, "also show where the things are that a lidar sees")
     trim: float | None = setting(
         3.0, "cut reward advantages at this many times the size that one in ten exceeds"
     )
@@ -73,7 +74,7 @@ class Allowance(Allowing, SecondOrder):
         NO_DIFFERENCE,
         gate="certificate, sets the allowance",
         step="trust region",
-        sees="remaining allowance, sharper nearness",
+        sees="remaining allowance, nearness and places of what the lidar sees",
         order=210,
         colour="#0b5d7a",
     )
@@ -95,7 +96,7 @@ class AllowancePPO(Allowing, FirstOrder):
         NO_DIFFERENCE,
         gate="certificate, sets the allowance",
         step="clipped",
-        sees="remaining allowance, sharper nearness",
+        sees="remaining allowance, nearness and places of what the lidar sees",
         order=205,
         colour="#6aa9c0",
     )

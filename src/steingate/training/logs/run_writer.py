@@ -4,7 +4,6 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import astuple
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from math import inf, isfinite
@@ -29,7 +28,7 @@ from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.candidates import Candidate, Trial
 from steingate.training.config import RunConfig, deciding
-from steingate.training.environment import ShowsNearness, TrainerEnv
+from steingate.training.environment import ShowsMore, TrainerEnv
 from steingate.training.state import TrainState, plain, to_tree
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
@@ -107,7 +106,7 @@ class RunWriter:
         self._extras: dict[str, Any] = {
             "action": stored_action(envs.single_action_space),
             "normalise": normalise,
-            "nearness": [list(part) for part in astuple(envs.nearness)] if _shows(envs) else None,
+            "sight": envs.sight.plain() if _shows(envs) else None,
             "identity": record.get("identity"),
             "config": deciding(record["config"]),
         }
@@ -180,8 +179,8 @@ class RunWriter:
         return float(seconds)
 
 
-def _shows(envs: TrainerEnv) -> TypeGuard[ShowsNearness]:
-    return isinstance(envs, ShowsNearness)
+def _shows(envs: TrainerEnv) -> TypeGuard[ShowsMore]:
+    return isinstance(envs, ShowsMore)
 
 
 def _versions() -> dict[str, str | None]:

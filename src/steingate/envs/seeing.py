@@ -1,4 +1,4 @@
-"""Environments that show how near things are more sharply: powers at the end of the observation."""
+"""Environments that show more of what they see: see ``gates.sight``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,26 +8,28 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
-from steingate.gates.nearness import Array, Nearness
+from steingate.gates.sight import Array, Sight
 
 
-class Near:
-    """A vector environment whose observations have powers of their numbers between 0 and 1 appended.
+class Seeing:
+    """A vector environment whose observations have the numbers of a sight appended.
 
     Everything else is that of the environment inside.
 
     Parameters
     ----------
     envs : a vector environment with same-step autoreset
-    powers : exponents, such as (4.0, 12.0, 36.0)
+    powers : exponents of the numbers that lie between 0 and 1, such as (4.0, 12.0, 36.0)
+    places : whether to show where the things are that a lidar sees, if the environment has one
     """
 
-    def __init__(self, envs: Any, powers: tuple[float, ...]) -> None:
+    def __init__(self, envs: Any, powers: tuple[float, ...] = (), places: bool = False) -> None:
         space = envs.single_observation_space
-        self.envs, self.nearness = envs, Nearness.of(space.low, space.high, powers)
-        low, high = (
-            np.append(end, np.full(self.nearness.added, i)) for i, end in enumerate((space.low, space.high))
-        )
+        senses = getattr(envs, "senses", None) if places else None
+        self.envs, self.sight = envs, Sight.of(space.low, space.high, powers, senses)
+        bounded, free = self.sight.bounded, self.sight.added - self.sight.bounded
+        low = np.concatenate([space.low, np.zeros(bounded), np.full(free, -np.inf)])
+        high = np.concatenate([space.high, np.ones(bounded), np.full(free, np.inf)])
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
 
@@ -39,7 +41,7 @@ class Near:
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
         """Start new episodes and return what they show."""
         obs, info = self.envs.reset(**options)
-        return self.nearness(obs), info
+        return self.sight(obs), info
 
     def step(
         self, actions: Any
@@ -47,9 +49,9 @@ class Near:
         """Step every environment once."""
         obs, reward, terminated, truncated, info = self.envs.step(actions)
         if "final_obs" in info:
-            info["final_obs"] = self.nearness(info["final_obs"])
-        return self.nearness(obs), reward, terminated, truncated, info
+            info["final_obs"] = self.sight(info["final_obs"])
+        return self.sight(obs), reward, terminated, truncated, info
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Return the observations that were current at a snapshot after going back to it."""
-        return self.nearness(self.envs.restore(snapshot))
+        return self.sight(self.envs.restore(snapshot))

@@ -4,7 +4,7 @@ from gymnasium.spaces import Box
 
 from steingate.envs.budget import Augmented
 from steingate.envs.make import make_vec
-from steingate.envs.near import Near
+from steingate.envs.seeing import Seeing
 from steingate.gates.account import Account, Allowance
 
 TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
@@ -12,7 +12,7 @@ TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
 
 def test_every_observation_gets_the_powers_of_its_lidar_and_the_rest_stays():
     plain, near = (make_vec(TASK, 2, max_episode_steps=3) for _ in range(2))
-    near = Near(near, (4.0, 36.0))
+    near = Seeing(near, (4.0, 36.0))
     assert near.single_observation_space == Box(
         np.append(plain.single_observation_space.low, np.zeros(96)),
         np.append(plain.single_observation_space.high, np.ones(96)),
@@ -39,7 +39,7 @@ def test_every_observation_gets_the_powers_of_its_lidar_and_the_rest_stays():
 
 
 def test_a_snapshot_brings_the_powers_back_beneath_an_account():
-    envs = Augmented(Near(make_vec(TASK, 2), (4.0,)), Account(Allowance(25.0)))
+    envs = Augmented(Seeing(make_vec(TASK, 2), (4.0,)), Account(Allowance(25.0)))
     envs.set_budget(0.5)
     envs.reset(seed=[1, 2])
     before = envs.step(np.full((2, 2), 0.3))[0].copy()
@@ -48,4 +48,25 @@ def test_a_snapshot_brings_the_powers_back_beneath_an_account():
     np.testing.assert_array_equal(envs.restore(state), before)
     assert before.shape == (2, 60 + 48 + 1)
     assert before[:, -1] == pytest.approx(0.5)
+    envs.close()
+
+
+@pytest.mark.parametrize(("task", "last"), [("SafetyPointCircle1-v0", 28), ("SafetyCarCircle1-v0", 40)])
+def test_places_tell_where_the_agent_is(task, last):
+    envs = Seeing(make_vec(task, 4), places=True)
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        obs = envs.step(rng.uniform(-1.0, 1.0, (4, 2)))[0]
+    assert obs.shape == (4, last + 6)
+    x, y = envs._world.q[:, :2].T
+    # The centre of the circle, seen from the agent, along -y and to the left of that.
+    np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
+    assert np.hypot(x, y).min() > 0.1
+    envs.close()
+
+
+def test_an_environment_without_a_lidar_shows_what_it_did():
+    envs = Seeing(make_vec("SafetyHalfCheetahVelocity-v1", 1), (4.0,), places=True)
+    assert envs.reset(seed=0)[0].shape == (1, 17)
     envs.close()
