@@ -13,7 +13,7 @@ from steingate.gates.allowance import Allowed, Pace, allowance_gate
 from steingate.gates.base import Episodes, Mode
 
 CERTIFICATE = Certificate.preset("confident", limit=25.0, budget=0.05, risk=Exceedance(0.5))
-PACE = Pace(start=0.5, floor=0.2, tighten=0.8, loosen=1.25, block=100)
+PACE = Pace(start=0.5, floor=0.2, tighten=0.8, loosen=1.25, settled=1.25, block=100)
 
 
 def block(over, returns=None, n=100, safe_cost=3.0):
@@ -23,8 +23,8 @@ def block(over, returns=None, n=100, safe_cost=3.0):
     return Episodes(costs, earned, np.full(n, 1000, np.int64))
 
 
-def played(blocks, pace=PACE):
-    gate = allowance_gate(CERTIFICATE, pace)
+def played(blocks, pace=PACE, noise=PACE.quiet):
+    gate = allowance_gate(CERTIFICATE, pace, noise)
     state, shares = gate.init(), []
     for episodes in blocks:
         decision, state, log, _ = gate.decide(state, episodes)
@@ -58,7 +58,15 @@ def test_the_share_rises_by_another_factor_once_exploration_has_ended():
     pace = replace(PACE, start=0.3, loosen=1.25, settled=1.1, fade=0.5, quiet=0.5)
     # The first block counts as growth; the second ends exploration, and still rises by the first factor.
     expected = 0.3 * np.array([1.25, 1.25**2, 1.25**2 * 1.1, 1.25**2 * 1.1**2])
-    assert played([block(0)] * 4, pace) == pytest.approx(expected)
+    assert played([block(0)] * 4, pace, noise=1.0) == pytest.approx(expected)
+
+
+def test_while_exploration_is_larger_than_its_end_as_many_times_the_risk_only_holds():
+    pace = replace(PACE, fade=1.0, quiet=0.4)
+    # Twice the end: up to 5 of 100 hold, 6 tighten; neither counts for the certificate.
+    assert played([block(k) for k in (3, 5, 6, 5)], pace, noise=0.8) == pytest.approx([0.5, 0.5, 0.4, 0.4])
+    assert played([block(2), block(5), block(2), block(2)], pace, noise=0.8) == [0.5, 0.5, 0.5, 0.625]
+    assert played([block(2), block(5), block(2), block(2)], pace) == pytest.approx([0.5, 0.4, 0.4, 0.5])
 
 
 def test_the_share_holds_while_returns_grow_and_tightens_when_they_stop():
@@ -108,7 +116,8 @@ def test_it_ends_where_it_should_for_a_policy_that_does_not_answer(p, low, high)
 
 def test_it_settles_within_the_budget_for_a_policy_that_answers():
     # The share of episodes over the limit is 0.06 m: half of 5 % is m = 0.42.
-    gate, rng = allowance_gate(CERTIFICATE, replace(PACE, tighten=0.9, loosen=1.05)), np.random.default_rng(2)
+    pace = replace(PACE, tighten=0.9, settled=1.05)
+    gate, rng = allowance_gate(CERTIFICATE, pace, pace.quiet), np.random.default_rng(2)
     state, shares = gate.init(), [0.5]
     for _ in range(400):
         cost = np.where(rng.random(100) < 0.06 * shares[-1], 30.0, 0.0)
@@ -120,7 +129,7 @@ def test_it_settles_within_the_budget_for_a_policy_that_answers():
 
 
 def test_blocks_fill_over_epochs_and_an_empty_epoch_changes_nothing():
-    gate = allowance_gate(CERTIFICATE, PACE)
+    gate = allowance_gate(CERTIFICATE, PACE, PACE.quiet)
     state, found = gate.init(), []
     part = block(3)
     for epoch in range(30):
@@ -137,7 +146,7 @@ def test_blocks_fill_over_epochs_and_an_empty_epoch_changes_nothing():
 
 
 def test_a_state_from_a_checkpoint_goes_on_as_if_nothing_had_happened():
-    gate = allowance_gate(CERTIFICATE, PACE)
+    gate = allowance_gate(CERTIFICATE, PACE, PACE.quiet)
     state = gate.init()
     for count in (2, 6, 1):
         _, state, *_ = gate.decide(

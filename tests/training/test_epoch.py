@@ -53,6 +53,25 @@ class TestNoiseAndOutliers:
             epochs(small("trpo", trim=trim, **RAW), algo, Told(), 1)
         assert len(np.unique(cut[1].batches[0].adv)) < len(np.unique(whole[1].batches[0].adv))
 
+    def test_means_out_of_reach_are_drawn_back_as_strongly_as_the_recipe_says(self, fits, monkeypatch):
+        given = []
+
+        def away(act, noise, log_std):
+            given.append((act, noise, log_std))
+            return noise[..., 0].astype(np.float64)
+
+        monkeypatch.setattr(epoch_module, "out_of_reach", away)
+        found = []
+        for pull in (0.0, 0.3):
+            cfg = small("trpo", inward=pull, **RAW)
+            algo, seen = watched(cfg)
+            epochs(cfg, algo, Told(), 1)
+            found.append(seen.batches[0].adv)
+        ((act, noise, log_std),) = given  # without a pull nobody asks
+        np.testing.assert_array_equal(noise, action_noise(cfg.seed, 0, act.shape, False))
+        np.testing.assert_allclose(found[0] - found[1], 0.3 * noise[..., 0].ravel(), atol=1e-6)
+        assert np.exp(log_std).tolist() == [1.0, 1.0]
+
 
 class TestBudget:
     def test_environments_start_with_the_share_of_the_last_decision(self, fits):

@@ -78,6 +78,7 @@ class Recipe:
     trim: float | None = setting(
         None, "cut reward advantages at this many times the size that one in ten exceeds, such as 3"
     )
+    inward: float = setting(0.0, "pull on mean actions so far out of range that their noise is clipped away")
     critic_lr: float = setting(1e-3, "learning rate of the critics")
     critic_passes: int | None = setting(
         10, "passes over the epoch's data per critic fit; none repeats those of the policy step"
@@ -97,7 +98,7 @@ class Recipe:
         if self.trim is not None:
             require_positive(self, "trim")
         require_positive(self, "first_std", "critic_lr", "critic_batch", "critic_grad_norm")
-        require_between(self, 0.0, 1e6, "critic_decay")
+        require_between(self, 0.0, 1e6, "critic_decay", "inward")
 
     @property
     def name(self) -> str:

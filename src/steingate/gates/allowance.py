@@ -7,7 +7,9 @@ add up until the certificate opens on all of them, which gives some of the share
 a certificate opens only well below what it certifies.
 
 Exploration fades the same way: each block without growth lowers the largest deviation that actions may have,
-down to an end. A policy that explores less is safer, and closer to what it will be without noise.
+down to an end. A policy that explores less is safer, and closer to what it will be without noise. What noise
+does is not mended by a tighter allowance, so while exploration is k times its end, the share only shrinks for
+k times as much risk; in between it holds.
 
 Why it cannot run away: one move per block, by a fixed factor, between two ends; a share that is too tight
 makes the episodes safe, so that the certificate opens and undoes it.
@@ -29,10 +31,10 @@ class Pace:
     """How the share moves; it never leaves [``floor``, 1]."""
 
     start: float = 0.6
-    floor: float = 0.2  # below it the price of what exceeds the allowance drowns the reward
+    floor: float = 0.15  # below it the price of what exceeds the allowance drowns the reward
     tighten: float = 0.95  # factor after a block with too much risk
     loosen: float = 1.05  # factor when the certificate opens
-    settled: float = 1.05  # the same once exploration has ended
+    settled: float = 1.02  # the same once exploration has ended
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
     fade: float = 0.95  # factor on the largest deviation of actions after a block without growth
@@ -68,10 +70,12 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
 
     After every ``pace.block`` episodes
 
-    - a block whose mean risk exceeds half the certificate's budget tightens, unless its mean return exceeds
-      the block before by ``pace.growth`` standard errors while its mean cost is within the limit;
-    - any other joins those since the last change, and the share loosens if the certificate opens on all of
-      them: by ``pace.loosen``, and by ``pace.settled`` once exploration has ended;
+    - a block whose mean risk exceeds half the certificate's budget (or k times that, while exploration is
+      k times its end) tightens, unless its mean return exceeds the block before by ``pace.growth`` standard
+      errors while its mean cost is within the limit;
+    - one within half the budget joins those since the last that was not, and the share loosens if the
+      certificate opens on all of them: by ``pace.loosen``, and by ``pace.settled`` once exploration has
+      ended;
     - without that growth, ``Decision.noise`` fades, from ``noise``.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
@@ -89,11 +93,12 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
         error = sqrt(variance + seen.before_variance)
         grows = mean - seen.before > pace.growth * error
         held = grows and float(block.mean()) <= certificate.limit
-        within = certificate.evaluate(block).empirical_risk <= 0.5 * certificate.budget
+        risk, half = certificate.evaluate(block).empirical_risk, 0.5 * certificate.budget
+        within = risk <= half
         costs = np.concatenate([seen.costs, block]) if within else block
         result = certificate.evaluate(costs)
         share, kept = seen.share, costs if within else none
-        if not within and not held:
+        if risk > half * max(seen.noise / pace.quiet, 1.0) and not held:
             share = max(share * pace.tighten, pace.floor)
         elif within and result.safe:
             looser = pace.loosen if seen.noise > pace.quiet else pace.settled

@@ -8,6 +8,7 @@ agent moves in that frame, are products of many numbers that a small network can
 """
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -106,18 +107,29 @@ class Sight:
 
     def _places(self, raw: Array) -> list[Array]:
         """Return the components of the places, each (..., rings), and of the velocity, each (..., 1)."""
-        index = np.add.outer(self.rings, np.arange(self.bins))
+        index, cos, sin = _bins(self.rings, self.bins)
         # In this order in memory a sum does not depend on how many observations there are.
-        ring = np.ascontiguousarray(np.clip(raw[..., index], 0.0, 1.0))
-        angle = (np.arange(self.bins) + 0.5) * (2.0 * np.pi / self.bins)
-        x, y = (ring * np.cos(angle)).sum(axis=-1), (ring * np.sin(angle)).sum(axis=-1)
+        ring = np.ascontiguousarray(raw.take(index, axis=-1))
+        np.maximum(np.minimum(ring, 1.0, out=ring), 0.0, out=ring)
+        x, y = (ring * cos).sum(axis=-1), (ring * sin).sum(axis=-1)
         scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), _TINY)
         x, y = scale * x, scale * y
         if not self.compass:
             return [x, y]
-        north = [raw[..., [i]] for i in self.compass]
+        north = [raw[..., i, None] for i in self.compass]
         shown = [x, y, *_turned(x, y, *north)]
-        return [*shown, *_turned(*(raw[..., [i]] for i in self.velocity), *north)] if self.velocity else shown
+        return (
+            [*shown, *_turned(*(raw[..., i, None] for i in self.velocity), *north)]
+            if self.velocity
+            else shown
+        )
+
+
+@cache
+def _bins(rings: tuple[int, ...], bins: int) -> tuple[npt.NDArray[np.int64], Array, Array]:
+    """Return where in an observation the bins are, (rings, bins), and cosines and sines of their middles."""
+    angle = (np.arange(bins) + 0.5) * (2.0 * np.pi / bins)
+    return np.add.outer(rings, np.arange(bins)), np.cos(angle), np.sin(angle)
 
 
 def _turned(x: Array, y: Array, ahead: Array, left: Array) -> tuple[Array, Array]:

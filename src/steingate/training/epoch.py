@@ -6,6 +6,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
 from steingate.algos.base import Algorithm, first_bad, quieter
+from steingate.algos.reach import out_of_reach
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
 from steingate.gates.sampling import count_episodes
@@ -64,11 +65,12 @@ def run_epoch(
     discrete = choice_of(space) is not None
     if isinstance(envs, ShowsBudget):
         envs.set_budget(state.budget)
+    noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete)
     rollout, stats = collect(
         envs,
         state.policy,
         state.stats,
-        action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete),
+        noise,
         mode=PUSH if cfg.algo.normalise_obs else RAW,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
@@ -90,6 +92,9 @@ def run_epoch(
     clock.lap("wait")
     spent = None if state.carry is None else state.carry.totals[:, 1]
     batch, targets, value_log = to_batch(rollout, critics.params, cfg.algo.returns, algo, decision, spent)
+    if cfg.algo.inward and not discrete:
+        away = out_of_reach(rollout.act, noise, state.policy["log_std"]).ravel()
+        batch = batch._replace(adv=(batch.adv - cfg.algo.inward * away).astype(batch.adv.dtype))
     _check(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
     def fit(passes: int | None) -> "Future[Critics]":

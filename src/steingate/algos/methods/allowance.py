@@ -35,13 +35,14 @@ class Allowing(Watchful):
     trim: float | None = setting(
         3.0, "cut reward advantages at this many times the size that one in ten exceeds"
     )
+    inward: float = setting(0.05, "pull on mean actions so far out of range that their noise is clipped away")
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
     kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
     overdraft: float | None = setting(
         1.0, "how far below zero the allowance is shown, in limits; none means without end"
     )
-    budget: float = setting(0.03, "share of episodes over the limit that the certificate is to hold")
+    budget: float = setting(0.02, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
