@@ -2,7 +2,8 @@
 
 Writes small copies (``steingate keep``) to ``results/kept/GRID``, evaluates the last policies of the grids in
 ``ENDPOINTS``, and writes ``summary.csv`` again, a row per kept run, from the copies. Runs that are kept
-already stay as they are, so the command can be repeated while a grid goes on.
+already stay as they are, so the command can be repeated while a grid goes on, and
+``steingate bench GRID --kept results/kept/GRID`` does not do them again.
 """
 
 import csv

@@ -1,4 +1,6 @@
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,43 @@ def test_a_dry_run_for_a_cluster_asks_nobody(tmp_path, capsys):
     assert re.match(r"3 runs, 3 to do: about [\w ]+ of one core's time\n", capsys.readouterr().out)
     assert main([*shared, "--address", "nowhere:1", "--workers", "2"]) == 0
     assert re.match(r"3 runs, 3 to do: about [\w ]+, 2 at a time, done at about ", capsys.readouterr().out)
+
+
+class TestKeptRuns:
+    source = Path(__file__).parents[2] / "results" / "kept" / "table1"
+    place = Path("evo", "SafetyCarGoal1-v0", "seed-0")
+
+    @pytest.fixture
+    def kept(self, tmp_path):
+        shutil.copytree(self.source / self.place, tmp_path / "kept" / self.place)
+        return tmp_path / "kept"
+
+    def asked(self, tmp_path, kept, *more):
+        options = ["--seeds", "0", "--out", str(tmp_path / "out"), "--kept", str(kept), "--dry-run"]
+        return main(["bench", "table1", *options, *more])
+
+    def test_they_count_as_finished(self, tmp_path, kept, capsys):
+        assert self.asked(tmp_path, kept) == 0
+        said = capsys.readouterr().out
+        assert said.startswith("20 runs, 19 to do: ")
+        (line,) = (line for line in said.splitlines() if "already finished" in line)
+        assert str(tmp_path / "out" / self.place) in line
+
+    def test_one_that_is_not_whole_is_done_again(self, tmp_path, kept, capsys):
+        config = kept / self.place / "config.json"
+        config.write_text(config.read_text().replace("10000000", "20000000"))
+        assert self.asked(tmp_path, kept, "--total-steps", "20000000") == 0
+        assert capsys.readouterr().out.startswith("20 runs, 20 to do: ")
+
+    def test_other_settings_are_refused(self, tmp_path, kept, capsys):
+        assert self.asked(tmp_path, kept, "--total-steps", "1e6") == 2
+        said = capsys.readouterr().err
+        assert "holds a run with total_steps 10000000 where the grid asks for 1000000" in said
+        assert "choose another --kept" in said
+
+    def test_a_folder_that_is_not_there_is_named(self, tmp_path, capsys):
+        assert self.asked(tmp_path, tmp_path / "nowhere") == 2
+        assert "nowhere is not a folder" in capsys.readouterr().err
 
 
 def test_a_dry_run_of_a_strange_task_says_so(tmp_path, capsys):

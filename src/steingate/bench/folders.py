@@ -34,8 +34,24 @@ def standing(cfg: RunConfig) -> Standing:
         If its folder is damaged.
     """
     run = RunFolder(cfg.path)
-    if not run.config.exists():
+    if not holds(run, cfg, "--out"):
         return Standing(begun=False, saved=0, finished=False)
+    saved = max((epoch for epoch, _ in checkpoint_files(run.checkpoints)), default=0)
+    return Standing(begun=True, saved=saved, finished=saved >= cfg.epochs)
+
+
+def holds(run: RunFolder, cfg: RunConfig, option: str) -> bool:
+    """Return whether there is a run of a configuration in a folder.
+
+    Raises
+    ------
+    InputError
+        If it is a run with other settings; ``option`` is what the user can choose otherwise.
+    RunError
+        If its configuration is damaged.
+    """
+    if not run.config.exists():
+        return False
     stored = read_config(run.path).get("config")
     if not isinstance(stored, dict):
         raise RunError(f"{run.config} is damaged: it has no configuration; move the folder away.")
@@ -43,9 +59,8 @@ def standing(cfg: RunConfig) -> Standing:
         before = read_stored(stored, str(run.config))
     except InputError as error:
         raise RunError(str(error)) from error
-    _require_same(cfg, before, run.path)
-    saved = max((epoch for epoch, _ in checkpoint_files(run.checkpoints)), default=0)
-    return Standing(begun=True, saved=saved, finished=saved >= cfg.epochs)
+    _require_same(cfg, before, run.path, option)
+    return True
 
 
 def last_row(run: Path) -> dict[str, float]:
@@ -92,13 +107,13 @@ def _number(cell: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _require_same(cfg: RunConfig, before: RunConfig, path: Path) -> None:
+def _require_same(cfg: RunConfig, before: RunConfig, path: Path, option: str) -> None:
     wanted, found = _settings(cfg), _settings(before)
     for name, value in wanted.items():
         if found.get(name) != value:
             raise InputError(
                 f"{path} holds a run with {name} {found.get(name)!r} where the grid asks for {value!r}; "
-                "choose another --out."
+                f"choose another {option}."
             )
 
 

@@ -85,6 +85,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of the grid's runs (default: runs/GRID)",
     )
     parser.add_argument(
+        "--kept",
+        metavar="DIR",
+        help="count runs that steingate keep has copied to this folder as finished, and report them too",
+    )
+    parser.add_argument(
         "--no-report", action="store_true", help="write no page, tables and figure at the end"
     )
 
@@ -93,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the grid, say what became of each run, and return 1 if some failed."""
     try:
         from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
-        from steingate.bench.launch import sort_out
+        from steingate.bench.launch import Outcome, sort_out
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate bench", "train") from error
     if args.list:
@@ -114,14 +119,16 @@ def run(args: argparse.Namespace) -> int:
         changes["seeds"] = read_seeds(changes["seeds"])
     sizes = resize(grid, changes)
     runs = plan(grid, sizes)
-    todo, known = sort_out(runs)
+    kept = [] if args.kept is None else _kept(runs, Path(sizes.out), Path(args.kept))
+    todo, known = sort_out([cfg for cfg in runs if cfg not in kept])
+    known += [Outcome(cfg, "already finished") for cfg in kept]
     if args.dry_run:
         _list_runs(runs, known, _outlook(runs, todo, _slots(args, len(todo)), _cores(args))[1])
         return 0
     outcomes = [*known, *_launch(args, grid, sizes.out, todo, runs)]
     _show(grid.name, outcomes)
     if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
-        _report(Path(sizes.out), grid.name)
+        _report([sizes.out, *([args.kept] if kept else [])], grid.name)
     return FAILED if any(outcome.status == "failed" for outcome in outcomes) else 0
 
 
@@ -232,15 +239,32 @@ def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
             print(f"steingate: {outcome.path} failed: {outcome.message}", file=sys.stderr)
 
 
-def _report(out: Path, title: str) -> None:
-    """Write page, tables and figure into the grid's folder, and print where they are."""
+def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConfig]":
+    """Return the runs that have a small copy in ``folder``, at the place that they have in ``out``."""
+    from steingate.bench.folders import holds
+    from steingate.report.loading import load_run
+    from steingate.runs import RunFolder
+
+    if not folder.is_dir():
+        raise InputError(f"--kept {folder} is not a folder: name one that steingate keep has written.")
+    places = [(cfg, folder / cfg.path.relative_to(out)) for cfg in runs]
+    return [
+        cfg
+        for cfg, place in places
+        if holds(RunFolder(place), cfg, "--kept") and not cfg.path.exists() and load_run(place).complete
+    ]
+
+
+def _report(folders: "Sequence[str]", title: str) -> None:
+    """Write page, tables and figure into the first folder, that of the grid, and print where they are."""
     from steingate.cli.report import add_arguments
     from steingate.cli.report import run as report
 
+    out = folders[0]
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     files = ["--table", f"{out}/table.md", "--table", f"{out}/table.csv", "--figure", f"{out}/curves.png"]
-    report(parser.parse_args([str(out), "--out", f"{out}/report.html", "--title", title, *files]))
+    report(parser.parse_args([*folders, "--out", f"{out}/report.html", "--title", title, *files]))
 
 
 def _whole(text: str) -> int:
