@@ -13,6 +13,7 @@ from tests.training.runs_of_probes import tiny  # noqa: E402
 
 from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
 from steingate.errors import InputError, RunError  # noqa: E402
+from steingate.gates.sight import Sight  # noqa: E402
 from steingate.normaliser import Stats, normalise  # noqa: E402
 from steingate.policy import load, policy_from  # noqa: E402
 from steingate.runs import latest_checkpoint  # noqa: E402
@@ -118,6 +119,9 @@ def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
         lambda tree: tree["policy"]["w"].__setitem__(0, [[1e308]]),  # infinite as a short float
         lambda tree: tree["policy"]["b"].__setitem__(0, 10**400),
         lambda tree: tree["policy"]["log_std"].fill(np.nan),
+        lambda tree: tree.update(sight=[1, 2]),
+        lambda tree: tree.update(sight=Sight((7,), (2.0,)).plain()),
+        lambda tree: tree.update(nearness=[[0], [2.0], [3.0]]),
         lambda tree: tree["stats"].update(m2=np.full_like(tree["stats"]["m2"], np.inf)),
     ],
 )
@@ -126,6 +130,12 @@ def test_parts_that_do_not_fit_are_refused(run, break_it):
     break_it(tree)
     with pytest.raises(RunError, match="Checkpoint here holds"):
         policy_from(tree, "here")
+
+
+def test_powers_under_their_former_name_are_read_and_what_adds_nothing_is_none(run):
+    tree = latest_checkpoint(run / "checkpoints").tree
+    assert policy_from({**tree, "nearness": [[1], [4.0]]}, "here").sight == Sight((1,), (4.0,))
+    assert policy_from({**tree, "sight": Sight((), (4.0,)).plain()}, "here").sight is None
 
 
 def test_raw_observations_stay_raw(run):

@@ -4,7 +4,8 @@ import sys
 import pytest
 
 from steingate.errors import RunError
-from steingate.runs import RunFolder, find_runs, folder_lock, read_config, run_path, write_config
+from steingate.runs import RunFolder, completed, find_runs, folder_lock, read_config, run_path, write_config
+from steingate.training.config import make_config, read_stored
 
 
 def test_paths_have_no_spaces_or_braces(tmp_path):
@@ -32,6 +33,19 @@ def test_config_round_trip_and_errors(tmp_path):
     run.config.unlink()
     with pytest.raises(RunError, match="not a run folder"):
         read_config(tmp_path)
+
+
+def test_what_was_no_setting_yet_is_as_it_was_then():
+    found = completed({"lam": 0.9, "inward": 0.2, "pace": {"loosen": 1.1}})
+    assert found == {
+        "first_std": 1.0, "places": False, "inward": 0.2, "lam": 0.9, "pace": {"settled": 1.05, "loosen": 1.1}
+    }  # fmt: skip
+    stored = make_config({"algo": "allowance"}).to_dict()
+    for name in ("places", "inward", "first_std"):
+        del stored["recipe"][name]
+    del stored["recipe"]["pace"]["settled"]
+    algo = read_stored(stored, "here").algo
+    assert (algo.places, algo.inward, algo.first_std, algo.pace.settled) == (False, 0.0, 1.0, 1.05)
 
 
 def test_a_second_writer_is_refused_and_a_dead_one_is_not(tmp_path):

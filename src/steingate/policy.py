@@ -231,8 +231,8 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
             mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalised = bool(tree["normalise"]) and count > 1
         extra = None if tree.get("extra") is None else Extra(*tree["extra"])
-        sight = None if tree.get("sight") is None else Sight.read(tree["sight"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        sight = _sight_of(tree)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
     numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
     if not all(np.isfinite(part).all() for part in numbers):
@@ -243,5 +243,18 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
     actions = sizes[-1] == many and log_std.size == shift.size == scale.size
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
+    if sight is not None and sight.last >= mean.size - sight.added:
+        raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     centre, spread = (mean, std(Stats(count, mean, m2))) if normalised else (None, None)
     return Policy(weights, biases, log_std, centre, spread, shift, scale, extra, sight, choice)
+
+
+def _sight_of(tree: dict[str, Any]) -> Sight | None:
+    """Return what a policy is shown besides; earlier versions stored powers alone, under another name."""
+    if tree.get("sight") is not None:
+        sight = Sight.read(tree["sight"])
+        return sight if sight.added else None
+    if tree.get("nearness") is None:
+        return None
+    where, powers = tree["nearness"]
+    return Sight(tuple(where), tuple(powers))

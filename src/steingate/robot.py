@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-FORMAT = "steingate-policy-1"
+FORMAT = "steingate-policy-2"
 _TOLERANCE = 1e-4  # of the range of an action; other processors round sums differently
 
 
@@ -109,7 +109,7 @@ class RobotPolicy:
         return self._shift + self._scale * np.clip(out, -1.0, 1.0)
 
     def _places(self, seen: Any) -> "list[Any]":
-        """Return where the nearest thing of each ring of a lidar is, and the same turned by the compass."""
+        """Return where the things are that each ring of a lidar shows, and the same turned by the compass."""
         ring = np.ascontiguousarray(np.clip(seen[..., np.add.outer(self._rings, self._bins)], 0.0, 1.0))
         angle = (self._bins + 0.5) * (2.0 * np.pi / self._bins.size)
         x, y = (ring * np.cos(angle)).sum(axis=-1), (ring * np.sin(angle)).sum(axis=-1)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,3 +212,22 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
         yield
     finally:
         file.close()
+
+
+# What settings of methods were before they were settings, for records that do not have them.
+_BEFORE: dict[str, Any] = {"first_std": 1.0, "places": False, "inward": 0.0}
+_BEFORE_IN_PARTS: dict[str, dict[str, Any]] = {"pace": {"settled": 1.05}}
+
+
+def completed(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a method's settings from a ``config.json``, with what was not a setting yet as it was then.
+
+    >>> completed({"lam": 0.95, "first_std": 2.0})
+    {'first_std': 2.0, 'places': False, 'inward': 0.0, 'lam': 0.95}
+    """
+    parts = {
+        name: {**then, **recipe[name]}
+        for name, then in _BEFORE_IN_PARTS.items()
+        if isinstance(recipe.get(name), Mapping)
+    }
+    return {**_BEFORE, **recipe, **parts}

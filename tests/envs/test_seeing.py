@@ -1,3 +1,5 @@
+from inspect import getattr_static
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
@@ -6,6 +8,8 @@ from steingate.envs.budget import Augmented
 from steingate.envs.make import make_vec
 from steingate.envs.seeing import Seeing
 from steingate.gates.account import Account, Allowance
+from steingate.training.environment import Saved
+from steingate.training.video import FilmedEnv
 
 TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
 
@@ -63,6 +67,32 @@ def test_places_tell_where_the_agent_is(task, last):
     # The centre of the circle, seen from the agent, along -y and to the left of that.
     np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
     assert np.hypot(x, y).min() > 0.1
+    envs.close()
+
+
+def test_places_are_those_of_each_observation_at_the_end_and_after_going_back():
+    envs = Seeing(make_vec("SafetyPointCircle1-v0", 2, max_episode_steps=3), places=True)
+    envs.reset(seed=[1, 2])
+    envs.step(np.full((2, 2), 0.3))
+    before = envs.step(np.full((2, 2), 0.3))[0].copy()
+    state = envs.snapshot()
+    info = envs.step(np.full((2, 2), 0.3))[4]
+    np.testing.assert_array_equal(info["final_obs"], envs.sight(info["final_obs"][:, :28]))
+    assert np.abs(info["final_obs"][:, 28:]).min() > 0.0
+    np.testing.assert_array_equal(envs.restore(state), before)
+    envs.close()
+
+
+@pytest.mark.parametrize("wrap", [lambda e: Seeing(e), lambda e: Augmented(e, Account(Allowance(25.0)))])
+def test_wrappers_have_by_name_what_the_trainer_and_films_ask_for(wrap):
+    """Newer Pythons do not count what __getattr__ finds."""
+    envs = wrap(make_vec("SafetyPointCircle1-v0", 1))
+    for protocol in (Saved, FilmedEnv):
+        assert isinstance(envs, protocol)
+        for name in protocol.__protocol_attrs__ if hasattr(protocol, "__protocol_attrs__") else ():
+            getattr_static(envs, name)
+    for name in ("num_envs", "single_action_space", "at_work", "metadata", "render", "snapshot", "close"):
+        getattr_static(envs, name)
     envs.close()
 
 

@@ -165,6 +165,7 @@ def test_a_state_from_a_checkpoint_goes_on_as_if_nothing_had_happened():
         ({"start": 0.05}, "start"),
         ({"start": 1.5}, "start"),
         ({"tighten": 1.0}, "tighten"),
+        ({"settled": 1.0}, "settled"),
         ({"block": 0}, "block"),
     ],
 )

@@ -28,8 +28,9 @@ def test_both_forms_give_the_same_names():
         "algo": "trpo-saute", "env": "X", "variant": "published", "discount": 0.99, "budget_discount": 0.9999,
         "clipped.passes": 40, "certificate.budget": 0.1,
     }  # fmt: skip
+    then = {"first_std": 1.0, "places": False, "inward": 0.0}  # what was no setting yet
     assert settings(OLDER) == shared
-    assert settings(TODAY) == {**shared, "window": 100}
+    assert settings(TODAY) == {**shared, **then, "window": 100}
 
 
 @pytest.mark.parametrize("config", [OLDER, TODAY])

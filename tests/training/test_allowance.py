@@ -2,16 +2,26 @@
 
 import numpy as np
 import pytest
-from tests.training.runs_of_probes import tiny
-from tests.training.test_probe_answers import conflict, late
 
-from steingate.algos.methods.allowance import Allowance
-from steingate.algos.recipe import Setup
-from steingate.policy import load
-from steingate.runs import newest_checkpoint, read_progress
-from steingate.training.assemble import build_algorithm
-from steingate.training.loop import train
-from steingate.training.state import first_state
+from steingate.algos.backend import configure
+
+configure()
+
+from tests.training.runs_of_probes import tiny  # noqa: E402
+from tests.training.test_probe_answers import conflict, late  # noqa: E402
+
+from steingate.algos.methods.allowance import Allowance  # noqa: E402
+from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
+from steingate.algos.recipe import Setup  # noqa: E402
+from steingate.envs.make import make_vec  # noqa: E402
+from steingate.normaliser import Stats, normalise  # noqa: E402
+from steingate.policy import load  # noqa: E402
+from steingate.policy_file import export_policy  # noqa: E402
+from steingate.robot import RobotPolicy  # noqa: E402
+from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
+from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
+from steingate.training.loop import train  # noqa: E402
+from steingate.training.state import first_state  # noqa: E402
 
 
 @pytest.mark.parametrize("algo", ["allowance", "allowance-ppo"])
@@ -37,6 +47,32 @@ def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
     assert progress["Gate/Noise"][-1] < 0.5
     assert policy.extra.start == shares[-1]
     assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
+
+
+def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_one(tmp_path):
+    cfg = tiny(tmp_path, algo="allowance", env="SafetyPointCircle1-v0", total_steps=160)
+    path = train(cfg, quiet=True)
+    checkpoint, policy = newest_checkpoint(path), load(path, "last").policy
+    assert (policy.obs_dim, policy.sight.rings, policy.sight.compass) == (29, (12,), (9, 10))
+    export_policy(policy, tmp_path / "policy.npz")
+    robot = RobotPolicy(tmp_path / "policy.npz")
+
+    envs = make_envs(cfg, build_algorithm(cfg), budget=policy.extra.start)
+    plain = make_vec(cfg.env, cfg.num_envs)
+    tree = checkpoint.tree
+    stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
+    known = stats.mean.size
+    shown, raw = envs.reset(seed=5)[0], plain.reset(seed=5)[0]
+    for _ in range(20):
+        seen = np.column_stack([normalise(stats, shown[:, :known]), shown[:, known:]]).astype(np.float32)
+        action = np.clip(np.asarray(mean(tree["policy"], seen), np.float64), -1.0, 1.0)
+        with_account = np.column_stack([raw, shown[:, -1]])
+        np.testing.assert_allclose(policy(with_account), action, atol=1e-5)
+        robot.number = shown[0, -1]
+        np.testing.assert_allclose(robot(raw[0]), action[0], atol=1e-5)
+        shown, raw = envs.step(action)[0], plain.step(action)[0]
+    envs.close()
+    plain.close()
 
 
 def test_the_first_epoch_starts_with_the_first_share(tmp_path):

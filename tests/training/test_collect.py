@@ -5,7 +5,7 @@ from tests.training.probes import Constant, Endless, Walk
 from steingate.algos.heads import log_prob
 from steingate.algos.networks import init_policy, mean
 from steingate.envs.make import make_vec
-from steingate.errors import RunError
+from steingate.errors import InputError, RunError
 from steingate.heads import action_map
 from steingate.normaliser import Stats, init_stats, normalise, push
 from steingate.training.collect import Carry, collect, flat_policy
@@ -160,6 +160,13 @@ def test_going_on_equals_not_stopping():
     )
     np.testing.assert_array_equal(later.m2, end.m2)
     np.testing.assert_array_equal(second.carry.totals, whole.carry.totals)
+
+
+def test_a_policy_for_other_observations_is_refused():
+    envs, _, stats, noise = setup()
+    policy = init_policy(rng(1), envs.single_observation_space.shape[0] + 2, 2, (8,))
+    with pytest.raises(InputError, match="shows 3 numbers; the policy expects 5"):
+        collect(envs, policy, stats, noise)
 
 
 def test_no_finished_episode_is_no_problem():

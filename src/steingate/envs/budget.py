@@ -5,15 +5,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
+from steingate.envs.wrapped import Wrapped
 from steingate.errors import InputError
 from steingate.gates.account import Account, Extra
 from steingate.gates.base import Array
 
 
-class Augmented:
+class Augmented(Wrapped):
     """A vector environment with one more number in the observation, by ``account``.
 
     The number stays as it is where the rest of the observation is normalised. ``info["cost"]`` stays the
@@ -27,35 +28,14 @@ class Augmented:
     """
 
     def __init__(self, envs: Any, account: Account) -> None:
+        super().__init__(envs)
         space = envs.single_observation_space
-        self.envs, self.account, self.share = envs, account, 1.0
+        self.account, self.share = account, 1.0
         self._seen = account.seen
-        self.num_envs = envs.num_envs
         low, high = np.append(space.low, -np.inf), np.append(space.high, np.inf)
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.number = np.full(self.num_envs, self._seen.first(self.share, False))
-
-    @property
-    def single_action_space(self) -> Box | Discrete:
-        """The space of one action."""
-        space: Box | Discrete = self.envs.single_action_space
-        return space
-
-    @property
-    def at_work(self) -> int | None:
-        """The number of the environment called last, where they are called one by one."""
-        number: int | None = self.envs.at_work
-        return number
-
-    def close(self) -> None:
-        """Let go of what the environments hold."""
-        self.envs.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "envs":  # not there yet while a copy is being made
-            raise AttributeError(name)
-        return getattr(self.envs, name)
 
     def set_budget(self, share: float) -> None:
         """Let episodes start with this share of the budget from the next reset on."""
@@ -91,7 +71,7 @@ class Augmented:
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return the whole state, if the environment inside can."""
         own = {"budget/number": self.number.copy(), "budget/share": np.array(self.share)}
-        return {**self.envs.snapshot(), **own}
+        return {**super().snapshot(), **own}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Return the observations that were current at a snapshot after going back to it."""

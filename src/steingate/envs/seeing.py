@@ -8,10 +8,11 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
+from steingate.envs.wrapped import Wrapped
 from steingate.gates.sight import Array, Sight
 
 
-class Seeing:
+class Seeing(Wrapped):
     """A vector environment whose observations have the numbers of a sight appended.
 
     Everything else is that of the environment inside.
@@ -20,23 +21,20 @@ class Seeing:
     ----------
     envs : a vector environment with same-step autoreset
     powers : exponents of the numbers that lie between 0 and 1, such as (4.0, 12.0, 36.0)
-    places : whether to show where the things are that a lidar sees, if the environment has one
+    places : whether to show where the things are that a lidar sees; for environments that say in ``senses``
+        where in an observation it is
     """
 
     def __init__(self, envs: Any, powers: tuple[float, ...] = (), places: bool = False) -> None:
+        super().__init__(envs)
         space = envs.single_observation_space
         senses = getattr(envs, "senses", None) if places else None
-        self.envs, self.sight = envs, Sight.of(space.low, space.high, powers, senses)
+        self.sight = Sight.of(space.low, space.high, powers, senses)
         bounded, free = self.sight.bounded, self.sight.added - self.sight.bounded
         low = np.concatenate([space.low, np.zeros(bounded), np.full(free, -np.inf)])
         high = np.concatenate([space.high, np.ones(bounded), np.full(free, np.inf)])
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, envs.num_envs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "envs":  # not there yet while a copy is being made
-            raise AttributeError(name)
-        return getattr(self.envs, name)
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
         """Start new episodes and return what they show."""

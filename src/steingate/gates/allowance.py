@@ -2,9 +2,9 @@
 
 What is watched: the costs of the episodes since the last change, in blocks. A block with more than half the
 budget over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy
-that is learning gets safer by itself, and one that is tightened before it has learnt never will. Other blocks
-add up until the certificate opens on all of them, which gives some of the share back. Half the budget:
-a certificate opens only well below what it certifies.
+that is learning gets safer by itself, and one that is tightened before it has learnt never will. Blocks
+within half the budget add up until the certificate opens on all of them, which gives some of the share back.
+Half: a certificate opens only well below what it certifies.
 
 Exploration fades the same way: each block without growth lowers the largest deviation that actions may have,
 down to an end. A policy that explores less is safer, and closer to what it will be without noise. What noise

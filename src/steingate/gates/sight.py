@@ -35,11 +35,12 @@ class Senses(NamedTuple):
 
 @dataclass(frozen=True)
 class Sight:
-    """What is added to an observation: powers of some numbers, and where the nearest thing of a ring is.
+    """What is added to an observation: powers of some numbers, and where the things are that a ring shows.
 
-    The place of that thing, seen from the agent and in ranges of the lidar, is told by its components ahead
-    and to the left, and by those in the frame of the compass: along the direction that it shows, and to the
-    left of that. Then follows the velocity in that frame. Without a compass there are only the first two.
+    Their place, seen from the agent and in ranges of the lidar, has the distance of the nearest and the mean
+    direction of all; (0, 0) if nothing is in range. It is told by its components ahead and to the left, and
+    by those in the frame of the compass: along the direction that it shows, and to the left of that. Then
+    follows the velocity in that frame. Without a compass there are only the first two.
 
     Examples
     --------
@@ -81,6 +82,12 @@ class Sight:
     def plain(self) -> dict[str, Any]:
         """Return the same as lists and numbers."""
         return {name: value if name == "bins" else list(value) for name, value in asdict(self).items()}
+
+    @property
+    def last(self) -> int:
+        """The last place in an observation that is looked at; -1 for none."""
+        rings = [first + self.bins - 1 for first in self.rings]
+        return max((*self.where, *rings, *self.compass, *self.velocity), default=-1)
 
     @property
     def bounded(self) -> int:

@@ -38,7 +38,7 @@ _SHARED: dict[str, Any] = {
     "damping": 0.1, "search_steps": 20, "shrink": 0.8, "discount": 0.99, "lam": 0.95, "cost_discount": 0.99,
     "cost_lam": 0.95, "cost_adv_lam": 0.95, "critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128,
     "critic_decay": 0.001, "critic_grad_norm": 40.0, "near": [], "trim": None, "first_std": 1.0,
-    "count": "finished",
+    "places": False, "inward": 0.0,    "count": "finished",
 }  # fmt: skip
 _SAUTE = {"search_steps": 15, "budget_discount": 0.9999, "unsafe_reward": -0.2, "length": 1000}
 _SIMMER = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steingate.errors import RunError
+from steingate.runs import completed
 
 # They change neither the policy nor a number of the log.
 NO_EFFECT = ("seed", "out", "threads", "workers", "overlap", "checkpoint_every", "wandb", "certify")
@@ -88,7 +89,7 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> settings({"algo": "cpo", "seed": 3, "recipe": {"max_kl": 0.1, "clipped": {"passes": 40}}})
-    {'algo': 'cpo', 'max_kl': 0.1, 'clipped.passes': 40}
+    {'algo': 'cpo', 'first_std': 1.0, 'places': False, 'inward': 0.0, 'max_kl': 0.1, 'clipped.passes': 40}
     """
     result = _flat({key: value for key, value in config.items() if key not in (*NO_EFFECT, *_OF_METHOD)})
     if "env" in result:
@@ -100,7 +101,7 @@ def method_settings(config: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that the configuration gives as the method's own, by name."""
     recipe, options = config.get("recipe"), config.get("algo_options")
     older = _flat(options) if isinstance(options, dict) else {}
-    newer = _flat(recipe) if isinstance(recipe, dict) else {}
+    newer = _flat(completed(recipe)) if isinstance(recipe, dict) else {}
     return {_RENAMED.get(name, name): value for name, value in older.items()} | newer
 
 

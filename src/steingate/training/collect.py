@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algos.base import Params
+from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.heads import action_map, choice_of
 from steingate.normaliser import Stats
@@ -110,6 +111,8 @@ def collect(
     with NamedErrors(envs, name, steps_before, kept) as errors:
         if start is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
+            if raw.shape[1] != obs_dim:
+                raise InputError(f"{name} shows {raw.shape[1]} numbers; the policy expects {obs_dim}.")
             _check(
                 advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory), errors, num_envs
             )

@@ -8,7 +8,6 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from steingate.gates.base import Array
-from steingate.gates.sight import Sight
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
@@ -72,16 +71,6 @@ class Saved(Protocol):
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Go back to a snapshot and return the observations that were current then."""
-        ...
-
-
-@runtime_checkable
-class ShowsMore(Protocol):
-    """Environments that show more of what they see."""
-
-    @property
-    def sight(self) -> Sight:
-        """What it is."""
         ...
 
 

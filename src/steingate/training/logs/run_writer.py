@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from math import inf, isfinite
-from typing import Any, TypeGuard
+from typing import Any
 
 from steingate.envs.names import folder_of
 from steingate.errors import RunError
 from steingate.gates.account import Account
+from steingate.gates.sight import Sight
 from steingate.heads import stored_action
 from steingate.runs import (
     RunFolder,
@@ -28,7 +29,7 @@ from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.candidates import Candidate, Trial
 from steingate.training.config import RunConfig, deciding
-from steingate.training.environment import ShowsMore, TrainerEnv
+from steingate.training.environment import TrainerEnv
 from steingate.training.state import TrainState, plain, to_tree
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
@@ -103,10 +104,11 @@ class RunWriter:
         self._account = account
         self._marks: dict[int, dict[str, Any]] = {}  # of both tables, by the epochs that they hold
         record = read_config(run.path)
+        sight: Sight | None = getattr(envs, "sight", None)
         self._extras: dict[str, Any] = {
             "action": stored_action(envs.single_action_space),
             "normalise": normalise,
-            "sight": envs.sight.plain() if _shows(envs) else None,
+            "sight": None if sight is None else sight.plain(),
             "identity": record.get("identity"),
             "config": deciding(record["config"]),
         }
@@ -177,10 +179,6 @@ class RunWriter:
                 "seconds; restore the file."
             )
         return float(seconds)
-
-
-def _shows(envs: TrainerEnv) -> TypeGuard[ShowsMore]:
-    return isinstance(envs, ShowsMore)
 
 
 def _versions() -> dict[str, str | None]:
