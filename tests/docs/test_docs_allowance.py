@@ -46,19 +46,26 @@ def test_runs_share_one_set_of_settings(maker, medians):
 def test_what_the_text_says_of_the_four_tasks(medians):
     assert len(medians) == 4
     for env, row in medians.items():
-        assert 1.0 - float(row["feasible_by_episode"]) <= 0.05
+        over = 1.0 - float(row["feasible_by_episode"])
+        assert over <= 0.04
+        assert (over <= 0.02) == ("CarCircle" in env)
         assert float(row["feasible_by_epoch"]) == 1.0
         bar = published_numbers(env, "steingate").ret
-        assert float(row["return"]) > (
-            0.97 * bar if "CarCircle" in env else 1.6 * bar if "Goal" in env else bar
-        )
+        times = {"SafetyPointGoal1-v0": 1.45, "SafetyCarGoal1-v0": 2.0}
+        assert float(row["return"]) > times.get(env, 1.0) * bar
+    circle = medians["SafetyPointCircle1-v0"]
+    assert f"{100 * (1.0 - float(circle['feasible_by_episode'])):.1f}" == "2.5"
+    assert f"{100 * float(circle['end_over']):.1f}" == "1.3"
 
 
 def test_what_the_text_says_of_single_runs(maker):
     runs = [run | maker.end_of(run) for run in maker.rows(grid="allowance")]
     assert len(runs) == 12
-    assert sorted(float(run["highest_mean_cost"]) < 25.0 for run in runs) == [False] + [True] * 11
-    assert sorted(float(run["end_at_most"]) <= 0.1 for run in runs) == [False] + [True] * 11
+    hot = [run for run in runs if float(run["highest_mean_cost"]) >= 25.0]
+    assert [(run["env"], run["seed"]) for run in hot] == [("SafetyCarGoal1-v0", "2")]
+    assert all(float(run["end_at_most"]) <= 0.1 for run in runs)
+    low = [run for run in runs if float(run["return"]) < published_numbers(run["env"], "steingate").ret]
+    assert [(run["env"], run["seed"]) for run in low] == [("SafetyPointCircle1-v0", "0")]
 
 
 def test_the_interval_of_a_share_holds_it(maker):
