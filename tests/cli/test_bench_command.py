@@ -59,6 +59,16 @@ class TestKeptRuns:
         (line,) = (line for line in said.splitlines() if "already finished" in line)
         assert str(tmp_path / "out" / self.place) in line
 
+    def test_a_grid_that_is_kept_as_a_whole_is_reported_at_once(self, tmp_path, kept, capsys):
+        grid = tmp_path / "mine.py"
+        grid.write_text("def grid(sizes):\n    return sizes.runs('SafetyCarGoal1-v0', 'evo')\n")
+        out = tmp_path / "out"
+        words = ["bench", str(grid), "--seeds", "0", "--out", str(out), "--kept", str(kept)]
+        assert main(words) == 0
+        assert "1 finished" in capsys.readouterr().out
+        assert (out / "report.html").exists()
+        assert "evo" in (out / "table.md").read_text()
+
     def test_one_that_is_not_whole_is_done_again(self, tmp_path, kept, capsys):
         config = kept / self.place / "config.json"
         config.write_text(config.read_text().replace("10000000", "20000000"))

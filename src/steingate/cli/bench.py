@@ -260,7 +260,8 @@ def _report(folders: "Sequence[str]", title: str) -> None:
     from steingate.cli.report import add_arguments
     from steingate.cli.report import run as report
 
-    out = folders[0]
+    out = Path(folders[0])
+    out.mkdir(parents=True, exist_ok=True)  # it is not there yet if all runs were kept elsewhere
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     files = ["--table", f"{out}/table.md", "--table", f"{out}/table.csv", "--figure", f"{out}/curves.png"]
