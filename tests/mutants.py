@@ -58,7 +58,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 WIRING = (
     Mutant(
         "training/epoch.py",
-        "envs.set_budget(state.budget)",
+        "envs.set_budget(state.budget, state.worth)",
         "envs.set_budget(1.0)",
         "the controlled budget never reaches the environments",
     ),
@@ -568,9 +568,27 @@ METHODS = (
     ),
     Mutant(
         "training/epoch.py",
-        "policy = quieter(policy, decision.noise)",
-        "policy = quieter(policy, float('inf'))",
+        "policy = eased(state.policy, policy, decision)",
+        "policy = eased(state.policy, policy, decision._replace(noise=float('inf')))",
         "exploration does not fade",
+    ),
+    Mutant(
+        "training/epoch.py",
+        "policy = eased(state.policy, policy, decision)",
+        "policy = eased(policy, policy, decision)",
+        "steps do not shrink",
+    ),
+    Mutant(
+        "training/state.py",
+        'worth=tree.get("worth", 0.0)',
+        "worth=0.0",
+        "the first epoch after a resume has no price",
+    ),
+    Mutant(
+        "gates/allowance.py",
+        "0.9 * state.worth + 0.1 * size",
+        "size",
+        "the worth of an episode is not smoothed",
     ),
     Mutant(
         "gates/allowance.py",

@@ -412,7 +412,7 @@ class TestBudgets:
         account = recipe.build(Setup(limit=6.0, length=50)).account
         assert account.seen.budget == pytest.approx(6.0 * discounted_share(0.9, 50))
         assert account.seen.discount == 0.9
-        paid = account.reward(np.array([0.5, -0.1]), np.array([2.0, 2.0]), np.zeros(2), 1.0)
+        paid = account.reward(np.array([0.5, -0.1]), np.array([2.0, 2.0]), np.zeros(2), 1.0, 0.0)
         np.testing.assert_array_equal(paid, [2.0, -3.0])
         assert account.seen.true_at_end
         published = replace(recipe, variant="published").build(Setup(limit=6.0, length=50)).account.seen

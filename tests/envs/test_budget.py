@@ -6,7 +6,7 @@ from gymnasium.spaces import Box
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.envs.budget import Augmented
 from steingate.errors import InputError
-from steingate.gates.account import Account, Allowance, Remaining, Running, priced_beyond, unsafe_reward
+from steingate.gates.account import Account, Remaining, Running, Spent, priced_beyond, unsafe_reward
 from steingate.gates.schedule import discounted_share
 
 
@@ -113,12 +113,12 @@ def test_the_running_cost_is_shown_and_leaves_the_reward(over):
 
 
 def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
-    envs = wrapped(Allowance(10.0), priced_beyond(0.1))
-    envs.set_budget(0.35)
+    envs = wrapped(Spent(10.0), priced_beyond(0.1))
+    envs.set_budget(0.35, 3.0)
     numbers, rewards, finals = play(envs, 5)
-    np.testing.assert_allclose(numbers[:, 0], [0.35, 0.25, 0.25, -0.05, 0.35, 0.25], atol=1e-12)
-    np.testing.assert_allclose(finals[0][:, -1], -0.15)
-    dear = -0.1 / 0.35**2
+    np.testing.assert_allclose(numbers[:, 0], [0.0, -0.1, -0.1, -0.4, 0.0, -0.1], atol=1e-12)
+    np.testing.assert_allclose(finals[0][:, -1], -0.5)
+    dear = -0.1 * 3.0 / 0.35**2
     np.testing.assert_allclose(rewards[:, 0], [2.0, 2.0, 3.0 * dear, dear, 2.0])
 
 
@@ -128,8 +128,8 @@ def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
         Remaining(3.0, 0.9),
         Remaining(3.0, 0.9, scale_by_share=True),
         Running(10.0),
-        Allowance(10.0),
-        Allowance(10.0, lowest=0.0),
+        Spent(10.0),
+        Spent(10.0, lowest=-0.2),
     ],
 )
 def test_the_plain_numbers_repeat_the_wrapper(account):

@@ -7,7 +7,7 @@ from gymnasium.spaces import Box
 from steingate.envs.budget import Augmented
 from steingate.envs.make import make_vec
 from steingate.envs.seeing import Seeing
-from steingate.gates.account import Account, Allowance
+from steingate.gates.account import Account, Remaining, Spent
 from steingate.training.environment import Saved
 from steingate.training.video import FilmedEnv
 
@@ -43,7 +43,7 @@ def test_every_observation_gets_the_powers_of_its_lidar_and_the_rest_stays():
 
 
 def test_a_snapshot_brings_the_powers_back_beneath_an_account():
-    envs = Augmented(Seeing(make_vec(TASK, 2), (4.0,)), Account(Allowance(25.0)))
+    envs = Augmented(Seeing(make_vec(TASK, 2), (4.0,)), Account(Remaining(25.0, 1.0)))
     envs.set_budget(0.5)
     envs.reset(seed=[1, 2])
     before = envs.step(np.full((2, 2), 0.3))[0].copy()
@@ -83,7 +83,7 @@ def test_places_are_those_of_each_observation_at_the_end_and_after_going_back():
     envs.close()
 
 
-@pytest.mark.parametrize("wrap", [lambda e: Seeing(e), lambda e: Augmented(e, Account(Allowance(25.0)))])
+@pytest.mark.parametrize("wrap", [lambda e: Seeing(e), lambda e: Augmented(e, Account(Spent(25.0)))])
 def test_wrappers_have_by_name_what_the_trainer_and_films_ask_for(wrap):
     """Newer Pythons do not count what __getattr__ finds."""
     envs = wrap(make_vec("SafetyPointCircle1-v0", 1))

@@ -8,7 +8,7 @@ from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.certificate import Certificate
 from steingate.core.risk import Exceedance
 from steingate.errors import InputError
-from steingate.gates.account import Allowance, priced_beyond
+from steingate.gates.account import Spent, priced_beyond
 from steingate.gates.allowance import Allowed, Pace, allowance_gate
 from steingate.gates.base import Episodes, Mode
 
@@ -174,39 +174,70 @@ def test_impossible_paces_are_refused(settings, named):
         Pace(**settings)
 
 
-def test_an_allowance_counts_in_limits_and_then_only_cost_counts():
-    account, rule = Allowance(25.0), priced_beyond(0.1)
+def test_prices_are_counted_in_the_size_of_recent_returns():
+    gate = allowance_gate(CERTIFICATE, PACE, PACE.quiet)
+    state, worth = gate.init(), []
+    empty = Episodes(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
+    for episodes in (empty, block(0, np.tile([-6.0, 2.0], 50)), empty, block(0, np.full(100, 14.0)), empty):
+        decision, state, log, _ = gate.decide(state, episodes)
+        assert decision.worth == log["gate/worth"] == state.worth
+        worth.append(decision.worth)
+    assert worth == pytest.approx([0.0, 4.0, 4.0, 0.9 * 4.0 + 0.1 * 14.0, 5.0])
+
+
+def test_steps_shrink_as_exploration_fades():
+    pace = replace(PACE, fade=0.5, quiet=0.5)
+    gate = allowance_gate(CERTIFICATE, pace, noise=2.0)
+    state, found = gate.init(), []
+    for _ in range(4):
+        decision, state, *_ = gate.decide(state, block(0))
+        found.append((decision.noise, decision.part))
+    half = np.sqrt(0.5)
+    np.testing.assert_allclose(found, [(2.0, 1.0), (1.0, half), (0.5, 0.5), (0.5, 0.5)])
+
+
+def test_what_is_spent_is_counted_in_limits_and_beyond_the_share_cost_is_dear():
+    account, rule = Spent(25.0), priced_beyond(0.1)
     number = np.full(3, account.first(0.4, after_end=True))
     cost, reward = np.array([0.0, 4.0, 5.0]), np.full(3, 2.0)
     number = account.following(account.following(number, cost, 0.4), cost, 0.4)
-    np.testing.assert_allclose(number, [0.4, 0.08, 0.0], atol=1e-12)
-    number[2] = 0.0
-    np.testing.assert_allclose(rule(number, reward, cost, 0.4), [2.0, 2.0, -0.1 / 0.16 * 5.0])
-    early = priced_beyond(0.1, early=0.25)(number, reward, cost, 0.4)
-    np.testing.assert_allclose(early, [2.0, 2.0 - 0.25 * 0.625 * 4.0, -0.625 * 5.0])
-    kept = priced_beyond(0.1, early=0.25, kept=0.5)(number, reward, cost, 0.4)
-    np.testing.assert_allclose(kept, [2.0, 2.0 - 0.25 * 0.625 * 4.0, 1.0 - 0.625 * 5.0])
+    np.testing.assert_allclose(number, [0.0, -0.32, -0.4], atol=1e-12)
+    number[2] = -0.4
+    dear = 0.1 * 7.0 / 0.16
+    np.testing.assert_allclose(rule(number, reward, cost, 0.4, 7.0), [2.0, 2.0, -dear * 5.0])
+    early = priced_beyond(0.1, early=0.25)(number, reward, cost, 0.4, 7.0)
+    np.testing.assert_allclose(early, [2.0, 2.0 - 0.25 * dear * 4.0, -dear * 5.0])
+    kept = priced_beyond(0.1, early=0.25, kept=0.5)(number, reward, cost, 0.4, 7.0)
+    np.testing.assert_allclose(kept, [2.0, 2.0 - 0.25 * dear * 4.0, 1.0 - dear * 5.0])
     extra = account.extra(0.4)
-    assert extra.start == 0.4
-    assert extra.following(extra.following(0.4, 4.0), 4.0) == pytest.approx(0.08)
-    assert extra.plain() == [0.4, -0.04, 1.0]
-    ends = Allowance(25.0, lowest=-1.0)
-    assert ends.extra(0.4).following(0.08, 40.0) == -1.0
-    assert ends.extra(0.4).plain() == [0.4, -0.04, 1.0, -1.0]
-    np.testing.assert_array_equal(ends.following(number, np.full(3, 40.0), 0.4), -1.0)
+    assert extra.start == 0.0
+    assert extra.following(extra.following(0.0, 4.0), 4.0) == pytest.approx(-0.32)
+    assert extra.plain() == [0.0, -0.04, 1.0]
+    ends = Spent(25.0, lowest=-1.5)
+    assert ends.extra(0.4).following(-0.32, 40.0) == -1.5
+    assert ends.extra(0.4).plain() == [0.0, -0.04, 1.0, -1.5]
+    np.testing.assert_array_equal(ends.following(number, np.full(3, 40.0), 0.4), -1.5)
     assert account.true_at_end
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_what_is_seen_does_not_depend_on_the_share(share):
+    """A share that moves must not move the observations of episodes that have spent nothing."""
+    account = Spent(25.0)
+    assert account.first(share, False) == account.first(share, True) == account.extra(share).start == 0.0
+    assert account.following(np.zeros(1), np.ones(1), share) == -0.04
 
 
 def test_with_the_reward_kept_an_episode_pays_a_convex_function_of_its_cost():
     """Steps that begin within the allowance are cheap, others dear: what is paid grows ever steeper."""
-    account, rule = Allowance(10.0), priced_beyond(0.1, early=0.25, kept=1.0)
+    account, rule = Spent(10.0), priced_beyond(0.1, early=0.25, kept=1.0)
     paid = []
     for total in range(12):
-        number, sum_ = np.array([account.first(0.45, after_end=True)]), 0.0
+        number, sum_ = np.zeros(1), 0.0
         for _ in range(total):
             number = account.following(number, np.ones(1), 0.45)
-            sum_ += 2.0 - float(rule(number, np.full(1, 2.0), np.ones(1), 0.45)[0])
+            sum_ += 2.0 - float(rule(number, np.full(1, 2.0), np.ones(1), 0.45, 3.0)[0])
         paid.append(sum_)
-    dear = 0.1 / 0.45**2
+    dear = 0.1 * 3.0 / 0.45**2
     np.testing.assert_allclose(paid, [dear * (0.25 * min(n, 4) + max(n - 4, 0)) for n in range(12)])
     assert (np.diff(paid, 2) >= -1e-12).all()

@@ -89,8 +89,8 @@ class Told(Unsaved):
 class Budgeted(Told):
     """The same, and it may be told what share of a budget episodes start with."""
 
-    def set_budget(self, share):
-        self.told.append(("budget", share))
+    def set_budget(self, share, worth=0.0):
+        self.told.append(("budget", (share, worth)))
 
 
 def spying_step(passes=None):

@@ -45,8 +45,9 @@ def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
     policy = load(path, "last").policy
     assert np.exp(policy.log_std).max() == pytest.approx(progress["Gate/Noise"][-1], rel=1e-5)
     assert progress["Gate/Noise"][-1] < 0.5
-    assert policy.extra.start == shares[-1]
-    assert policy.extra.following(policy.extra.start, 0.25) == pytest.approx(shares[-1] - 0.5)
+    assert policy.extra.start == 0.0
+    assert policy.extra.following(0.0, 0.25) == -0.5
+    assert tree["worth"] == progress["Gate/Worth"][-1] > 0.0
 
 
 def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_one(tmp_path):
@@ -57,7 +58,7 @@ def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_o
     export_policy(policy, tmp_path / "policy.npz")
     robot = RobotPolicy(tmp_path / "policy.npz")
 
-    envs = make_envs(cfg, build_algorithm(cfg), budget=policy.extra.start)
+    envs = make_envs(cfg, build_algorithm(cfg), budget=0.5)
     plain = make_vec(cfg.env, cfg.num_envs)
     tree = checkpoint.tree
     stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
@@ -84,6 +85,15 @@ def test_the_first_epoch_starts_with_the_first_share(tmp_path):
 @pytest.mark.parametrize("kept", [0.0, 1.0])
 def test_cost_is_cheap_within_the_allowance_and_dear_beyond_it(kept):
     account = Allowance(price=0.2, early=0.5, kept=kept).build(Setup(limit=10.0)).account
-    number, reward, cost = np.array([0.1, -0.1]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
-    expected = [3.0 - 0.5 * 1.6, kept * 3.0 - 1.6]
-    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5), expected)
+    number, reward, cost = np.array([-0.4, -0.6]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
+    # A limit of cost takes 0.2 / 0.5^2 of a return of 20, 16 in all: 1.6 for each unit.
+    expected = [3.0 - 0.5 * 3.2, kept * 3.0 - 3.2]
+    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5, 20.0), expected)
+
+
+def test_a_task_in_another_unit_is_learnt_the_same_way():
+    """Rewards a thousand times as large, and a worth to match, are shaped to a thousand times the same."""
+    account = Allowance().build(Setup(limit=10.0)).account
+    number, reward, cost = np.array([-0.4, -0.9]), np.array([3.0, -1.0]), np.array([2.0, 1.0])
+    shaped = account.reward(number, reward, cost, 0.5, 20.0)
+    np.testing.assert_allclose(account.reward(number, 1e3 * reward, cost, 0.5, 2e4), 1e3 * shaped)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.training.fakes import SECOND_ORDER, Budgeted, Told, epochs, small, spying, watched
 
-from steingate.algos.base import Memory
+from steingate.algos.base import Memory, Step
 from steingate.envs.budget import Augmented
 from steingate.errors import RunError
 from steingate.gates.base import Decision, Mode
@@ -47,6 +47,17 @@ class TestNoiseAndOutliers:
         calm, _ = epochs(small(), spying(decisions)[0], Told(), 2)
         np.testing.assert_allclose(np.exp(calm.policy["log_std"]), [0.25, 0.25], rtol=1e-6)
 
+    def test_the_policy_moves_as_far_as_the_gate_allows(self, fits):
+        def nudged(state, params, batch, decision):
+            del batch, decision
+            return {**params, "b": tuple(b + np.float32(1.0) for b in params["b"])}, state, {}
+
+        algo, _ = spying([Decision(Mode.IMPROVE, part=0.25)])
+        algo = algo._replace(step=Step(lambda params: 0, nudged))
+        before, after = (epochs(small(), algo, Told(), count)[0].policy["b"] for count in (1, 3))
+        for old, new in zip(before, after, strict=True):
+            np.testing.assert_allclose(new - old, 0.5, rtol=1e-5)
+
     def test_outliers_of_the_reward_advantages_are_cut_as_the_recipe_says(self, fits):
         cut, whole = (watched(small("trpo", trim=trim, **RAW)) for trim in (0.5, None))
         for (algo, _), trim in ((cut, 0.5), (whole, None)):
@@ -76,12 +87,14 @@ class TestNoiseAndOutliers:
 class TestBudget:
     def test_environments_start_with_the_share_of_the_last_decision(self, fits):
         envs = Budgeted()
-        decisions = [Decision(Mode.IMPROVE, budget=share) for share in (0.5, 0.25, 0.75)]
+        decisions = [
+            Decision(Mode.IMPROVE, budget=share, worth=40.0 * share) for share in (0.5, 0.25, 0.75)
+        ]
         state, _ = epochs(small(), spying(decisions)[0], envs, 3)
         told = [(name, what) for name, what in envs.told if name != "step"]
         assert [name for name, _ in told] == ["budget", "reset"] * 3
-        assert [what for name, what in told if name == "budget"] == [1.0, 0.5, 0.25]
-        assert state.budget == 0.75
+        assert [what for name, what in told if name == "budget"] == [(1.0, 0.0), (0.5, 20.0), (0.25, 10.0)]
+        assert (state.budget, state.worth) == (0.75, 30.0)
 
     def test_simmers_policy_sees_the_share_that_its_gate_decided(self, fits):
         strong = {"controller.proportional": 1.0, "controller.smoothing": 0.0, "cost_limit": 2.0}

@@ -156,7 +156,14 @@ class TestForeign:
         del tree["kept"]
         assert from_tree(tree, first, "it").kept == Kept()
 
-    @pytest.mark.parametrize("part", [name for name in TrainState._fields if name != "kept"])
+    def test_a_run_from_before_prices_in_returns_goes_on_without_any(self):
+        first = begun()
+        tree = to_tree(first._replace(worth=3.0))
+        assert from_tree(tree, first, "it").worth == 3.0
+        del tree["worth"]
+        assert from_tree(tree, first, "it").worth == 0.0
+
+    @pytest.mark.parametrize("part", [name for name in TrainState._fields if name not in ("kept", "worth")])
     def test_a_part_that_is_missing_is_named(self, part):
         assert part in self.complaint(lambda tree: tree.pop(part))
 

@@ -20,9 +20,9 @@ __all__ = [
     "Params",
     "State",
     "Step",
+    "eased",
     "first_bad",
     "priced",
-    "quieter",
 ]
 
 Params = dict[
@@ -98,11 +98,26 @@ class Algorithm(NamedTuple):
     """What the user should know before the first epoch, one sentence each."""
 
 
-def quieter(params: Params, noise: float) -> Params:
-    """Return the policy with no action's standard deviation above ``noise``."""
-    if noise == inf or "log_std" not in params:
-        return params
-    return {**params, "log_std": np.minimum(np.asarray(params["log_std"]), np.float32(log(noise)))}
+def eased(before: Params, after: Params, decision: Decision) -> Params:
+    """Return the policy on the way from ``before`` to ``after``, as far as a decision lets it go.
+
+    That is ``decision.part`` of the way, with no action's standard deviation above ``decision.noise``.
+    """
+    if decision.part < 1.0:
+        after = _between(before, after, np.float32(decision.part))
+    if decision.noise == inf or "log_std" not in after:
+        return after
+    return {**after, "log_std": np.minimum(np.asarray(after["log_std"]), np.float32(log(decision.noise)))}
+
+
+def _between(before: Any, after: Any, part: np.float32) -> Any:
+    """Return the parameters that lie this part of the way from some to others."""
+    if isinstance(after, dict):
+        return {name: _between(before[name], value, part) for name, value in after.items()}
+    if isinstance(after, tuple | list):
+        return type(after)(_between(old, new, part) for old, new in zip(before, after, strict=True))
+    old = np.asarray(before)
+    return old + part * (np.asarray(after) - old)
 
 
 def first_bad(quantities: dict[str, Any]) -> str | None:

@@ -30,18 +30,18 @@ class Augmented(Wrapped):
     def __init__(self, envs: Any, account: Account) -> None:
         super().__init__(envs)
         space = envs.single_observation_space
-        self.account, self.share = account, 1.0
+        self.account, self.share, self.worth = account, 1.0, 0.0
         self._seen = account.seen
         low, high = np.append(space.low, -np.inf), np.append(space.high, np.inf)
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.number = np.full(self.num_envs, self._seen.first(self.share, False))
 
-    def set_budget(self, share: float) -> None:
-        """Let episodes start with this share of the budget from the next reset on."""
+    def set_budget(self, share: float, worth: float = 0.0) -> None:
+        """Let episodes start with this share of the budget from the next reset on, and price by this worth."""
         if not 0.0 < share <= 1.0:
             raise InputError(f"The share of the budget is {share!r}: it must be above 0 and at most 1.")
-        self.share = float(share)
+        self.share, self.worth = float(share), float(worth)
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
         """Start new episodes and return what they show."""
@@ -58,7 +58,7 @@ class Augmented(Wrapped):
         self.number = self._seen.following(self.number, info["cost"], self.share)
         info["original_reward"] = reward
         rule = self.account.reward
-        shaped = reward if rule is None else rule(self.number, reward, info["cost"], self.share)
+        shaped = reward if rule is None else rule(self.number, reward, info["cost"], self.share, self.worth)
         ended = terminated | truncated
         if ended.any():
             last = self.number

@@ -1,7 +1,7 @@
 """What an episode has spent: one number beside the observation, and what it does to the reward.
 
-``Remaining`` is the safety state of Sauté and Simmer, ``Running`` the cost so far, ``Allowance`` what is left
-of an allowance: they say what is *seen*.
+``Remaining`` is the safety state of Sauté and Simmer, ``Running`` the cost so far, ``Spent`` the same with an
+end, below zero: they say what is *seen*.
 A :data:`RewardRule` says what happens to the reward once the number is known; without one it stays.
 """
 
@@ -63,8 +63,9 @@ class Seen(Protocol):
         ...
 
 
-RewardRule = Callable[[Array, Array, Array, float], Array]
-"""From the number after a step, the reward and cost of the step, and the share: the reward to learn from."""
+RewardRule = Callable[[Array, Array, Array, float, float], Array]
+"""From the number after a step, the reward and cost of the step, the share, and the size of an episode's
+return: the reward to learn from."""
 
 
 class Account(NamedTuple):
@@ -77,8 +78,8 @@ class Account(NamedTuple):
 def unsafe_reward(value: float) -> RewardRule:
     """Return the rule that pays the reward while some budget is left, and ``value`` afterwards."""
 
-    def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
-        del cost, share
+    def reward(number: Array, reward: Array, cost: Array, share: float, worth: float) -> Array:
+        del cost, share, worth
         return np.where(number > 0.0, reward, value)
 
     return reward
@@ -87,15 +88,17 @@ def unsafe_reward(value: float) -> RewardRule:
 def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0) -> RewardRule:
     """Return the rule that pays the reward while allowance is left, and takes price / m^2 per cost later.
 
-    m is the share: the tighter the allowance, the dearer what exceeds it. ``early`` is the part of that price
-    that cost has already while some allowance is left, ``kept`` the part of the reward that still counts once
-    it is spent. With the whole reward kept, an episode earns its return less a convex function of its cost:
-    flat up to the allowance, steep beyond.
+    The allowance is a share m of the limit, and the number what is :class:`Spent`, in limits: from -m down it
+    is used up. The tighter the allowance, the dearer what exceeds it. ``price`` is counted in returns, by
+    the worth of an episode, so that it means the same whatever the unit of the reward. ``early`` is the part
+    of the price that cost has already while some allowance is left, ``kept`` the part of the reward that
+    still counts once it is spent. With the whole reward kept, an episode earns its return less a convex
+    function of its cost: flat up to the allowance, steep beyond.
     """
 
-    def reward(number: Array, reward: Array, cost: Array, share: float) -> Array:
-        paid = price / share**2 * cost
-        return np.where(number > 0.0, reward - early * paid, kept * reward - paid)
+    def reward(number: Array, reward: Array, cost: Array, share: float, worth: float) -> Array:
+        paid = price * worth / share**2 * cost
+        return np.where(number > -share, reward - early * paid, kept * reward - paid)
 
     return reward
 
@@ -154,12 +157,13 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Allowance:
-    """What is left of an allowance, in limits: z <- z - cost / limit, from the share m at first.
+class Spent:
+    """What an episode has spent, in limits, as a debt: z <- z - cost / limit, from 0.
 
-    Because z is counted in limits, not in allowances, what the policy knows about some z stays true when m
-    moves. ``lowest`` is where z ends: one that falls without end, in an episode that goes all wrong, drowns
-    all other observations in the network just when they are needed most.
+    The share m of an allowance is not in it, so m can move while a policy learns. A number that starts at m
+    moves with it, for every observation of an episode without cost, into a range that the policy only knows
+    from episodes gone wrong: it then does there what it does in those. ``lowest`` is where z ends: one that
+    falls without end drowns all other observations in the network just when they are needed most.
     """
 
     limit: float
@@ -167,9 +171,9 @@ class Allowance:
     lowest: float = -inf
 
     def first(self, share: float, after_end: bool) -> float:
-        """Return the share of the limit that an episode may spend."""
-        del after_end
-        return share
+        """Return 0."""
+        del share, after_end
+        return 0.0
 
     def following(self, number: Array, cost: Array, share: float) -> Array:
         """Return the number after a step."""
@@ -178,4 +182,5 @@ class Allowance:
 
     def extra(self, share: float) -> Extra:
         """Return start, gain, discount and floor."""
-        return Extra(share, -1.0 / self.limit, 1.0, self.lowest)
+        del share
+        return Extra(0.0, -1.0 / self.limit, 1.0, self.lowest)

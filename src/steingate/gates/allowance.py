@@ -63,6 +63,7 @@ class Allowed(NamedTuple):
     before: float = -inf  # mean return of the block before
     before_variance: float = 0.0  # of that mean
     noise: float = 1.0  # largest deviation of actions
+    worth: float = 0.0  # size of a return
 
 
 def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: float = 1.0) -> Gate[Allowed]:
@@ -109,19 +110,24 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
             "gate/empirical_risk": result.empirical_risk,
             "gate/grows": float(grows),
         }
-        return Allowed(share, kept, none, none, mean, variance, noise), log
+        return Allowed(share, kept, none, none, mean, variance, noise, seen.worth), log
 
     def decide(state: Allowed, episodes: Episodes) -> Ruling[Allowed]:
         seen = state._replace(
             block_cost=np.concatenate([state.block_cost, np.maximum(episodes.cost, 0.0)]),
             block_return=np.concatenate([state.block_return, episodes.ret]),
         )
+        if len(episodes.ret):
+            size = float(np.abs(episodes.ret).mean())
+            seen = seen._replace(worth=size if state.worth == 0.0 else 0.9 * state.worth + 0.1 * size)
         log: Log = {"gate/bound": nan, "gate/empirical_risk": nan, "gate/grows": nan}
         if len(seen.block_cost) >= pace.block:
             seen, log = look(seen)
         known = float(len(seen.costs) + len(seen.block_cost))
-        now = {"share": seen.share, "noise": seen.noise, "known": known}
+        now = {"share": seen.share, "noise": seen.noise, "known": known, "worth": seen.worth}
         log |= gate_log(Mode.IMPROVE, episodes, budget=certificate.budget, **now)
-        return Ruling(Decision(Mode.IMPROVE, inf, budget=seen.share, noise=seen.noise), seen, log)
+        calm = {"noise": seen.noise, "part": sqrt(seen.noise / noise)}
+        told = Decision(Mode.IMPROVE, inf, budget=seen.share, worth=seen.worth, **calm)
+        return Ruling(told, seen, log)
 
     return Gate(init, decide)

@@ -31,6 +31,8 @@ class Decision(NamedTuple):
     budget: float = 1.0  # share of the cost budget that wrapped environments start an episode with
     level: float = 0.0  # episode cost above which the tail begins
     noise: float = inf  # largest deviation that the actions of a Gaussian policy may have next
+    part: float = 1.0  # part of the step that is taken
+    worth: float = 0.0  # size of an episode's return, for rewards that put a price on cost
 
 
 class Episodes(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
-from steingate.algos.base import Algorithm, first_bad, quieter
+from steingate.algos.base import Algorithm, eased, first_bad
 from steingate.algos.reach import out_of_reach
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
@@ -64,7 +64,7 @@ def run_epoch(
     space = envs.single_action_space
     discrete = choice_of(space) is not None
     if isinstance(envs, ShowsBudget):
-        envs.set_budget(state.budget)
+        envs.set_budget(state.budget, state.worth)
     noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete)
     rollout, stats = collect(
         envs,
@@ -105,7 +105,7 @@ def run_epoch(
     early = None if repeated else fit(None)
     clock.lap("advantages")
     policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
-    policy = quieter(policy, decision.noise)
+    policy = eased(state.policy, policy, decision)
     _check(cfg, state.epoch, {"the policy": policy})
     fitting = early or fit(repeated(step) if repeated else None)
     clock.lap("policy")
@@ -125,6 +125,7 @@ def run_epoch(
         window=window,
         finished=state.finished + len(rollout.episodes.cost),
         budget=decision.budget,
+        worth=decision.worth,
         memory=memory,
         carry=rollout.carry if cfg.carry_episodes else None,
         world=saved_env(envs).snapshot() if cfg.carry_episodes else None,

@@ -33,6 +33,7 @@ class TrainState(NamedTuple):
     memory: State  # episodes that the algorithm remembers
     carry: Carry | None  # running episodes, when they outlive an epoch
     world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in
+    worth: float = 0.0  # size of an episode's return, where a price on cost is counted in returns
     kept: Kept = Kept()  # candidates for the policy to deliver; an epoch does not touch them
 
 
@@ -99,6 +100,7 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
             memory=_like(first.memory, tree["memory"], fixed=False),
             carry=None if tree["carry"] is None else Carry(*tree["carry"]),
             world=tree["world"],
+            worth=tree.get("worth", 0.0),
             kept=kept_from(tree.get("kept"), lambda policy: _like(first.policy, policy)),
         )
     except (KeyError, TypeError, ValueError) as error:

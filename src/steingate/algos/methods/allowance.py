@@ -9,8 +9,7 @@ from steingate.algos.recipe import NO_DIFFERENCE, About, FirstOrder, SecondOrder
 from steingate.algos.sizes import Clipped, Passes
 from steingate.core.certificate import Certificate
 from steingate.errors import require_between, require_positive
-from steingate.gates.account import Account, priced_beyond, require_budget
-from steingate.gates.account import Allowance as Left
+from steingate.gates.account import Account, Spent, priced_beyond, require_budget
 from steingate.gates.allowance import Pace, allowance_gate
 from steingate.settings import part, setting
 
@@ -21,9 +20,9 @@ _PAPER = "none yet: docs/allowance.md"
 class Allowing(Watchful):
     """Cost is cheap while some of the episode's allowance is left, and dear once it is spent.
 
-    The allowance is a share m of the limit. Within it a unit of cost takes the part ``early`` of ``price`` /
-    m^2 off the reward, beyond it all of that off the part ``kept`` of the reward. The certificate on the
-    share of episodes over the limit moves m.
+    The allowance is a share m of the limit. Beyond it, a limit of cost takes ``price`` / m^2 of an episode's
+    return off the part ``kept`` of the reward; within it, the part ``early`` of that off the whole. The
+    certificate on the share of episodes over the limit moves m.
     """
 
     first_std: float = setting(2.0, "standard deviation of actions at first, where they are not choices")
@@ -36,11 +35,11 @@ class Allowing(Watchful):
         3.0, "cut reward advantages at this many times the size that one in ten exceeds"
     )
     inward: float = setting(0.05, "pull on mean actions so far out of range that their noise is clipped away")
-    price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
+    price: float = setting(0.1, "part of an episode's return that a limit of cost beyond the allowance takes")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
     kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
-    overdraft: float | None = setting(
-        1.0, "how far below zero the allowance is shown, in limits; none means without end"
+    beyond: float | None = setting(
+        0.5, "how far beyond the limit the cost so far is shown, in limits; none means without end"
     )
     budget: float = setting(0.02, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
@@ -49,15 +48,15 @@ class Allowing(Watchful):
         super().__post_init__()
         require_positive(self, "price")
         require_between(self, 0.0, 1.0, "early", "kept", "budget")
-        if self.overdraft is not None:
-            require_between(self, 0.0, inf, "overdraft")
+        if self.beyond is not None:
+            require_between(self, 0.0, inf, "beyond")
 
     def within_allowance(self, setup: Setup, step: Step[Any]) -> Algorithm:
         """Return the allowance's gate in front of ``step``, and the allowance."""
         require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
-        left = Left(setup.limit, lowest=-inf if self.overdraft is None else -self.overdraft)
-        account = Account(left, priced_beyond(self.price, self.early, self.kept))
+        spent = Spent(setup.limit, lowest=-inf if self.beyond is None else -1.0 - self.beyond)
+        account = Account(spent, priced_beyond(self.price / setup.limit, self.early, self.kept))
         gate = allowance_gate(certificate, self.pace, self.first_std)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 
@@ -75,7 +74,7 @@ class Allowance(Allowing, SecondOrder):
         NO_DIFFERENCE,
         gate="certificate, sets the allowance",
         step="trust region",
-        sees="remaining allowance, nearness and places of what the lidar sees",
+        sees="cost so far, nearness and places of what the lidar sees",
         order=210,
         colour="#0b5d7a",
     )
@@ -97,7 +96,7 @@ class AllowancePPO(Allowing, FirstOrder):
         NO_DIFFERENCE,
         gate="certificate, sets the allowance",
         step="clipped",
-        sees="remaining allowance, nearness and places of what the lidar sees",
+        sees="cost so far, nearness and places of what the lidar sees",
         order=205,
         colour="#6aa9c0",
     )
