@@ -113,12 +113,12 @@ def test_the_running_cost_is_shown_and_leaves_the_reward(over):
 
 
 def test_an_allowance_ends_the_reward_and_prices_what_exceeds_it():
-    envs = wrapped(Spent(10.0), priced_beyond(0.1))
+    envs = wrapped(Spent(10.0), priced_beyond(0.1, least=0.1))
     envs.set_budget(0.35, 3.0)
     numbers, rewards, finals = play(envs, 5)
     np.testing.assert_allclose(numbers[:, 0], [0.0, -0.1, -0.1, -0.4, 0.0, -0.1], atol=1e-12)
     np.testing.assert_allclose(finals[0][:, -1], -0.5)
-    dear = -0.1 * 3.0 / 0.35**2
+    dear = -0.3 / 0.35**2
     np.testing.assert_allclose(rewards[:, 0], [2.0, 2.0, 3.0 * dear, dear, 2.0])
 
 

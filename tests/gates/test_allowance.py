@@ -203,12 +203,15 @@ def test_what_is_spent_is_counted_in_limits_and_beyond_the_share_cost_is_dear():
     number = account.following(account.following(number, cost, 0.4), cost, 0.4)
     np.testing.assert_allclose(number, [0.0, -0.32, -0.4], atol=1e-12)
     number[2] = -0.4
-    dear = 0.1 * 7.0 / 0.16
+    dear = 0.1 / 0.16
     np.testing.assert_allclose(rule(number, reward, cost, 0.4, 7.0), [2.0, 2.0, -dear * 5.0])
     early = priced_beyond(0.1, early=0.25)(number, reward, cost, 0.4, 7.0)
     np.testing.assert_allclose(early, [2.0, 2.0 - 0.25 * dear * 4.0, -dear * 5.0])
     kept = priced_beyond(0.1, early=0.25, kept=0.5)(number, reward, cost, 0.4, 7.0)
     np.testing.assert_allclose(kept, [2.0, 2.0 - 0.25 * dear * 4.0, 1.0 - dear * 5.0])
+    for worth, times in ((6.0, 1.0), (20.0, 2.0), (200.0, 20.0)):  # at least a hundredth of the worth
+        least = priced_beyond(0.1, least=0.01)(number, reward, cost, 0.4, worth)
+        np.testing.assert_allclose(least, [2.0, 2.0, -times * dear * 5.0])
     extra = account.extra(0.4)
     assert extra.start == 0.0
     assert extra.following(extra.following(0.0, 4.0), 4.0) == pytest.approx(-0.32)
@@ -238,6 +241,6 @@ def test_with_the_reward_kept_an_episode_pays_a_convex_function_of_its_cost():
             number = account.following(number, np.ones(1), 0.45)
             sum_ += 2.0 - float(rule(number, np.full(1, 2.0), np.ones(1), 0.45, 3.0)[0])
         paid.append(sum_)
-    dear = 0.1 * 3.0 / 0.45**2
+    dear = 0.1 / 0.45**2
     np.testing.assert_allclose(paid, [dear * (0.25 * min(n, 4) + max(n - 4, 0)) for n in range(12)])
     assert (np.diff(paid, 2) >= -1e-12).all()

@@ -84,16 +84,18 @@ def test_the_first_epoch_starts_with_the_first_share(tmp_path):
 
 @pytest.mark.parametrize("kept", [0.0, 1.0])
 def test_cost_is_cheap_within_the_allowance_and_dear_beyond_it(kept):
-    account = Allowance(price=0.2, early=0.5, kept=kept).build(Setup(limit=10.0)).account
+    account = Allowance(price=0.2, least=0.5, early=0.5, kept=kept).build(Setup(limit=10.0)).account
     number, reward, cost = np.array([-0.4, -0.6]), np.array([3.0, 3.0]), np.array([2.0, 2.0])
-    # A limit of cost takes 0.2 / 0.5^2 of a return of 20, 16 in all: 1.6 for each unit.
-    expected = [3.0 - 0.5 * 3.2, kept * 3.0 - 3.2]
-    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5, 20.0), expected)
+    expected = [3.0 - 0.5 * 1.6, kept * 3.0 - 1.6]
+    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5, 3.9), expected)
+    # A limit of cost takes at least half of a return of 40, divided by 0.5^2: 80, or 8 for each unit.
+    expected = [3.0 - 0.5 * 16.0, kept * 3.0 - 16.0]
+    np.testing.assert_allclose(account.reward(number, reward, cost, 0.5, 40.0), expected)
 
 
 def test_a_task_in_another_unit_is_learnt_the_same_way():
-    """Rewards a thousand times as large, and a worth to match, are shaped to a thousand times the same."""
+    """Large rewards, a thousand times as large, and a worth to match, are shaped to a thousand times the same."""
     account = Allowance().build(Setup(limit=10.0)).account
     number, reward, cost = np.array([-0.4, -0.9]), np.array([3.0, -1.0]), np.array([2.0, 1.0])
-    shaped = account.reward(number, reward, cost, 0.5, 20.0)
-    np.testing.assert_allclose(account.reward(number, 1e3 * reward, cost, 0.5, 2e4), 1e3 * shaped)
+    shaped = account.reward(number, reward, cost, 0.5, 200.0)
+    np.testing.assert_allclose(account.reward(number, 1e3 * reward, cost, 0.5, 2e5), 1e3 * shaped)

@@ -87,9 +87,7 @@ class TestNoiseAndOutliers:
 class TestBudget:
     def test_environments_start_with_the_share_of_the_last_decision(self, fits):
         envs = Budgeted()
-        decisions = [
-            Decision(Mode.IMPROVE, budget=share, worth=40.0 * share) for share in (0.5, 0.25, 0.75)
-        ]
+        decisions = [Decision(Mode.IMPROVE, budget=share, worth=40.0 * share) for share in (0.5, 0.25, 0.75)]
         state, _ = epochs(small(), spying(decisions)[0], envs, 3)
         told = [(name, what) for name, what in envs.told if name != "step"]
         assert [name for name, _ in told] == ["budget", "reset"] * 3

@@ -85,19 +85,19 @@ def unsafe_reward(value: float) -> RewardRule:
     return reward
 
 
-def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0) -> RewardRule:
-    """Return the rule that pays the reward while allowance is left, and takes price / m^2 per cost later.
+def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0, least: float = 0.0) -> RewardRule:
+    """Return the rule that pays the reward while allowance is left, and takes q / m^2 per cost later.
 
     The allowance is a share m of the limit, and the number what is :class:`Spent`, in limits: from -m down it
-    is used up. The tighter the allowance, the dearer what exceeds it. ``price`` is counted in returns, by
-    the worth of an episode, so that it means the same whatever the unit of the reward. ``early`` is the part
-    of the price that cost has already while some allowance is left, ``kept`` the part of the reward that
-    still counts once it is spent. With the whole reward kept, an episode earns its return less a convex
+    is used up. The tighter the allowance, the dearer what exceeds it. q is ``price``, and at least the part
+    ``least`` of the worth of an episode, so that cost matters whatever the unit of the reward. ``early`` is
+    the part of that which cost takes already while some allowance is left, ``kept`` the part of the reward
+    that still counts once it is spent. With the whole reward kept, an episode earns its return less a convex
     function of its cost: flat up to the allowance, steep beyond.
     """
 
     def reward(number: Array, reward: Array, cost: Array, share: float, worth: float) -> Array:
-        paid = price * worth / share**2 * cost
+        paid = max(price, least * worth) / share**2 * cost
         return np.where(number > -share, reward - early * paid, kept * reward - paid)
 
     return reward

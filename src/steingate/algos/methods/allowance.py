@@ -20,9 +20,9 @@ _PAPER = "none yet: docs/allowance.md"
 class Allowing(Watchful):
     """Cost is cheap while some of the episode's allowance is left, and dear once it is spent.
 
-    The allowance is a share m of the limit. Beyond it, a limit of cost takes ``price`` / m^2 of an episode's
-    return off the part ``kept`` of the reward; within it, the part ``early`` of that off the whole. The
-    certificate on the share of episodes over the limit moves m.
+    The allowance is a share m of the limit. Within it a unit of cost takes the part ``early`` of ``price`` /
+    m^2 off the reward, beyond it all of that off the part ``kept`` of the reward. The certificate on the
+    share of episodes over the limit moves m.
     """
 
     first_std: float = setting(2.0, "standard deviation of actions at first, where they are not choices")
@@ -35,7 +35,8 @@ class Allowing(Watchful):
         3.0, "cut reward advantages at this many times the size that one in ten exceeds"
     )
     inward: float = setting(0.05, "pull on mean actions so far out of range that their noise is clipped away")
-    price: float = setting(0.1, "part of an episode's return that a limit of cost beyond the allowance takes")
+    price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
+    least: float = setting(0.05, "part of an episode's return that a limit of such cost takes at least")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
     kept: float = setting(1.0, "part of the reward that still counts once the allowance is spent")
     beyond: float | None = setting(
@@ -48,6 +49,7 @@ class Allowing(Watchful):
         super().__post_init__()
         require_positive(self, "price")
         require_between(self, 0.0, 1.0, "early", "kept", "budget")
+        require_between(self, 0.0, inf, "least")
         if self.beyond is not None:
             require_between(self, 0.0, inf, "beyond")
 
@@ -56,7 +58,8 @@ class Allowing(Watchful):
         require_budget(self.name, setup.limit)
         certificate = Certificate.preset("confident", setup.limit, budget=self.budget)
         spent = Spent(setup.limit, lowest=-inf if self.beyond is None else -1.0 - self.beyond)
-        account = Account(spent, priced_beyond(self.price / setup.limit, self.early, self.kept))
+        rule = priced_beyond(self.price, self.early, self.kept, self.least / setup.limit)
+        account = Account(spent, rule)
         gate = allowance_gate(certificate, self.pace, self.first_std)
         return Algorithm(gate, step, account, uses_cost=False, first_budget=self.pace.start)
 
