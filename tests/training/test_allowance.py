@@ -94,7 +94,7 @@ def test_cost_is_cheap_within_the_allowance_and_dear_beyond_it(kept):
 
 
 def test_a_task_in_another_unit_is_learnt_the_same_way():
-    """Large rewards, a thousand times as large, and a worth to match, are shaped to a thousand times the same."""
+    """Rewards and a worth a thousand times as large are shaped to a thousand times the same."""
     account = Allowance().build(Setup(limit=10.0)).account
     number, reward, cost = np.array([-0.4, -0.9]), np.array([3.0, -1.0]), np.array([2.0, 1.0])
     shaped = account.reward(number, reward, cost, 0.5, 200.0)
