@@ -9,7 +9,8 @@ Half: a certificate opens only well below what it certifies.
 Exploration fades the same way: each block without growth lowers the largest deviation that actions may have,
 down to an end. A policy that explores less is safer, and closer to what it will be without noise. What noise
 does is not mended by a tighter allowance, so while exploration is k times its end, the share only shrinks for
-k times as much risk; in between it holds.
+k times as much risk; in between it holds. Steps shrink with exploration: a policy that has learnt what there
+is to learn otherwise moves on by a whole trust region an epoch, wherever the noise of a few episodes points.
 
 Why it cannot run away: one move per block, by a fixed factor, between two ends; a share that is too tight
 makes the episodes safe, so that the certificate opens and undoes it.
@@ -77,10 +78,12 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
     - one within half the budget joins those since the last that was not, and the share loosens if the
       certificate opens on all of them: by ``pace.loosen``, and by ``pace.settled`` once exploration has
       ended;
-    - without that growth, ``Decision.noise`` fades, from ``noise``.
+    - without that growth, ``Decision.noise`` fades, from ``noise``, and ``Decision.part`` with it, as its
+      square root: the trust region in proportion.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
-    steps are planned. ``gate/bound`` is the certificate's bound in the epochs that end a block.
+    steps are planned. ``Decision.worth`` is the mean size of returns, smoothed over about ten epochs.
+    ``gate/bound`` is the certificate's bound in the epochs that end a block.
     """
     pace = pace or Pace()
     none = np.zeros(0)
