@@ -11,6 +11,7 @@ import pytest
 from steingate.errors import InputError, MissingExtraError
 from steingate.gates.account import Extra
 from steingate.gates.sight import Sight
+from steingate.heads import Choice
 from steingate.policy import Policy
 from steingate.policy_file import export_policy
 from steingate.robot import RobotPolicy
@@ -125,14 +126,21 @@ def test_onnx_without_its_package_names_the_extra(tmp_path, monkeypatch):
         export_policy(made(), tmp_path / "policy.onnx")
 
 
-@pytest.mark.parametrize("kind", ["plain", "raw", "linear", "account"])
+@pytest.mark.parametrize("kind", [*KINDS, "choice"])
 def test_the_onnx_graph_acts_as_the_policy(tmp_path, kind):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    policy = made(**KINDS[kind])
-    policy = replace(policy, scale=policy.scale * 2.0)
+    policy = made(**KINDS.get(kind, {}))
+    if kind == "choice":
+        none = np.zeros(0)
+        policy = replace(policy, choice=Choice(2, 5), log_std=none.astype(np.float32), shift=none, scale=none)
+    else:
+        policy = replace(policy, scale=policy.scale * 2.0)
     file = export_policy(policy, tmp_path / "policy.onnx", {"env": "here"})[0]
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     obs = np.random.default_rng(0).normal(size=(50, policy.obs_dim)).astype(np.float32) * 3.0
+    obs[:2, : policy.obs_dim // 2] = 0.0  # nothing in sight, no direction
     (found,) = session.run(["action"], {"obs": obs})
     np.testing.assert_allclose(found, policy(obs), rtol=1e-4, atol=1e-4)
+    assert found.shape == np.asarray(policy(obs)).shape
+    assert len(np.unique(found, axis=0)) > 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from steingate import robot
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError
 from steingate.gates.sight import Sight
 from steingate.normaliser import CLIP
 from steingate.policy import Policy
@@ -27,7 +27,8 @@ def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None
         What to write.
     file
         ``NAME.npz`` writes the numbers, and ``NAME.py`` beside them, which needs NumPy alone to read and use
-        them. ``NAME.onnx`` writes an ONNX graph from observations (n, d) to actions (n, a), both float32.
+        them. ``NAME.onnx`` writes an ONNX graph from observations (n, d) to actions (n, a), both float32; to
+        integers (n,) where actions are choices.
     about
         Anything worth knowing, as JSON types.
 
@@ -43,7 +44,9 @@ def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None
         raise InputError(f"A policy cannot be written to {str(file)!r}: end the name with .npz or .onnx.")
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".onnx":
-        replace_file(target, _onnx(policy, about or {}))
+        from steingate.policy_onnx import onnx_file
+
+        replace_file(target, onnx_file(policy, about or {}))
         return [target]
     content = io.BytesIO()
     np.savez(content, **_parts(policy, about or {}))
@@ -94,51 +97,3 @@ def _test_observations(policy: Policy) -> np.ndarray:
         known = min(policy.obs_mean.size, policy.obs_dim - (policy.extra is not None))
         seen[:, :known] = policy.obs_mean[:known] + policy.obs_std[:known] * seen[:, :known]
     return seen
-
-
-def _onnx(policy: Policy, about: dict[str, Any]) -> bytes:
-    """Return the ONNX file: normalise, clip, layers, clip, scale."""
-    try:
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("An ONNX file", "onnx") from error
-    if policy.sight is not None or getattr(policy, "choice", None) is not None:
-        raise InputError(
-            "This policy cannot be written as ONNX, only as .npz: it is shown more than its observation, or "
-            "it chooses."
-        )
-    values: list[Any] = []
-    nodes: list[Any] = []
-
-    def constant(name: str, array: Any) -> str:
-        values.append(numpy_helper.from_array(np.asarray(array, np.float32), name))
-        return name
-
-    def node(kind: str, *inputs: str, **attributes: Any) -> str:
-        out = f"v{len(nodes)}"
-        nodes.append(helper.make_node(kind, list(inputs), [out], **attributes))
-        return out
-
-    dim = policy.obs_dim
-    now = "obs"
-    if policy.obs_mean is not None and policy.obs_std is not None:
-        rest = dim - policy.obs_mean.size  # the account is never normalised
-        mean, std = np.append(policy.obs_mean, np.zeros(rest)), np.append(policy.obs_std, np.ones(rest))
-        edge = np.append(np.full(policy.obs_mean.size, CLIP), np.full(rest, np.finfo(np.float32).max))
-        now = node("Div", node("Sub", now, constant("mean", mean)), constant("std", std))
-        now = node("Max", node("Min", now, constant("high", edge)), constant("low", -edge))
-    for i, (w, b) in enumerate(zip(policy.weights, policy.biases, strict=True)):
-        now = node("Add", node("MatMul", now, constant(f"w{i}", w)), constant(f"b{i}", b))
-        if i < len(policy.weights) - 1:
-            now = node("Tanh", now)
-    now = node("Max", node("Min", now, constant("one", 1.0)), constant("minus", -1.0))
-    now = node("Add", node("Mul", now, constant("scale", policy.scale)), constant("shift", policy.shift))
-    nodes[-1].output[0] = "action"
-    shapes = (("obs", dim), ("action", policy.act_dim))
-    sides = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", size]) for name, size in shapes]
-    graph = helper.make_graph(nodes, "policy", sides[:1], sides[1:], values)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    model.metadata_props.add(key="about", value=json.dumps(about))
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString())
