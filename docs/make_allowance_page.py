@@ -162,9 +162,21 @@ def draw(path: Path) -> None:
         figure.savefig(path, dpi=110)
 
 
+def unseen() -> str:
+    """Return the runs on tasks that nothing was chosen on."""
+    headings = ("task", "steps", "return", "mean cost", "over the limit", "highest mean cost")
+    lines = []
+    for run in rows(grid="unseen"):
+        over = f"{1.0 - float(run['feasible_by_episode']):.3f}"
+        numbers = [f"{float(run[name]):.{digits}f}" for name, digits in (("return", 1), ("cost", 1))]
+        steps, highest = f"{int(run['steps']) / 1e6:g}M", f"{float(run['highest_mean_cost']):.0f}"
+        lines.append([task(run["env"]), steps, *numbers, over, highest])
+    return markdown(headings, lines) if lines else "No runs are kept yet."
+
+
 def page(text: str) -> str:
     """Return the page with its tables filled."""
-    return fill(text, {"allowance": table(), "phases": phases()})
+    return fill(text, {"allowance": table(), "phases": phases(), "unseen": unseen()})
 
 
 def readme(text: str) -> str:

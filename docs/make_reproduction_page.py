@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGE, README, FIGURES = ROOT / "docs" / "reproduction.md", ROOT / "README.md", ROOT / "docs" / "figures"
 ORDER = (
     "table1", "allowance", "limits", "references", "samples", "circle2", "velocity", "baselines",
-    "cpo-variants", "gates",
+    "cpo-variants", "gates", "unseen",
 )  # fmt: skip
 MILLION = 1_000_000
 

@@ -15,8 +15,10 @@ from steingate.training.config import make_config
 
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer")}
+UNSEEN = {f"Safety{robot}{task}2-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
+UNSEEN |= {"SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
-SMALL = ("learning", "quick", "allowance")
+SMALL = ("learning", "quick", "allowance", "unseen")
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
     "velocity": (120, VELOCITY, MAIN),
@@ -30,6 +32,7 @@ EXPECTED = {
     "learning": (2 * len(METHODS), {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(METHODS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
     "allowance": (12, NAVIGATION, {"allowance"}),
+    "unseen": (6, UNSEEN, {"allowance"}),
 }
 
 

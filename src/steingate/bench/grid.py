@@ -15,7 +15,7 @@ from steingate.training.config import RunConfig, make_config
 
 BUILT_IN = (
     "table1", "velocity", "baselines", "cpo-variants", "limits", "references", "samples", "circle2", "gates",
-    "learning", "quick", "allowance",
+    "learning", "quick", "allowance", "unseen",
 )  # fmt: skip
 
 # What a file may raise while it is imported or called; told in one sentence with the line.
