@@ -39,6 +39,7 @@ COLUMNS = (
     "Gate/Price",
     "Gate/Share",
     "Gate/Noise",
+    "Gate/Worth",
     "Time/Total",
 )
 

@@ -31,8 +31,10 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("settings.py", ("tests/test_settings.py",)),
     ("algos/replay.py", ("tests/training/test_epoch.py", "tests/algos/test_recipe.py")),
     ("algos/advantages.py", ("tests/algos/test_advantages.py",)),
+    ("algos/methods/allowance.py", ("tests/training/test_allowance.py",)),
     ("algos/", ("tests/algos/test_recipe.py",)),
     ("gates/allowance.py", ("tests/gates/test_allowance.py",)),
+    ("gates/account.py", ("tests/gates/test_allowance.py", "tests/algos/test_recipe.py")),
     ("gates/", ("tests/algos/test_recipe.py",)),
     (
         "core/evaluation.py",
@@ -582,7 +584,21 @@ METHODS = (
         "training/state.py",
         'worth=tree.get("worth", 0.0)',
         "worth=0.0",
-        "the first epoch after a resume has no price",
+        "the first epoch after a resume has too low a price",
+    ),
+    Mutant("gates/account.py", "number > -share", "number > share", "the allowance is spent from the start"),
+    Mutant(
+        "gates/account.py",
+        "max(price, least * worth)",
+        "price",
+        "the price does not follow the size of returns",
+    ),
+    Mutant("gates/account.py", "kept * reward - paid", "kept * reward - early * paid", "cost stays cheap"),
+    Mutant(
+        "algos/methods/allowance.py",
+        "self.least / setup.limit",
+        "self.least",
+        "the least price is that of a unit, not of a limit",
     ),
     Mutant(
         "gates/allowance.py",

@@ -60,7 +60,7 @@ def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None
 def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
     """Return what ``robot.RobotPolicy`` reads; what a policy does not have is empty."""
     none = np.zeros(0)
-    extra, choice = policy.extra, getattr(policy, "choice", None)
+    extra, choice = policy.extra, policy.choice
     sight = policy.sight or Sight()
     seen = _test_observations(policy)
     layers = {f"w{i}": w for i, w in enumerate(policy.weights)}

@@ -1,29 +1,24 @@
 """A policy as an ONNX graph, with all that it is shown beside its observation."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from steingate.errors import MissingExtraError
-from steingate.gates.sight import Sight
+from steingate.gates.sight import TINY, Sight, bins_of
 from steingate.normaliser import CLIP
 from steingate.policy import Policy
-
-_TINY = 1e-12
 
 
 class Graph:
     """Nodes and constants of a graph in the making; values are known by name."""
 
-    def __init__(self) -> None:
-        try:
-            from onnx import helper, numpy_helper
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("An ONNX file", "onnx") from error
+    def __init__(self, make_node: Callable[..., Any], make_tensor: Callable[..., Any]) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._node, self._tensor = helper.make_node, numpy_helper.from_array
+        self._node, self._tensor = make_node, make_tensor
 
     def of(self, value: Any, kind: Any = np.float32) -> str:
         """Return the name of a constant."""
@@ -47,15 +42,18 @@ class Graph:
 
     def length(self, x: str, y: str) -> str:
         """Return the length of (x, y), never 0."""
-        return self("Max", self("Sqrt", self("Add", self("Mul", x, x), self("Mul", y, y))), self.of(_TINY))
+        return self("Max", self("Sqrt", self("Add", self("Mul", x, x), self("Mul", y, y))), self.of(TINY))
 
 
 def onnx_file(policy: Policy, about: dict[str, Any]) -> bytes:
     """Return the ONNX file: what is added, normalise, clip, layers, and clip and scale or choose."""
-    graph = Graph()
-    import onnx
-    from onnx import TensorProto, helper
-
+    try:
+        import onnx
+        from onnx import TensorProto, helper, numpy_helper
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("An ONNX file", "onnx") from error
+    graph = Graph(helper.make_node, numpy_helper.from_array)
+    shape: tuple[str | int, ...]
     own = policy.obs_dim - (policy.extra is not None)
     now = "obs"
     if policy.sight is not None:
@@ -75,17 +73,19 @@ def onnx_file(policy: Policy, about: dict[str, Any]) -> bytes:
     if policy.choice is None:
         scaled = graph("Mul", graph.between(now, -1.0, 1.0), graph.of(policy.scale))
         now = graph("Add", scaled, graph.of(policy.shift))
-        kind, shape = TensorProto.FLOAT, ["n", policy.act_dim]
+        kind, shape = TensorProto.FLOAT, ("n", policy.act_dim)
     else:
         likeliest = graph("ArgMax", now, axis=1, keepdims=0)
         now = graph("Add", likeliest, graph.of(policy.choice.start, np.int64))
-        kind, shape = TensorProto.INT64, ["n"]
+        kind, shape = TensorProto.INT64, ("n",)
     graph.nodes[-1].output[0] = "action"
     given = helper.make_tensor_value_info("obs", TensorProto.FLOAT, ["n", policy.obs_dim])
     action = helper.make_tensor_value_info("action", kind, shape)
     whole = helper.make_graph(graph.nodes, "policy", [given], [action], graph.constants)
     model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     model.metadata_props.add(key="about", value=json.dumps(about))
+    if policy.extra is not None:
+        model.metadata_props.add(key="account", value=json.dumps(policy.extra.plain()))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
@@ -98,13 +98,10 @@ def _shown(graph: Graph, obs: str, sight: Sight) -> list[str]:
         parts += [graph("Pow", near, graph.of(power)) for power in sight.powers]
     if not sight.rings:
         return parts
-    ring = graph.between(graph.at(obs, np.add.outer(sight.rings, np.arange(sight.bins))), 0.0, 1.0)
-    angle = (np.arange(sight.bins) + 0.5) * (2.0 * np.pi / sight.bins)
+    index, *sides = bins_of(sight.rings, sight.bins)
+    ring = graph.between(graph.at(obs, index), 0.0, 1.0)
     last = graph.of([2], np.int64)
-    x, y = (
-        graph("ReduceSum", graph("Mul", ring, graph.of(side)), last, keepdims=0)
-        for side in (np.cos(angle), np.sin(angle))
-    )
+    x, y = (graph("ReduceSum", graph("Mul", ring, graph.of(side)), last, keepdims=0) for side in sides)
     distance = graph("Sub", graph.of(1.0), graph("ReduceMax", ring, axes=[2], keepdims=0))
     scale = graph("Div", distance, graph.length(x, y))
     x, y = graph("Mul", scale, x), graph("Mul", scale, y)

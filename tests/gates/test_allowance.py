@@ -45,7 +45,7 @@ def test_a_block_within_half_the_budget_does_not_tighten():
 
 
 def test_exploration_fades_with_every_block_without_growth_and_ends():
-    gate = allowance_gate(CERTIFICATE, replace(PACE, fade=0.5, quiet=0.2), noise=2.0)
+    gate = allowance_gate(CERTIFICATE, replace(PACE, fade=0.5, quiet=0.2), first=2.0)
     state, noise = gate.init(), []
     for level in (0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0):
         decision, state, log, _ = gate.decide(state, block(0, level + np.tile([-0.1, 0.1], 50)))
@@ -187,13 +187,21 @@ def test_prices_are_counted_in_the_size_of_recent_returns():
 
 def test_steps_shrink_as_exploration_fades():
     pace = replace(PACE, fade=0.5, quiet=0.5)
-    gate = allowance_gate(CERTIFICATE, pace, noise=2.0)
+    gate = allowance_gate(CERTIFICATE, pace, first=2.0)
     state, found = gate.init(), []
     for _ in range(4):
         decision, state, *_ = gate.decide(state, block(0))
         found.append((decision.noise, decision.part))
     half = np.sqrt(0.5)
     np.testing.assert_allclose(found, [(2.0, 1.0), (1.0, half), (0.5, 0.5), (0.5, 0.5)])
+
+
+def test_a_run_that_starts_with_less_than_the_end_of_exploration_keeps_it():
+    gate = allowance_gate(CERTIFICATE, PACE, first=0.3)
+    state = gate.init()
+    for _ in range(3):
+        decision, state, *_ = gate.decide(state, block(0))
+        assert (decision.noise, decision.part) == (0.3, 1.0)
 
 
 def test_what_is_spent_is_counted_in_limits_and_beyond_the_share_cost_is_dear():
@@ -232,7 +240,7 @@ def test_what_is_seen_does_not_depend_on_the_share(share):
 
 
 def test_with_the_reward_kept_an_episode_pays_a_convex_function_of_its_cost():
-    """Steps that begin within the allowance are cheap, others dear: what is paid grows ever steeper."""
+    """Steps that end within the allowance are cheap, others dear: what is paid grows ever steeper."""
     account, rule = Spent(10.0), priced_beyond(0.1, early=0.25, kept=1.0)
     paid = []
     for total in range(12):

@@ -14,12 +14,15 @@ from steingate.algos.methods.allowance import Allowance  # noqa: E402
 from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
 from steingate.algos.recipe import Setup  # noqa: E402
 from steingate.envs.make import make_vec  # noqa: E402
+from steingate.errors import RunError  # noqa: E402
+from steingate.gates.account import Extra, Spent  # noqa: E402
 from steingate.normaliser import Stats, normalise  # noqa: E402
 from steingate.policy import load  # noqa: E402
 from steingate.policy_file import export_policy  # noqa: E402
 from steingate.robot import RobotPolicy  # noqa: E402
 from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
 from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
+from steingate.training.evaluate import load_player  # noqa: E402
 from steingate.training.loop import train  # noqa: E402
 from steingate.training.state import first_state  # noqa: E402
 
@@ -76,6 +79,14 @@ def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_o
     plain.close()
 
 
+def test_a_policy_that_was_taught_another_account_is_not_played(tmp_path, monkeypatch):
+    path = train(tiny(tmp_path, algo="allowance"), quiet=True)
+    assert load_player(path, print, "last").budget == newest_checkpoint(path).tree["budget"]
+    monkeypatch.setattr(Spent, "extra", lambda self, share: Extra(share, -1.0 / self.limit, 1.0, self.lowest))
+    with pytest.raises(RunError, match="another account of its spending than allowance keeps"):
+        load_player(path, print, "last")
+
+
 def test_the_first_epoch_starts_with_the_first_share(tmp_path):
     cfg = tiny(tmp_path, algo="allowance", **{"pace.start": 0.4})
     state = first_state(cfg, build_algorithm(cfg), 4, 2)
@@ -93,9 +104,11 @@ def test_cost_is_cheap_within_the_allowance_and_dear_beyond_it(kept):
     np.testing.assert_allclose(account.reward(number, reward, cost, 0.5, 40.0), expected)
 
 
-def test_a_task_in_another_unit_is_learnt_the_same_way():
+def test_large_rewards_are_shaped_in_proportion_and_small_ones_by_the_price():
     """Rewards and a worth a thousand times as large are shaped to a thousand times the same."""
     account = Allowance().build(Setup(limit=10.0)).account
     number, reward, cost = np.array([-0.4, -0.9]), np.array([3.0, -1.0]), np.array([2.0, 1.0])
     shaped = account.reward(number, reward, cost, 0.5, 200.0)
     np.testing.assert_allclose(account.reward(number, 1e3 * reward, cost, 0.5, 2e5), 1e3 * shaped)
+    small = account.reward(number, 1e-3 * reward, cost, 0.5, 0.2)
+    np.testing.assert_allclose(small - 1e-3 * reward, [-0.25 * 0.8, -0.4])

@@ -65,7 +65,7 @@ def test_a_killed_and_resumed_run_equals_an_unbroken_one(tmp_path, monkeypatch, 
     assert "nan" not in (broken.path / "progress.csv").read_text().lower()
 
 
-@pytest.mark.parametrize("name", ["evo", "trpo-simmer", "cvar-cpo"])
+@pytest.mark.parametrize("name", ["evo", "trpo-simmer", "cvar-cpo", "allowance"])
 def test_so_does_one_whose_episodes_outlive_epochs(tmp_path, monkeypatch, name):
     settings = {"carry_episodes": True, "env_options": {"limit": 50, "out": 9.0}}
     whole = run_of(tmp_path / "whole", name, "corrected", {}, overlap=False, **settings)

@@ -38,7 +38,7 @@ class Augmented(Wrapped):
         self.number = np.full(self.num_envs, self._seen.first(self.share, False))
 
     def set_budget(self, share: float, worth: float = 0.0) -> None:
-        """Let episodes start with this share of the budget from the next reset on; price by this worth."""
+        """Let episodes spend this share of the budget, and price what they spend by this worth."""
         if not 0.0 < share <= 1.0:
             raise InputError(f"The share of the budget is {share!r}: it must be above 0 and at most 1.")
         self.share, self.worth = float(share), float(worth)

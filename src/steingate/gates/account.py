@@ -93,7 +93,7 @@ def priced_beyond(price: float, early: float = 0.0, kept: float = 0.0, least: fl
     ``least`` of the worth of an episode, so that cost matters whatever the unit of the reward. ``early`` is
     the part of that which cost takes already while some allowance is left, ``kept`` the part of the reward
     that still counts once it is spent. With the whole reward kept, an episode earns its return less a convex
-    function of its cost: flat up to the allowance, steep beyond.
+    function of its cost: flatter up to the allowance than beyond.
     """
 
     def reward(number: Array, reward: Array, cost: Array, share: float, worth: float) -> Array:

@@ -67,7 +67,7 @@ class Allowed(NamedTuple):
     worth: float = 0.0  # size of a return
 
 
-def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: float = 1.0) -> Gate[Allowed]:
+def allowance_gate(certificate: Certificate, pace: Pace | None = None, first: float = 1.0) -> Gate[Allowed]:
     """Return the gate that always improves and moves ``Decision.budget``, the share of the allowance.
 
     After every ``pace.block`` episodes
@@ -78,7 +78,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
     - one within half the budget joins those since the last that was not, and the share loosens if the
       certificate opens on all of them: by ``pace.loosen``, and by ``pace.settled`` once exploration has
       ended;
-    - without that growth, ``Decision.noise`` fades, from ``noise``, and ``Decision.part`` with it, as its
+    - without that growth, ``Decision.noise`` fades, from ``first``, and ``Decision.part`` with it, as its
       square root: the trust region in proportion.
 
     Returns are compared as they are earned, so their unit does not matter, and nothing depends on how many
@@ -86,10 +86,10 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
     ``gate/bound`` is the certificate's bound in the epochs that end a block.
     """
     pace = pace or Pace()
-    none = np.zeros(0)
+    none, quiet = np.zeros(0), min(pace.quiet, first)
 
     def init() -> Allowed:
-        return Allowed(pace.start, none, none, none, noise=noise)
+        return Allowed(pace.start, none, none, none, noise=first)
 
     def look(seen: Allowed) -> tuple[Allowed, Log]:
         block, returns = seen.block_cost, seen.block_return
@@ -102,12 +102,12 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
         costs = np.concatenate([seen.costs, block]) if within else block
         result = certificate.evaluate(costs)
         share, kept = seen.share, costs if within else none
-        if risk > half * max(seen.noise / pace.quiet, 1.0) and not held:
+        if risk > half * (seen.noise / quiet) and not held:
             share = max(share * pace.tighten, pace.floor)
         elif within and result.safe:
-            looser = pace.loosen if seen.noise > pace.quiet else pace.settled
+            looser = pace.loosen if seen.noise > quiet else pace.settled
             share, kept = min(share * looser, 1.0), none
-        noise = seen.noise if grows else max(seen.noise * pace.fade, pace.quiet)
+        noise = seen.noise if grows else max(seen.noise * pace.fade, quiet)
         log = {
             "gate/bound": result.bound,
             "gate/empirical_risk": result.empirical_risk,
@@ -126,11 +126,10 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, noise: fl
         log: Log = {"gate/bound": nan, "gate/empirical_risk": nan, "gate/grows": nan}
         if len(seen.block_cost) >= pace.block:
             seen, log = look(seen)
-        known = float(len(seen.costs) + len(seen.block_cost))
-        now = {"share": seen.share, "noise": seen.noise, "known": known, "worth": seen.worth}
+        known, part = float(len(seen.costs) + len(seen.block_cost)), sqrt(seen.noise / first)
+        now = {"share": seen.share, "noise": seen.noise, "part": part, "worth": seen.worth, "known": known}
         log |= gate_log(Mode.IMPROVE, episodes, budget=certificate.budget, **now)
-        calm = {"noise": seen.noise, "part": sqrt(seen.noise / noise)}
-        told = Decision(Mode.IMPROVE, inf, budget=seen.share, worth=seen.worth, **calm)
+        told = Decision(Mode.IMPROVE, inf, budget=seen.share, noise=seen.noise, part=part, worth=seen.worth)
         return Ruling(told, seen, log)
 
     return Gate(init, decide)

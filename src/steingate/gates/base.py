@@ -23,12 +23,12 @@ class Mode(IntEnum):
 
 
 class Decision(NamedTuple):
-    """All that a gate may tell a step. Numbers only, so it can enter jitted code."""
+    """All that a gate may say: to the step, the trainer and the environments. Numbers only."""
 
     mode: int
     slack: float = inf  # limit - watched statistic; inf = no limit
     price: float = 0.0  # multiplier on the cost advantage
-    budget: float = 1.0  # share of the cost budget that wrapped environments start an episode with
+    budget: float = 1.0  # share of its cost budget that an episode may spend
     level: float = 0.0  # episode cost above which the tail begins
     noise: float = inf  # largest deviation that the actions of a Gaussian policy may have next
     part: float = 1.0  # part of the step that is taken

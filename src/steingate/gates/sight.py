@@ -17,7 +17,7 @@ import numpy.typing as npt
 from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
-_TINY = 1e-12
+TINY = 1e-12
 
 
 class Senses(NamedTuple):
@@ -114,12 +114,12 @@ class Sight:
 
     def _places(self, raw: Array) -> list[Array]:
         """Return the components of the places, each (..., rings), and of the velocity, each (..., 1)."""
-        index, cos, sin = _bins(self.rings, self.bins)
+        index, cos, sin = bins_of(self.rings, self.bins)
         # In this order in memory a sum does not depend on how many observations there are.
         ring = np.ascontiguousarray(raw.take(index, axis=-1))
         np.maximum(np.minimum(ring, 1.0, out=ring), 0.0, out=ring)
         x, y = (ring * cos).sum(axis=-1), (ring * sin).sum(axis=-1)
-        scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), _TINY)
+        scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), TINY)
         x, y = scale * x, scale * y
         if not self.compass:
             return [x, y]
@@ -133,7 +133,7 @@ class Sight:
 
 
 @cache
-def _bins(rings: tuple[int, ...], bins: int) -> tuple[npt.NDArray[np.int64], Array, Array]:
+def bins_of(rings: tuple[int, ...], bins: int) -> tuple[npt.NDArray[np.int64], Array, Array]:
     """Return where in an observation the bins are, (rings, bins), and cosines and sines of their middles."""
     angle = (np.arange(bins) + 0.5) * (2.0 * np.pi / bins)
     return np.add.outer(rings, np.arange(bins)), np.cos(angle), np.sin(angle)
@@ -141,6 +141,6 @@ def _bins(rings: tuple[int, ...], bins: int) -> tuple[npt.NDArray[np.int64], Arr
 
 def _turned(x: Array, y: Array, ahead: Array, left: Array) -> tuple[Array, Array]:
     """Return the components of (x, y) along (ahead, left), and to the left of it."""
-    size = np.maximum(np.sqrt(ahead * ahead + left * left), _TINY)
+    size = np.maximum(np.sqrt(ahead * ahead + left * left), TINY)
     along, across = ahead / size, left / size
     return x * along + y * across, y * along - x * across

@@ -28,7 +28,7 @@ def make_envs(
     num_envs
         Another number of environments.
     budget
-        Share of its budget that an episode starts with.
+        Share of its budget that an episode may spend.
     **options
         Further options of the environment.
     """

@@ -79,5 +79,5 @@ class ShowsBudget(Protocol):
     """Environments that show what an episode has spent."""
 
     def set_budget(self, share: float, worth: float = 0.0) -> None:
-        """Let episodes start with this share of the budget from the next reset on; price by this worth."""
+        """Let episodes spend this share of the budget, and price what they spend by this worth."""
         ...

@@ -12,7 +12,7 @@ from steingate.core.bounds import clopper_pearson_upper
 from steingate.core.certificate import Certificate
 from steingate.core.result import Result
 from steingate.core.words import at_most
-from steingate.errors import InputError
+from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
 from steingate.monitor.certify import Verdict, until_certified
@@ -21,6 +21,7 @@ from steingate.monitor.sentence import percent
 from steingate.normaliser import Stats
 from steingate.policy import Which, chosen_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
+from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 from steingate.training.episode_notes import below_zero
 from steingate.training.play import Player, make_player, play
@@ -245,8 +246,22 @@ def load_player(
     checkpoint, which = chosen_checkpoint(path, policy, warn)
     tree, seen = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
+    _check_account(cfg, tree, f"{path}")
     player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
     return player._replace(which=which)
+
+
+def _check_account(cfg: RunConfig, tree: dict[str, Any], name: str) -> None:
+    """Refuse a policy that was taught another account of its spending than its method keeps now."""
+    account, stored = build_algorithm(cfg).account, tree.get("extra")
+    if account is None or stored is None:
+        return
+    now = account.seen.extra(float(tree.get("budget", 1.0))).plain()
+    if len(now) != len(stored) or not np.allclose(now, stored):
+        raise RunError(
+            f"The policy of {name} was trained to see another account of its spending than {cfg.algo.name} "
+            "keeps in this version: train it anew, or use steingate.load(), which has its own."
+        )
 
 
 def episode_seeds(seed: int, episodes: int) -> list[int]:

@@ -29,7 +29,7 @@ class Player(NamedTuple):
     policy: Params
     stats: Stats
     mode: int
-    budget: float = 1.0  # share of its budget that an episode starts with
+    budget: float = 1.0  # share of its budget that an episode may spend
     which: str = "last"  # or "certified"
 
 

@@ -29,7 +29,7 @@ class TrainState(NamedTuple):
     stats: Stats  # of observations
     window: Window  # last episodes, for the log
     finished: int  # episodes finished so far: rows of episodes.csv
-    budget: float  # share of its budget that an episode starts with
+    budget: float  # share of its budget that an episode may spend
     memory: State  # episodes that the algorithm remembers
     carry: Carry | None  # running episodes, when they outlive an epoch
     world: dict[str, npt.NDArray[Any]] | None  # and the environments they run in

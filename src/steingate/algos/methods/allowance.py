@@ -20,9 +20,10 @@ _PAPER = "none yet: docs/allowance.md"
 class Allowing(Watchful):
     """Cost is cheap while some of the episode's allowance is left, and dear once it is spent.
 
-    The allowance is a share m of the limit. Within it a unit of cost takes the part ``early`` of ``price`` /
-    m^2 off the reward, beyond it all of that off the part ``kept`` of the reward. The certificate on the
-    share of episodes over the limit moves m.
+    The allowance is a share m of the limit. Beyond it a unit of cost takes q / m^2 off the part ``kept`` of
+    the reward, q being ``price``, or if that is more what makes a limit of cost the part ``least`` of recent
+    returns; within it the part ``early`` of that. The certificate on the share of episodes over the limit
+    moves m.
     """
 
     first_std: float = setting(2.0, "standard deviation of actions at first, where they are not choices")
