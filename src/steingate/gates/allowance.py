@@ -1,10 +1,10 @@
 """An allowance that the certificate sets: tighter while episodes exceed the limit too often, then looser.
 
-What is watched: the costs of the episodes since the last change, in blocks. A block with more than half the
+What is watched: the costs of the episodes since the last change, in blocks. A block with more than the
 budget over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy
 that is learning gets safer by itself, and one that is tightened before it has learnt never will. Blocks
-within half the budget add up until the certificate opens on all of them, which gives some of the share back.
-Half: a certificate opens only well below what it certifies.
+within the budget add up until the certificate opens on all of them, which gives some of the share back. A
+certificate opens only well below what it certifies, so the share comes to rest at about half the budget.
 
 Exploration fades the same way: each block without growth lowers the largest deviation that actions may have,
 down to an end. A policy that explores less is safer, and closer to what it will be without noise. What noise
@@ -32,8 +32,8 @@ class Pace:
     """How the share moves; it never leaves [``floor``, 1]."""
 
     start: float = 0.6
-    floor: float = 0.15  # below it the price of what exceeds the allowance drowns the reward
-    tighten: float = 0.95  # factor after a block with too much risk
+    floor: float = 0.1  # below it the price of what exceeds the allowance drowns the reward
+    tighten: float = 0.94  # factor after a block with too much risk
     loosen: float = 1.05  # factor when the certificate opens
     settled: float = 1.02  # the same once exploration has ended
     block: int = 128  # episodes between two looks
@@ -72,10 +72,10 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, first: fl
 
     After every ``pace.block`` episodes
 
-    - a block whose mean risk exceeds half the certificate's budget (or k times that, while exploration is
+    - a block whose mean risk exceeds the certificate's budget (or k times that, while exploration is
       k times its end) tightens, unless its mean return exceeds the block before by ``pace.growth`` standard
       errors while its mean cost is within the limit;
-    - one within half the budget joins those since the last that was not, and the share loosens if the
+    - one within the budget joins those since the last that was not, and the share loosens if the
       certificate opens on all of them: by ``pace.loosen``, and by ``pace.settled`` once exploration has
       ended;
     - without that growth, ``Decision.noise`` fades, from ``first``, and ``Decision.part`` with it, as its
@@ -97,12 +97,12 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, first: fl
         error = sqrt(variance + seen.before_variance)
         grows = mean - seen.before > pace.growth * error
         held = grows and float(block.mean()) <= certificate.limit
-        risk, half = certificate.evaluate(block).empirical_risk, 0.5 * certificate.budget
-        within = risk <= half
+        risk = certificate.evaluate(block).empirical_risk
+        within = risk <= certificate.budget
         costs = np.concatenate([seen.costs, block]) if within else block
         result = certificate.evaluate(costs)
         share, kept = seen.share, costs if within else none
-        if risk > half * (seen.noise / quiet) and not held:
+        if risk > certificate.budget * (seen.noise / quiet) and not held:
             share = max(share * pace.tighten, pace.floor)
         elif within and result.safe:
             looser = pace.loosen if seen.noise > quiet else pace.settled

@@ -43,7 +43,7 @@ class Allowing(Watchful):
     beyond: float | None = setting(
         0.5, "how far beyond the limit the cost so far is shown, in limits; none means without end"
     )
-    budget: float = setting(0.02, "share of episodes over the limit that the certificate is to hold")
+    budget: float = setting(0.015, "share of episodes over the limit that the certificate is to hold")
     pace: Pace = part(Pace)
 
     def __post_init__(self) -> None:
