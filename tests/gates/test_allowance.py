@@ -128,6 +128,19 @@ def test_it_settles_within_the_budget_for_a_policy_that_answers():
     assert rate.max() < 0.06
 
 
+@pytest.mark.parametrize("slope", [0.03, 0.06])
+def test_by_default_it_comes_to_rest_at_half_the_budget(slope):
+    certificate, pace = Certificate.preset("confident", limit=25.0, budget=0.015), Pace()
+    gate, rng = allowance_gate(certificate, pace, pace.quiet), np.random.default_rng(0)
+    state, rates = gate.init(), [0.01]
+    for _ in range(700):
+        cost = np.where(rng.random(160) < rates[-1], 30.0, 0.0)
+        earned = np.full(160, rng.normal())
+        decision, state, *_ = gate.decide(state, Episodes(cost, earned, np.full(160, 500, np.int64)))
+        rates.append(slope * decision.budget)
+    assert 0.4 * 0.015 < np.mean(rates[200:]) < 0.6 * 0.015
+
+
 def test_blocks_fill_over_epochs_and_an_empty_epoch_changes_nothing():
     gate = allowance_gate(CERTIFICATE, PACE, PACE.quiet)
     state, found = gate.init(), []
