@@ -9,6 +9,7 @@ import pytest
 from tests.docs.scripts import docs_script
 
 from steingate.report.published import published_numbers
+from steingate.training.config import make_config
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "allowance.md").read_text(encoding="utf-8")
@@ -40,30 +41,34 @@ def test_runs_share_one_set_of_settings(maker, medians):
         for run in runs:
             path = KEPT / "allowance" / "allowance" / env / f"seed-{run['seed']}" / "config.json"
             recipes.add(json.dumps(json.loads(path.read_text())["config"]["recipe"], sort_keys=True))
-    assert len(recipes) == 1
+    (recipe,) = recipes
+    assert json.loads(recipe) == make_config({"algo": "allowance", "env": "SafetyPointGoal1-v0"}).to_dict()["recipe"]
 
 
 def test_what_the_text_says_of_the_four_tasks(medians):
     assert len(medians) == 4
     for env, row in medians.items():
         over = 1.0 - float(row["feasible_by_episode"])
-        assert over <= 0.04
-        assert (over <= 0.02) == ("CarCircle" in env)
+        assert over <= (0.01 if "Circle" in env else 0.025)
         assert float(row["feasible_by_epoch"]) == 1.0
         bar = published_numbers(env, "steingate").ret
-        times = {"SafetyPointGoal1-v0": 1.45, "SafetyCarGoal1-v0": 2.0}
+        times = {"SafetyPointGoal1-v0": 1.5, "SafetyCarGoal1-v0": 2.0}
         assert float(row["return"]) > times.get(env, 1.0) * bar
-    circle = medians["SafetyPointCircle1-v0"]
-    assert f"{100 * (1.0 - float(circle['feasible_by_episode'])):.1f}" == "2.5"
-    assert f"{100 * float(circle['end_over']):.1f}" == "1.3"
+    circle = float(medians["SafetyPointCircle1-v0"]["return"])
+    assert 0.0 < circle - published_numbers("SafetyPointCircle1-v0", "steingate").ret < 0.5
 
 
 def test_what_the_text_says_of_single_runs(maker):
     runs = [run | maker.end_of(run) for run in maker.rows(grid="allowance")]
     assert len(runs) == 12
     hot = [run for run in runs if float(run["highest_mean_cost"]) >= 25.0]
-    assert [(run["env"], run["seed"]) for run in hot] == [("SafetyCarGoal1-v0", "2")]
-    assert all(float(run["end_at_most"]) <= 0.1 for run in runs)
+    assert [(run["env"], run["seed"]) for run in hot] == [
+        ("SafetyPointGoal1-v0", "0"),
+        ("SafetyPointGoal1-v0", "1"),
+    ]
+    assert [f"{float(run['highest_mean_cost']):.1f}" for run in hot] == ["27.8", "25.1"]
+    assert all(float(run["end_at_most"]) <= 0.05 for run in runs)
+    assert all(1.0 - float(run["feasible_by_episode"]) <= 0.032 for run in runs)
     low = [run for run in runs if float(run["return"]) < published_numbers(run["env"], "steingate").ret]
     assert [(run["env"], run["seed"]) for run in low] == [("SafetyPointCircle1-v0", "0")]
 
