@@ -42,7 +42,8 @@ def test_runs_share_one_set_of_settings(maker, medians):
             path = KEPT / "allowance" / "allowance" / env / f"seed-{run['seed']}" / "config.json"
             recipes.add(json.dumps(json.loads(path.read_text())["config"]["recipe"], sort_keys=True))
     (recipe,) = recipes
-    assert json.loads(recipe) == make_config({"algo": "allowance", "env": "SafetyPointGoal1-v0"}).to_dict()["recipe"]
+    defaults = make_config({"algo": "allowance", "env": "SafetyPointGoal1-v0"}).to_dict()["recipe"]
+    assert json.loads(recipe) == defaults
 
 
 def test_what_the_text_says_of_the_four_tasks(medians):
