@@ -608,6 +608,18 @@ METHODS = (
     ),
     Mutant(
         "gates/allowance.py",
+        "<= pace.patience * certificate.limit",
+        "<= certificate.limit",
+        "a growing policy may cost as much as the limit",
+    ),
+    Mutant(
+        "training/epoch.py",
+        "too_certain(batch.act, np.asarray(mean(state.policy, batch.obs)))",
+        "np.zeros(len(batch.adv))",
+        "choices may become certain",
+    ),
+    Mutant(
+        "gates/allowance.py",
         "noise = seen.noise if grows else",
         "noise = seen.noise if not grows else",
         "exploration fades while returns grow",

@@ -38,14 +38,16 @@ def test_config_round_trip_and_errors(tmp_path):
 def test_what_was_no_setting_yet_is_as_it_was_then():
     found = completed({"lam": 0.9, "inward": 0.2, "pace": {"loosen": 1.1}})
     assert found == {
-        "first_std": 1.0, "places": False, "inward": 0.2, "lam": 0.9, "pace": {"settled": 1.05, "loosen": 1.1}
+        "first_std": 1.0, "places": False, "inward": 0.2, "lam": 0.9,
+        "pace": {"settled": 1.05, "patience": 1.0, "loosen": 1.1},
     }  # fmt: skip
     stored = make_config({"algo": "allowance"}).to_dict()
     for name in ("places", "inward", "first_std"):
         del stored["recipe"][name]
-    del stored["recipe"]["pace"]["settled"]
+    del stored["recipe"]["pace"]["settled"], stored["recipe"]["pace"]["patience"]
     algo = read_stored(stored, "here").algo
-    assert (algo.places, algo.inward, algo.first_std, algo.pace.settled) == (False, 0.0, 1.0, 1.05)
+    assert (algo.places, algo.inward, algo.first_std) == (False, 0.0, 1.0)
+    assert (algo.pace.settled, algo.pace.patience) == (1.05, 1.0)
 
 
 def test_a_second_writer_is_refused_and_a_dead_one_is_not(tmp_path):

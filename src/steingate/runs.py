@@ -216,7 +216,7 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
 
 # What settings of methods were before they were settings, for records that do not have them.
 _BEFORE: dict[str, Any] = {"first_std": 1.0, "places": False, "inward": 0.0}
-_BEFORE_IN_PARTS: dict[str, dict[str, Any]] = {"pace": {"settled": 1.05}}
+_BEFORE_IN_PARTS: dict[str, dict[str, Any]] = {"pace": {"settled": 1.05, "patience": 1.0}}
 
 
 def completed(recipe: Mapping[str, Any]) -> dict[str, Any]:

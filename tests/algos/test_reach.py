@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from steingate.algos.reach import FAR, out_of_reach
+from steingate.algos.reach import CERTAIN, FAR, out_of_reach, too_certain
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -45,3 +45,40 @@ def test_actions_add_up():
     found = out_of_reach(act, noise, log_std)
     assert found.shape == (5, 3)
     np.testing.assert_allclose(found, apart, rtol=1e-6)
+
+
+def every_choice(logits):
+    """Return what is taken off for each choice made by the same logits, and its probability."""
+    logits = np.asarray(logits, np.float64)
+    found = too_certain(np.arange(len(logits))[:, None].astype(np.float32), np.tile(logits, (len(logits), 1)))
+    odds = np.exp(logits - logits.max())
+    return found, odds / odds.sum()
+
+
+def test_choices_are_left_alone_up_to_98_in_a_hundred():
+    edge = CERTAIN  # difference of two logits
+    assert 1.0 / (1.0 + np.exp(-edge)) == pytest.approx(0.98)
+    assert not every_choice([0.0, 1.0, -1.0])[0].any()
+    assert not every_choice([edge - 1e-6, 0.0])[0].any()
+    assert np.abs(every_choice([edge + 0.1, 0.0])[0]).max() > 0.0
+
+
+@pytest.mark.parametrize("logits", [[6.0, 0.0], [-8.0, 2.0, 1.0, 9.0], [0.0, 30.0, 0.0], [12.0, -0.1, -5.0]])
+def test_certainty_is_taken_back_in_proportion_to_how_far_it_is(logits):
+    found, p = every_choice(logits)
+    top = int(np.argmax(logits))
+    against = 1.0 - p[top] if p[top] < 0.999999 else np.delete(p, top).sum()
+    far = np.log(p[top] / against) - np.log(49.0)
+    assert p @ found == pytest.approx(0.0, abs=1e-9 * far)
+    assert p @ found**2 == pytest.approx(far**2, rel=1e-6)
+    # The gradient of the expectation in the logits, whose score is one for the choice made, minus p.
+    slope = np.array([np.sum(p * found * ((np.arange(len(p)) == k) - p[k])) for k in range(len(p))])
+    assert slope[top] == pytest.approx(far * np.sqrt(p[top] * against), rel=1e-6)
+    others = np.delete(np.arange(len(p)), top)
+    np.testing.assert_allclose(slope[others] / p[others], slope[others[0]] / p[others[0]], rtol=1e-6)
+
+
+def test_a_choice_that_underflows_is_finite():
+    found, _ = every_choice([2000.0, 0.0])
+    assert np.isfinite(found).all()
+    assert np.isfinite(every_choice([3.0])[0]).all()  # nothing else to choose

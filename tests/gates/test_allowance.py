@@ -78,10 +78,14 @@ def test_the_share_holds_while_returns_grow_and_tightens_when_they_stop():
     assert played([*growing, block(20, 3.0 + 1.1 * error + noise)])[-1] == 0.5
 
 
-def test_growth_is_no_excuse_for_a_mean_cost_above_the_limit():
-    costly = [block(40, np.full(100, level), safe_cost=24.5) for level in (0.0, 1.0, 2.0)]
-    assert all(episodes.cost.mean() > 25.0 for episodes in costly)
-    assert played(costly) == pytest.approx([0.4, 0.32, 0.256])
+@pytest.mark.parametrize("patience", [0.5, 1.0])
+def test_growth_is_no_excuse_for_a_mean_cost_above_what_is_borne(patience):
+    pace, borne = replace(PACE, patience=patience), 25.0 * patience
+    for mean, expected in ((borne - 0.1, [0.5, 0.5, 0.5]), (borne + 0.1, [0.4, 0.32, 0.256])):
+        cost = (100 * mean - 40 * 26.0) / 60
+        growing = [block(40, np.full(100, level), safe_cost=cost) for level in (0.0, 1.0, 2.0)]
+        assert all(episodes.cost.mean() == pytest.approx(mean) for episodes in growing)
+        assert played(growing, pace) == pytest.approx(expected)
 
 
 def test_growth_does_not_depend_on_the_unit_of_the_return():

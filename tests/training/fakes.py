@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from steingate.algos.base import Algorithm, Step
 from steingate.gates.base import Decision, Gate, Mode, Ruling
@@ -86,6 +86,14 @@ class Told(Unsaved):
         return self._obs(self.t)
 
 
+class Choosing(Told):
+    """The same with two choices instead of two numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.single_action_space = Discrete(2)
+
+
 class Budgeted(Told):
     """The same, and it may be told what share of a budget episodes start with."""
 
@@ -128,7 +136,8 @@ def watched(cfg):
 
 def epochs(cfg, algo, envs, count=1):
     """Run epochs at once, in this thread; return the last state and all reports."""
-    state, reports = first_state(cfg, algo, envs.single_observation_space.shape[0], 2), []
+    discrete = isinstance(envs.single_action_space, Discrete)
+    state, reports = first_state(cfg, algo, envs.single_observation_space.shape[0], 2, discrete), []
     for _ in range(count):
         state, report = run_epoch(algo, cfg, state, envs, Inline())
         reports.append(report)

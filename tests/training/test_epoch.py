@@ -2,9 +2,10 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
-from tests.training.fakes import SECOND_ORDER, Budgeted, Told, epochs, small, spying, watched
+from tests.training.fakes import SECOND_ORDER, Budgeted, Choosing, Told, epochs, small, spying, watched
 
 from steingate.algos.base import Memory, Step
 from steingate.envs.budget import Augmented
@@ -82,6 +83,28 @@ class TestNoiseAndOutliers:
         np.testing.assert_array_equal(noise, action_noise(cfg.seed, 0, act.shape, False))
         np.testing.assert_allclose(found[0] - found[1], 0.3 * noise[..., 0].ravel(), atol=1e-6)
         assert np.exp(log_std).tolist() == [1.0, 1.0]
+
+    def test_choices_too_certain_are_drawn_back_as_strongly_as_the_recipe_says(self, fits, monkeypatch):
+        given = []
+
+        def away(act, logits):
+            given.append((act, logits))
+            return act[:, 0].astype(np.float64)
+
+        monkeypatch.setattr(epoch_module, "too_certain", away)
+        found = []
+        for pull in (0.0, 0.3):
+            cfg = small("trpo", inward=pull, **RAW)
+            algo, seen = watched(cfg)
+            epochs(cfg, algo, Choosing(), 1)
+            found.append(seen.batches[0])
+        ((act, logits),) = given
+        np.testing.assert_allclose(found[0].adv - found[1].adv, 0.3 * act[:, 0], atol=1e-6)
+        np.testing.assert_allclose(
+            np.take_along_axis(np.asarray(jax.nn.log_softmax(logits)), act.astype(int), 1)[:, 0],
+            found[0].logp,
+            atol=1e-5,
+        )
 
 
 class TestBudget:

@@ -78,7 +78,9 @@ class Recipe:
     trim: float | None = setting(
         None, "cut reward advantages at this many times the size that one in ten exceeds, such as 3"
     )
-    inward: float = setting(0.0, "pull on mean actions so far out of range that their noise is clipped away")
+    inward: float = setting(
+        0.0, "pull on policies that try nothing else: mean actions too far out of range, choices too certain"
+    )
     critic_lr: float = setting(1e-3, "learning rate of the critics")
     critic_passes: int | None = setting(
         10, "passes over the epoch's data per critic fit; none repeats those of the policy step"

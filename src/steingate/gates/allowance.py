@@ -2,7 +2,8 @@
 
 What is watched: the costs of the episodes since the last change, in blocks. A block with more than the
 budget over the limit shrinks the share by a factor, unless returns still grow from block to block: a policy
-that is learning gets safer by itself, and one that is tightened before it has learnt never will. Blocks
+that is learning gets safer by itself, and one that is tightened before it has learnt never will. That is
+borne while the mean cost is well within the limit. Blocks
 within the budget add up until the certificate opens on all of them, which gives some of the share back. A
 certificate opens only well below what it certifies, so the share comes to rest at about half the budget.
 
@@ -38,12 +39,13 @@ class Pace:
     settled: float = 1.02  # the same once exploration has ended
     block: int = 128  # episodes between two looks
     growth: float = 1.0  # standard errors by which a block's return must exceed the one before to be growth
+    patience: float = 0.5  # share of the limit up to which the mean cost of a growing policy is borne
     fade: float = 0.95  # factor on the largest deviation of actions after a block without growth
     quiet: float = 0.4  # where that ends
 
     def __post_init__(self) -> None:
         require_positive(self, "start", "floor", "tighten", "loosen", "settled", "block", "fade", "quiet")
-        require_between(self, 0.0, inf, "growth")
+        require_between(self, 0.0, inf, "growth", "patience")
         require_between(self, 0.0, 1.0, "fade", "quiet")
         if not self.floor <= self.start <= 1.0:
             raise InputError(f"start is {self.start!r}: it must be between floor ({self.floor!r}) and 1.")
@@ -74,7 +76,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, first: fl
 
     - a block whose mean risk exceeds the certificate's budget (or k times that, while exploration is
       k times its end) tightens, unless its mean return exceeds the block before by ``pace.growth`` standard
-      errors while its mean cost is within the limit;
+      errors while its mean cost is within ``pace.patience`` limits;
     - one within the budget joins those since the last that was not, and the share loosens if the
       certificate opens on all of them: by ``pace.loosen``, and by ``pace.settled`` once exploration has
       ended;
@@ -96,7 +98,7 @@ def allowance_gate(certificate: Certificate, pace: Pace | None = None, first: fl
         mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
         error = sqrt(variance + seen.before_variance)
         grows = mean - seen.before > pace.growth * error
-        held = grows and float(block.mean()) <= certificate.limit
+        held = grows and float(block.mean()) <= pace.patience * certificate.limit
         risk = certificate.evaluate(block).empirical_risk
         within = risk <= certificate.budget
         costs = np.concatenate([seen.costs, block]) if within else block

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from steingate.algos.base import Algorithm, eased, first_bad
-from steingate.algos.reach import out_of_reach
+from steingate.algos.networks import mean
+from steingate.algos.reach import out_of_reach, too_certain
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
 from steingate.gates.sampling import count_episodes
@@ -92,8 +95,12 @@ def run_epoch(
     clock.lap("wait")
     spent = None if state.carry is None else state.carry.totals[:, 1]
     batch, targets, value_log = to_batch(rollout, critics.params, cfg.algo.returns, algo, decision, spent)
-    if cfg.algo.inward and not discrete:
-        away = out_of_reach(rollout.act, noise, state.policy["log_std"]).ravel()
+    if cfg.algo.inward:
+        away = (
+            too_certain(batch.act, np.asarray(mean(state.policy, batch.obs)))
+            if discrete
+            else out_of_reach(rollout.act, noise, state.policy["log_std"]).ravel()
+        )
         batch = batch._replace(adv=(batch.adv - cfg.algo.inward * away).astype(batch.adv.dtype))
     _check(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 

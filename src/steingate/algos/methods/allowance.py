@@ -35,7 +35,9 @@ class Allowing(Watchful):
     trim: float | None = setting(
         3.0, "cut reward advantages at this many times the size that one in ten exceeds"
     )
-    inward: float = setting(0.05, "pull on mean actions so far out of range that their noise is clipped away")
+    inward: float = setting(
+        0.05, "pull on policies that try nothing else: mean actions too far out of range, choices too certain"
+    )
     price: float = setting(0.1, "of a unit of cost beyond an allowance of the whole limit")
     least: float = setting(0.05, "part of an episode's return that a limit of such cost takes at least")
     early: float = setting(0.25, "part of the price that cost has while some allowance is left")
