@@ -15,7 +15,7 @@ def taken(mean, std):
 
 @pytest.mark.parametrize("std", [0.3, 2.0])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_nothing_happens_up_to_two_deviations_beyond_the_range(std, sign):
+def test_nothing_happens_up_to_a_deviation_beyond_the_range(std, sign):
     edge = 1.0 + FAR * std
     for mean in (0.0, 0.9, 1.0, 1.0 + 0.99 * FAR * std):
         assert not taken(sign * mean, std).any()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FAR = 2.0  # deviations beyond the range at which 98 % of the samples are clipped
+FAR = 1.0  # deviations beyond the range; five in six samples are clipped there
 CERTAIN = log(49.0)  # log-odds at which 98 % of the samples are the likeliest choice
 
 
