@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from blocks import fill
-from kept import KEPT, TASKS, Row, markdown, numbers, rows
-from make_safety_figure import colours_of
+from kept import KEPT, TASKS, Row, colours_of, markdown, numbers, rows
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
@@ -22,7 +21,7 @@ from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
 from steingate.report.style import STYLE
 
-PAGE, README = Path(__file__).with_name("allowance.md"), Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).with_name("allowance.md")
 FIGURES = Path(__file__).with_name("figures")
 OLDER = KEPT.parent / "paper_runs" / "summary.csv"
 HEADINGS = (
@@ -48,16 +47,6 @@ def medians() -> dict[str, Row]:
     """Return the medians over the seeds of each task."""
     found = {env: [run | end_of(run) for run in rows(grid="allowance", env=env)] for env in TASKS}
     return {env: median(runs) for env, runs in found.items()}
-
-
-def short_table() -> str:
-    """Return the README's table: medians of the allowance beside the paper's return."""
-    headings = ("task", "return", "paper's SteinGate", "episodes over the limit", "without noise, at most")
-    lines = []
-    for row in medians().values():
-        name, _, ret, paper, _, over, *_, bound = cells(row)
-        lines.append([name, ret, paper, f"{100 * float(over):.1f} %", f"{100 * float(bound):.1f} %"])
-    return markdown(headings, lines)
 
 
 def end_of(run: Row) -> Row:
@@ -179,13 +168,7 @@ def page(text: str) -> str:
     return fill(text, {"allowance": table(), "phases": phases(), "unseen": unseen()})
 
 
-def readme(text: str) -> str:
-    """Return the README with its table filled."""
-    return fill(text, {"allowance": short_table()})
-
-
 if __name__ == "__main__":
-    README.write_text(readme(README.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     draw(FIGURES / "frontier.png")
     save_curves_figure(gather([KEPT / "allowance"]), FIGURES / "allowance.png")

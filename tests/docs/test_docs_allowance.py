@@ -28,8 +28,6 @@ def medians(maker):
 
 def test_the_tables_are_those_of_the_kept_runs(maker):
     assert maker.page(TEXT) == TEXT, "run python docs/make_allowance_page.py"
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert maker.readme(readme) == readme, "run python docs/make_allowance_page.py"
 
 
 def test_runs_share_one_set_of_settings(maker, medians):
@@ -72,6 +70,12 @@ def test_what_the_text_says_of_single_runs(maker):
     assert all(1.0 - float(run["feasible_by_episode"]) <= 0.032 for run in runs)
     low = [run for run in runs if float(run["return"]) < published_numbers(run["env"], "steingate").ret]
     assert [(run["env"], run["seed"]) for run in low] == [("SafetyPointCircle1-v0", "0")]
+
+
+def test_methods_have_the_colours_of_every_page(maker):
+    colours = maker.colours_of(["cpo", "evo", "somebody:Else"])
+    assert colours["cpo"] == "#2f6f9f"
+    assert len(set(colours.values())) == 3
 
 
 def test_the_interval_of_a_share_holds_it(maker):
