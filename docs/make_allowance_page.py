@@ -13,13 +13,14 @@ from blocks import fill
 from kept import KEPT, TASKS, Row, colours_of, markdown, numbers, rows
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from steingate.core.bounds import clopper_pearson_upper
 from steingate.report.curves_figure import save_curves_figure
 from steingate.report.evidence import gather
 from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
-from steingate.report.style import STYLE
+from steingate.report.style import DASHES, STYLE
 
 PAGE = Path(__file__).with_name("allowance.md")
 FIGURES = Path(__file__).with_name("figures")
@@ -131,11 +132,8 @@ def draw(path: Path) -> None:
                 panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=colour, label=row["algo"])
             paper = published_numbers(env, "steingate")
             assert paper is not None
-            panel.axhline(paper.ret, color="black", lw=1.0, ls=(0, (5, 3)))
-            panel.annotate(
-                "return of the paper's SteinGate", (1.0, paper.ret), xycoords=("axes fraction", "data"),
-                xytext=(-4, 3), textcoords="offset points", ha="right", fontsize=8,
-            )  # fmt: skip
+            name = "return of the paper's SteinGate"
+            panel.axhline(paper.ret, color="black", lw=1.0, ls=DASHES, label=name)
             panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
             panel.set_xlim(left=0.0)
             panel.margins(y=0.15)
@@ -146,8 +144,9 @@ def draw(path: Path) -> None:
         for panel in figure.axes:
             marks, labels = panel.get_legend_handles_labels()
             found |= dict(zip(labels, marks, strict=True))
+        found = dict(sorted(found.items(), key=lambda item: isinstance(item[1], Line2D)))  # the dashes last
         keys = (list(found.values()), list(found))
-        figure.legend(*keys, loc="outside lower center", ncols=len(found), frameon=False)
+        figure.legend(*keys, loc="outside lower center", ncols=-(-len(found) // 2), frameon=False)
         figure.savefig(path, dpi=110)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.docs.scripts import docs_script
 
+from steingate.report.loading import load_runs
 from steingate.report.published import published_numbers
 from steingate.training.config import make_config
 
@@ -47,29 +48,39 @@ def test_runs_share_one_set_of_settings(maker, medians):
 def test_what_the_text_says_of_the_four_tasks(medians):
     assert len(medians) == 4
     for env, row in medians.items():
-        over = 1.0 - float(row["feasible_by_episode"])
-        assert over <= (0.01 if "Circle" in env else 0.025)
+        assert float(row["feasible_by_episode"]) >= (0.99 if "Circle" in env else 0.975)
         assert float(row["feasible_by_epoch"]) == 1.0
         bar = published_numbers(env, "steingate").ret
-        times = {"SafetyPointGoal1-v0": 1.5, "SafetyCarGoal1-v0": 2.0}
+        times = {"SafetyPointGoal1-v0": 1.45, "SafetyCarGoal1-v0": 2.0}
         assert float(row["return"]) > times.get(env, 1.0) * bar
-    circle = float(medians["SafetyPointCircle1-v0"]["return"])
-    assert 0.0 < circle - published_numbers("SafetyPointCircle1-v0", "steingate").ret < 0.5
 
 
 def test_what_the_text_says_of_single_runs(maker):
     runs = [run | maker.end_of(run) for run in maker.rows(grid="allowance")]
     assert len(runs) == 12
-    hot = [run for run in runs if float(run["highest_mean_cost"]) >= 25.0]
-    assert [(run["env"], run["seed"]) for run in hot] == [
-        ("SafetyPointGoal1-v0", "0"),
-        ("SafetyPointGoal1-v0", "1"),
-    ]
-    assert [f"{float(run['highest_mean_cost']):.1f}" for run in hot] == ["27.8", "25.1"]
+    assert all(float(run["highest_mean_cost"]) <= 19.0 for run in runs)
     assert all(float(run["end_at_most"]) <= 0.05 for run in runs)
-    assert all(1.0 - float(run["feasible_by_episode"]) <= 0.032 for run in runs)
+    assert all(1.0 - float(run["feasible_by_episode"]) <= 0.028 for run in runs)
     low = [run for run in runs if float(run["return"]) < published_numbers(run["env"], "steingate").ret]
     assert [(run["env"], run["seed"]) for run in low] == [("SafetyPointCircle1-v0", "0")]
+    returns = [float(run["return"]) for run in runs if run["env"] == "SafetyPointCircle1-v0"]
+    assert (f"{min(returns):.1f}", f"{max(returns):.1f}") == ("44.8", "50.0")
+
+
+def test_what_the_text_says_of_the_second_million_steps(medians):
+    """On PointGoal1, before the gate has tightened."""
+    runs, _ = load_runs([KEPT / "allowance" / "allowance" / "SafetyPointGoal1-v0"])
+    assert len(runs) == 3
+    returns, shares = [], []
+    for run in runs:
+        then = (run.episodes["step"] > 1e6) & (run.episodes["step"] <= 2e6)
+        returns.append(run.episodes["return"][then].mean())
+        shares.append((run.episodes["cost"][then] > run.limit).mean())
+    assert min(returns) >= 19.0
+    assert max(returns) <= 20.0
+    assert np.mean(shares) == pytest.approx(1.0 / 7.0, abs=0.02)
+    end = float(medians["SafetyPointGoal1-v0"]["return"])
+    assert end == pytest.approx(0.75 * np.median(returns), rel=0.02)
 
 
 def test_methods_have_the_colours_of_every_page(maker):

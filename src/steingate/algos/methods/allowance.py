@@ -82,7 +82,7 @@ class Allowance(Allowing, SecondOrder):
         step="trust region",
         sees="cost so far, nearness and places of what the lidar sees",
         order=210,
-        colour="#0b5d7a",
+        colour="#c2187a",
     )
 
     def build(self, setup: Setup) -> Algorithm:
@@ -104,7 +104,7 @@ class AllowancePPO(Allowing, FirstOrder):
         step="clipped",
         sees="cost so far, nearness and places of what the lidar sees",
         order=205,
-        colour="#6aa9c0",
+        colour="#e58fc0",
     )
     clipped: Passes = part(lambda: Clipped(passes=10, batch_size=256, learning_rate=5e-4))
 
