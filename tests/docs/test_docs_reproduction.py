@@ -25,6 +25,10 @@ def column(algo: str, env: str, name: str) -> list[float]:
     [
         ("table1/trpo-saute/SafetyCarCircle1-v0", "table1/trpo-simmer/SafetyCarCircle1-v0"),
         ("table1/steingate/SafetyPointGoal1-v0", "references/logit-normal/steingate/SafetyPointGoal1-v0"),
+        *(
+            (f"baselines/trpo-lag/Safety{task}-v0", f"cpo-variants/rcpo/Safety{task}-v0")
+            for task in ("PointGoal1", "PointCircle1", "CarGoal1", "CarCircle1")
+        ),
     ],
 )
 def test_runs_that_are_the_same_to_the_bit(first, second):
