@@ -46,8 +46,8 @@ def too_certain(act: npt.NDArray[np.float32], logits: npt.NDArray[np.float32]) -
     """Return what to take off the advantages (n,) so that choices more certain than ``CERTAIN`` are less so.
 
     It is how far the log-odds of the likeliest choice are beyond that, times whether it was taken, in
-    deviations: over samples it has mean 0, and variance the square of that distance. Its policy gradient
-    lowers these log-odds and leaves those of the other choices among themselves as they are.
+    deviations: over samples it has mean 0, and variance the square of that distance. Its natural
+    policy gradient lowers these log-odds and leaves those of the other choices among themselves as they are.
 
     Parameters
     ----------
