@@ -56,7 +56,12 @@ html_css_files = ["site.css"]
 html_extra_path = ["_extra"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"docs/index": [], "docs/install": [], "docs/results": ["sidebar-nav-bs"]}
+html_sidebars = {
+    "docs/index": [],
+    "docs/install": [],
+    "docs/reproduction": [],
+    "docs/results": ["sidebar-nav-bs"],
+}
 html_theme_options = {
     "logo": {"text": "steingate"},
     "navbar_end": ["theme-switcher"],

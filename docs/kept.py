@@ -65,6 +65,20 @@ def over_seeds(values: np.ndarray, seeds: int | None = None) -> Value:
     return Value(mean, mean - half, mean + half)
 
 
+def pooled(group: Sequence[Row], by: str) -> Value:
+    """Return the mean return of all feasible points of all seeds, with the interval of the seeds' own means.
+
+    ``by`` is ``epoch`` or ``episode``; all seeds have as many of them.
+    """
+    some = [row for row in group if row[f"return_by_{by}"]]
+    means, shares = (numbers(some, f"{name}_by_{by}") for name in ("return", "feasible"))
+    found = over_seeds(means)
+    if not len(some):
+        return found
+    mean = float(np.average(means, weights=shares))
+    return Value(mean, mean + found.low - found.value, mean + found.high - found.value)
+
+
 def half_width(values: np.ndarray, seeds: int) -> float:
     """Return half of Student's 95 % interval for the mean of ``seeds`` runs that vary as these do."""
     return float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / sqrt(seeds))
@@ -104,11 +118,12 @@ class Cell:
     over: Value
     paper: Published | None
     paper_epochs: Value
+    paper_episodes: Value
     paper_return: Value
 
     @property
     def differs(self) -> list[str]:
-        """In what the two are further apart than both intervals."""
+        """In what ours, counted as the paper's table is, and the paper's are apart by both intervals."""
         if self.paper is None or self.seeds < 2:
             return []
         found = []
@@ -117,6 +132,11 @@ class Cell:
         if self.epoch_return.apart(self.paper_return):
             found.append("return")
         return found
+
+    @property
+    def differs_by_episode(self) -> bool:
+        """Whether feasible episodes, which the paper's text speaks of, are apart from its numbers."""
+        return self.paper is not None and self.seeds > 1 and self.episodes.apart(self.paper_episodes)
 
 
 def cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
@@ -129,9 +149,10 @@ def cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
     epochs, returns = numbers(group, "feasible_by_epoch"), numbers(group, "return_by_epoch")
     over = 1.0 - numbers(group, "feasible_by_episode")
     paper = published_numbers(env, algo)
-    paper_epochs = paper_return = Value(nan)
+    paper_epochs = paper_episodes = paper_return = Value(nan)
     if paper is not None:
         paper_epochs = share(epochs, windows, PAPER_SEEDS, paper.feasibility)
+        paper_episodes = share(1.0 - over, episodes, PAPER_SEEDS, paper.feasibility)
         half = half_width(returns, PAPER_SEEDS) if len(returns) > 1 else nan
         paper_return = Value(paper.ret, paper.ret - half, paper.ret + half)
     return Cell(
@@ -139,14 +160,15 @@ def cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
         algo=algo,
         seeds=len(group),
         epochs=share(epochs, windows),
-        epoch_return=over_seeds(returns),
+        epoch_return=pooled(group, "epoch"),
         episodes=share(1.0 - over, episodes),
-        episode_return=over_seeds(numbers(group, "return_by_episode")),
+        episode_return=pooled(group, "episode"),
         ret=over_seeds(numbers(group, "return")),
         cost=over_seeds(numbers(group, "cost")),
         over=share(over, episodes),
         paper=paper,
         paper_epochs=paper_epochs,
+        paper_episodes=paper_episodes,
         paper_return=paper_return,
     )
 

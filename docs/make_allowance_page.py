@@ -1,11 +1,9 @@
 """Fill the table of docs/allowance.md from results/kept and draw its figures.
 
 ``python docs/make_allowance_page.py``. The frontier has a panel per task: return against the share of
-episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval. Methods
-that are not among the kept runs of a task yet are those of results/paper_runs.
+episodes over the limit, in the last fifth of training, a point per kept run with the 95 % interval.
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +22,6 @@ from steingate.report.style import DASHES, STYLE
 
 PAGE = Path(__file__).with_name("allowance.md")
 FIGURES = Path(__file__).with_name("figures")
-OLDER = KEPT.parent / "paper_runs" / "summary.csv"
 HEADINGS = (
     "task", "seed", "return", "paper's SteinGate", "mean cost", "over the limit", "feasible epochs",
     "highest mean cost", "without noise: return", "over", "at most",
@@ -99,18 +96,6 @@ def phases() -> str:
     return markdown(headings, lines)
 
 
-def points() -> list[Row]:
-    """Return every run of ten million steps with its return, its episodes, and how many exceed the limit."""
-    found = [*rows(grid="table1"), *rows(grid="allowance")]
-    known = {(row["env"], row["algo"]) for row in found}
-    with open(OLDER, newline="") as file:
-        older = [row for row in csv.DictReader(file) if (row["env"], row["algo"]) not in known]
-    for row in older:
-        count = int(row["steps"]) // 5 // (500 if "Circle" in row["env"] else 1000)
-        row |= {"episodes": str(count), "over_count": str(round(float(row["over_limit"]) * count))}
-    return [*older, *found]
-
-
 def interval(over: int, count: int) -> tuple[float, float]:
     """Return the exact 95 % interval of a share."""
     low = 1.0 - clopper_pearson_upper(count - over, count, 0.025) if over else 0.0
@@ -119,7 +104,7 @@ def interval(over: int, count: int) -> tuple[float, float]:
 
 def draw(path: Path) -> None:
     """Draw return against the share of episodes over the limit, a panel per task."""
-    shown = points()
+    shown = [*rows(grid="table1"), *rows(grid="allowance")]
     colours = colours_of(sorted({row["algo"] for row in shown}))
     with rc_context(STYLE):
         figure = Figure(figsize=(9.6, 6.4), layout="constrained")

@@ -1,46 +1,47 @@
 """Fill the tables of docs/learning.md from the files in results/: python docs/make_learning_page.py."""
 
-import csv
 from pathlib import Path
+from statistics import mean, stdev
 
 from blocks import fill
+from kept import markdown, rows
+
+from steingate.report.report_tables import task
 
 PAGE = Path(__file__).with_name("learning.md")
 RESULTS = Path(__file__).parents[1] / "results"
-
-
-def rows(path: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file of the results."""
-    with open(RESULTS / path, newline="") as file:
-        return list(csv.DictReader(file))
+TASK = "SafetyPointGoal1-v0"
 
 
 def held_out() -> str:
     """Return the table of predicted and realised changes of cost."""
     lines = [
-        "| policy | predicted | by other samples | realised |",
-        "|---|---:|---:|---:|",
-    ]
-    for row in rows("learning/held_out.csv"):
-        cells = (row["predicted"], row["predicted_elsewhere"], f"{row['realised']} ± {row['error']}")
-        lines.append(f"| `{row['algo']}`, {row['env'][6:-3]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        [
+            f"`{row['algo']}`, {task(row['env'])}", row["predicted"], row["predicted_elsewhere"],
+            f"{row['realised']} ± {row['error']}",
+        ]
+        for row in rows("../learning/held_out.csv")
+    ]  # fmt: skip
+    return markdown(("policy", "predicted", "by other samples", "realised"), lines)
 
 
 def endpoints() -> str:
-    """Return the table of trained policies beside OmniSafe's."""
-    lines = [
-        "| method, PointGoal1 | return | cost | OmniSafe's return | OmniSafe's cost |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for row in rows("paper_runs/endpoints.csv"):
-        if row["omnisafe_return"]:
-            theirs = (
-                f"{row['omnisafe_return']} ± {row['omnisafe_return_sd']}",
-                f"{row['omnisafe_cost']} ± {row['omnisafe_cost_sd']}",
-            )
-            lines.append(f"| `{row['algo']}` | {row['return']} | {row['cost']} | {' | '.join(theirs)} |")
-    return "\n".join(lines)
+    """Return the table of trained policies on PointGoal1 beside OmniSafe's: means, deviations over seeds."""
+    ends = [row for row in rows("endpoints.csv", env=TASK) if row["kind"] != "corrected"]
+    lines = []
+    for theirs in rows("../omnisafe_endpoints.csv", env=TASK):
+        own = [row for row in ends if row["algo"] == theirs["algo"]]
+        if own:
+            ours = [spread([float(row[name]) for row in own]) for name in ("return", "cost")]
+            known = [f"{theirs[name]} ± {theirs[f'{name}_sd']}" for name in ("return", "cost")]
+            lines.append([f"`{theirs['algo']}`", str(len(own)), *ours, *known])
+    headings = ("method, PointGoal1", "seeds", "return", "cost", "OmniSafe's return", "OmniSafe's cost")
+    return markdown(headings, lines)
+
+
+def spread(values: list[float]) -> str:
+    """Return the mean, with the deviation if there are several values."""
+    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def page(text: str) -> str:

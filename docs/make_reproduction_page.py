@@ -5,17 +5,18 @@ alone. ``python results/keep_grid.py GRID RUNS`` keeps the runs.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from blocks import fill
+from claims import Finding
 from kept import KEPT, METHODS, TASKS, Cell, Row, markdown, numbers, rows, table1
 from paper_claims import found
+from paper_settings import settings
+from reasons import reasons
 
 from steingate.report.curves_figure import save_curves_figure
 from steingate.report.evidence import weigh
-from steingate.report.loading import Run, load_runs
+from steingate.report.loading import Run, cut, load_runs
 from steingate.report.published import published_numbers
 from steingate.report.report_tables import task
 
@@ -23,44 +24,60 @@ ROOT = Path(__file__).parents[1]
 PAGE, README, FIGURES = ROOT / "docs" / "reproduction.md", ROOT / "README.md", ROOT / "docs" / "figures"
 ORDER = (
     "table1", "allowance", "limits", "references", "samples", "circle2", "velocity", "baselines",
-    "cpo-variants", "gates", "unseen",
+    "cpo-variants", "gates", "goal", "passes", "unseen",
 )  # fmt: skip
 MILLION = 1_000_000
 
 
 def differences() -> str:
     """Return, in words, where ours and the paper's are further apart than both intervals."""
-    cells = [each for each in table1() if each.paper is not None]
-    lines = []
-    for each in cells:
-        for what in each.differs:
-            ours, theirs = (
-                (each.epochs.text(3), f"{each.paper_epochs.value:.3f}")
-                if what == "feasible epochs"
-                else (each.epoch_return.text(1), f"{each.paper_return.value:.1f}")
-            )
-            lines.append(f"- {task(each.env)}, {each.algo}: {what} {ours}, the paper {theirs}.")
-    compared = sum(each.seeds > 1 for each in cells)
-    if not lines:
-        return f"None of the {compared} rows with at least two seeds."
-    rows_that_differ = sum(bool(each.differs) for each in cells)
-    return "\n".join([f"{rows_that_differ} of the {compared} rows with at least two seeds:", "", *lines])
+    cells = [each for each in table1() if each.paper is not None and each.seeds > 1]
+    by_epoch = [
+        f"- {task(each.env)}, {each.algo}: {what} {ours}, the paper {theirs}."
+        for each in cells
+        for what, ours, theirs in (
+            ("feasible epochs", each.epochs.text(3), f"{each.paper_epochs.value:.3f}"),
+            ("return", each.epoch_return.text(1), f"{each.paper_return.value:.2f}"),
+        )
+        if what in each.differs
+    ]
+    by_episode = [
+        f"- {task(each.env)}, {each.algo}: {each.episodes.text(3)}, the paper {each.paper.feasibility:.3f}."
+        for each in cells
+        if each.paper is not None and each.differs_by_episode
+    ]
+    rows_by_epoch = sum(bool(each.differs) for each in cells)
+    return "\n".join(
+        [
+            f"Counted by epoch, as the paper's table seems to be, {rows_by_epoch} of its {len(cells)} rows:",
+            "",
+            *(by_epoch or ["- none."]),
+            "",
+            f"Counted by episode, as its text defines tail feasibility, {len(by_episode)} of {len(cells)}:",
+            "",
+            *(by_episode or ["- none."]),
+        ]
+    )
 
 
 def main_table() -> str:
-    """Return Table 1 with both readings, intervals, and the paper's numbers."""
+    """Return Table 1 with both readings, intervals, and the paper's numbers, the tasks one below another."""
     headings = (
-        "task", "method", "seeds", "feasible epochs", "paper", "return in them", "paper", "feasible episodes",
-        "return in them",
+        "method", "seeds", "feasible epochs", "paper", "feasible return", "paper", "feasible episodes",
+        "feasible return",
     )  # fmt: skip
-    return markdown(headings, [_main_line(each) for each in table1()], left=2)
+    lines = []
+    for env in TASKS:
+        lines.append([f"**{task(env)}**", *[""] * (len(headings) - 1)])
+        lines += [_main_line(each) for each in table1() if each.env == env]
+    return markdown(headings, lines)
 
 
 def _main_line(each: Cell) -> list[str]:
     paper = ("–", "–") if each.paper is None else (f"{each.paper.feasibility:.3f}", f"{each.paper.ret:.2f}")
     marks = ["**" if what in each.differs else "" for what in ("feasible epochs", "return")]
     return [
-        task(each.env), each.algo, str(each.seeds), f"{marks[0]}{each.epochs.text(3)}{marks[0]}", paper[0],
+        each.algo, str(each.seeds), f"{marks[0]}{each.epochs.text(3)}{marks[0]}", paper[0],
         f"{marks[1]}{each.epoch_return.text(1)}{marks[1]}", paper[1], each.episodes.text(3),
         each.episode_return.text(1),
     ]  # fmt: skip
@@ -77,8 +94,8 @@ def short_table() -> str:
         shown = ["–" if each is None else _pair(each.ret.value, each.over.value) for each in own]
         lines.append([f"**{algo}**" if algo == "allowance" else algo, seeds, *shown])
     paper = [published_numbers(env, "steingate") for env in TASKS]
-    returns = ["–" if each is None else f"{each.ret:.1f} · –" for each in paper]
-    lines.append(["*the paper's steingate*", "6", *returns])
+    returns = ["–" if each is None else f"{each.ret:.2f} · –" for each in paper]
+    lines.append(["*the paper's steingate, feasible return*", "6", *returns])
     return markdown(("return · episodes over the limit", "seeds", *map(task, TASKS)), lines)
 
 
@@ -88,21 +105,47 @@ def _pair(ret: float, over: float) -> str:
 
 def claims() -> str:
     """Return what the paper says of its figures beside what the runs say."""
-    words = {True: "yes", False: "**no**", None: "–"}
-    lines = [[each.where, each.claim, words[each.holds], each.numbers] for each in found()]
+    lines = [
+        [each.where, each.claim, _verdict(each), each.numbers, "" if each.holds == "yes" else each.why]
+        for each in found()
+    ]
     if not lines:
         return "No grid is complete yet."
-    return markdown(("where", "the paper", "ours agrees", "our numbers"), lines, left=4)
+    return markdown(("where", "the paper", "ours agrees", "our numbers", "why not"), lines, left=5)
 
 
-def grid_table(*grids: str) -> str:
-    """Return the kept runs of some grids, a line each."""
+def _verdict(each: Finding) -> str:
+    counted = f"in part ({sum(each.parts)} of {len(each.parts)})"
+    return {"yes": "yes", "in part": counted, "no": "**no**"}[each.holds]
+
+
+def settings_table() -> str:
+    """Return the paper's tables of settings beside ours."""
+    lines = [
+        [each.method, f"`{each.paper}`", _plain(each.theirs), f"`{each.name}`", _plain(each.ours)]
+        for each in settings()
+    ]
+    return markdown(("method", "the paper", "its value", "here", "value"), lines, left=2)
+
+
+def _plain(value: float) -> str:
+    return str(value) if isinstance(value, bool) else f"{value:g}"
+
+
+def grid_table(*grids: str, more: list[Row] | None = None) -> str:
+    """Return the kept runs of some grids, a line each, and further rows."""
     headings = (
         "grid", "what", "task", "method", "seed", "steps", "return", "cost", "over the limit",
         "feasible epochs",
     )  # fmt: skip
-    lines = [_grid_line(row) for grid in grids for row in rows(grid=grid)]
+    found = [row for grid in grids for row in rows(grid=grid)]
+    lines = [_grid_line(row) for row in [*found, *(more or [])]]
     return markdown(headings, lines, left=4) if lines else "Not run yet."
+
+
+def first_million() -> list[Row]:
+    """Return what SteinGate has done on the navigation tasks after a million of its ten."""
+    return [row | {"kind": "first million"} for row in rows("first_million.csv")]
 
 
 def _grid_line(row: Row) -> list[str]:
@@ -116,29 +159,24 @@ def _grid_line(row: Row) -> list[str]:
 
 def hours() -> str:
     """Return how long the runs took."""
+    grids = [*ORDER, *sorted({row["grid"] for row in rows()} - set(ORDER))]
     lines = []
-    total = 0.0
-    for grid in ORDER:
-        group = rows(grid=grid)
-        if not group:
-            continue
+    for name, group in [*((grid, rows(grid=grid)) for grid in grids), ("all", rows())]:
         spent = float(numbers(group, "minutes").sum()) / 60.0
-        total += spent
         steps = sum(int(row["steps"]) for row in group) / 1e6
-        lines.append([grid, str(len(group)), f"{steps:,.0f}M", f"{spent:.1f}", f"{spent / 2:.1f}"])
-    runs = len(rows())
-    steps = sum(int(row["steps"]) for row in rows()) / 1e6
-    lines.append(["all", str(runs), f"{steps:,.0f}M", f"{total:.1f}", f"{total / 2:.1f}"])
-    return markdown(("grid", "runs", "steps", "hours of runs", "hours of two cores"), lines)
+        lines.append([name, str(len(group)), f"{steps:,.0f}M", f"{spent:.1f}", f"{spent / 2:.1f}"])
+    return markdown(("grid", "runs", "steps", "hours of runs", "hours on the clock, two at a time"), lines)
 
 
 BLOCKS = {
     "differences": differences,
+    "reasons": reasons,
     "table1": main_table,
     "claims": claims,
     "ablations": lambda: grid_table("limits", "references", "samples", "circle2"),
-    "short grids": lambda: grid_table("velocity", "baselines", "cpo-variants"),
+    "short grids": lambda: grid_table("velocity", "baselines", "cpo-variants", more=first_million()),
     "gates": lambda: grid_table("gates"),
+    "settings": settings_table,
     "hours": hours,
 }
 
@@ -151,20 +189,6 @@ def page(text: str) -> str:
 def readme(text: str) -> str:
     """Return the README with its table filled."""
     return fill(text, {"results": short_table()})
-
-
-def cut(run: Run, steps: int) -> Run:
-    """Return the first steps of a run."""
-    epochs = int(np.sum(run.progress["TotalEnvSteps"] <= steps))
-    config = {**run.config, "total_steps": steps}
-    return replace(
-        run,
-        record=run.record | {"config": config},
-        progress={name: cells[:epochs] for name, cells in run.progress.items()},
-        episodes={name: cells[run.episodes["epoch"] < epochs] for name, cells in run.episodes.items()},
-        recent={name: cells[:epochs] for name, cells in run.recent.items()},
-        modes=run.modes[:epochs],
-    )
 
 
 def draw() -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from keep_runs import write_rows
+from rows import write_rows
 
 from steingate.envs.make import make_vec
 from steingate.policy import Policy, load

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from keep_runs import write_rows
+from rows import write_rows
 
 from steingate.algos.backend import configure
 from steingate.algos.base import Algorithm, Batch, Params

@@ -6,22 +6,21 @@ already stay as they are, so the command can be repeated while a grid goes on, a
 ``steingate bench GRID --kept results/kept/GRID`` does not do them again.
 """
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
-from keep_runs import write_rows
+from rows import Row, read_rows, write_rows
 
 from steingate.report.keeping import keep_run
-from steingate.report.loading import Run, load_run, load_runs
+from steingate.report.loading import Run, cut, load_run, load_runs
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
 from steingate.training.evaluate import evaluate
 
 KEPT = Path(__file__).parent / "kept"
-ENDPOINTS = {"allowance": 300, "table1": 100}  # episodes without noise for the last policy of each run
-Row = dict[str, str]
+MILLION = 1_000_000
+ENDPOINTS = {"allowance": 300, "goal": 100, "table1": 100}  # episodes without noise for each last policy
 
 
 def place_of(run: Run, grid: str) -> Row:
@@ -43,12 +42,14 @@ def summary_row(run: Run, grid: str) -> Row:
         "over_count": int(np.sum(episode_cost > run.limit)),
     }
     numbers = {
+        "feasible_in_training": tail_feasibility(run.recent["cost"], run.limit),
         "feasible_by_epoch": tail_feasibility(epoch_cost, run.limit),
         "return_by_epoch": feasible_return(epoch_return, epoch_cost, run.limit),
         "feasible_by_episode": tail_feasibility(episode_cost, run.limit),
         "return_by_episode": feasible_return(episode_return, episode_cost, run.limit),
         "return": episode_return.mean(),
         "cost": episode_cost.mean(),
+        "cost_sd": np.std(epoch_means(run, len(epoch_cost))),
         "cvar90": cvar(episode_cost, 0.9),
         "over_in_training": exceedance(run.episodes["cost"], run.limit),
         "highest_mean_cost": highest_mean_cost(run),
@@ -61,9 +62,16 @@ def summary_row(run: Run, grid: str) -> Row:
     )
 
 
-def highest_mean_cost(run: Run, after: float = 1e6) -> float:
-    """Return the highest mean cost of a hundred episodes from the second million steps on."""
-    return float(np.nanmax(run.recent["cost"][run.progress["TotalEnvSteps"] > after], initial=-np.inf))
+def epoch_means(run: Run, last: int) -> list[float]:
+    """Return the mean cost of the episodes of each of the last epochs."""
+    epoch, cost = run.episodes["epoch"], run.episodes["cost"]
+    return [cost[epoch == number].mean() for number in range(run.epochs - last, run.epochs)]
+
+
+def highest_mean_cost(run: Run, after: float = MILLION) -> float:
+    """Return the highest mean cost of a hundred episodes from the second million steps on, NaN before."""
+    later = run.recent["cost"][run.progress["TotalEnvSteps"] > after]
+    return float(later.max()) if len(later) else np.nan
 
 
 def endpoint_row(source: Run, kept: Run, grid: str) -> Row:
@@ -78,14 +86,6 @@ def endpoint_row(source: Run, kept: Run, grid: str) -> Row:
         "at_most": f"{outcome.bound:.4f}",
         "cvar90": f"{cvar(found.cost, 0.9):.2f}",
     }
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a CSV file, none if it is not there."""
-    if not path.exists():
-        return []
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def order(row: Row) -> tuple[str, ...]:
@@ -114,12 +114,16 @@ def keep(grid: str, root: str) -> None:
 
 
 def summarise() -> None:
-    """Write ``summary.csv`` from the copies."""
+    """Write ``summary.csv`` and ``first_million.csv`` from the copies."""
     rows = []
     for folder in sorted(path for path in KEPT.iterdir() if path.is_dir()):
         runs, _ = load_runs([folder])
         rows += [summary_row(run, folder.name) for run in runs]
     write_rows(KEPT / "summary.csv", sorted(rows, key=order))
+    stein = sorted((KEPT / "table1" / "steingate").glob("*/seed-0"))
+    write_rows(
+        KEPT / "first_million.csv", [summary_row(cut(load_run(path), MILLION), "table1") for path in stein]
+    )
 
 
 if __name__ == "__main__":

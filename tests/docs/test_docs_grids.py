@@ -1,10 +1,13 @@
 """The page on grids shows what the kept measurement says."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
 from tests.docs.scripts import docs_script
+
+from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "grids.md").read_text(encoding="utf-8")
@@ -34,3 +37,12 @@ def test_a_row_for_each_task(maker, tmp_path):
     assert maker.measured(file).splitlines()[2:] == [
         "| SafetyCarCircle1-v0, cpo, 400,000 | 2 on 2 | 32.6 s | 19.4 s | 1.68 (1.60–1.73) |"
     ]
+
+
+def test_the_number_of_runs_of_each_grid():
+    told = dict(re.findall(r"^\| `([\w-]+)` \| (\d+) \|", TEXT, re.MULTILINE))
+    counts = {}
+    for name in BUILT_IN:
+        grid = load_grid(name)
+        counts[name] = str(len(plan(grid, resize(grid, {}))))
+    assert told == counts

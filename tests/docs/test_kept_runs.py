@@ -11,6 +11,8 @@ import pytest
 from scipy import stats
 from tests.docs.scripts import docs_script
 
+from steingate.report.evidence import gather
+
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "results" / "kept"
 RUNS = sorted(path.parent.relative_to(KEPT) for path in KEPT.rglob("config.json"))
@@ -58,13 +60,14 @@ def test_statistics_follow_from_the_raw_episodes(place, summary):
     late = [i for i in range(len(episodes)) if epoch[i] >= first]
     good = [i for i in late if cost[i] <= limit]
     means = []
-    for number in range(first, count):
+    for number in range(count):
         seen = [i for i in range(len(episodes)) if epoch[i] <= number][-100:] if count < 60 else None
         if seen is None:
             end = int(np.searchsorted(epoch, number, side="right"))
             seen = range(max(end - 100, 0), end)
         means.append((np.mean([ret[i] for i in seen]), np.mean([cost[i] for i in seen])))
-    feasible = [mean for mean in means if mean[1] <= limit]
+    after = [mean[1] for number, mean in enumerate(means) if int(epochs[number]["TotalEnvSteps"]) > 1e6]
+    feasible = [mean for mean in means[first:] if mean[1] <= limit]
     worst = sorted((cost[i] for i in late), reverse=True)
     whole, part = divmod(len(worst) / 10.0, 1.0)
     tail = (sum(worst[: int(whole)]) + part * (worst[int(whole)] if part else 0.0)) / (len(worst) / 10.0)
@@ -73,20 +76,49 @@ def test_statistics_follow_from_the_raw_episodes(place, summary):
         "epochs": count - first,
         "episodes": len(late),
         "over_count": len(late) - len(good),
-        "feasible_by_epoch": len(feasible) / len(means),
+        "feasible_by_epoch": len(feasible) / (count - first),
         "feasible_by_episode": len(good) / len(late),
         "return": np.mean([ret[i] for i in late]),
         "cost": np.mean([cost[i] for i in late]),
+        "feasible_in_training": np.mean([mean[1] <= limit for mean in means]),
+        "cost_sd": np.std([np.mean([cost[i] for i in late if epoch[i] == n]) for n in range(first, count)]),
         "cvar90": tail,
         "over_in_training": np.mean([each > limit for each in cost]),
     }
     if feasible:
         expected["return_by_epoch"] = np.mean([mean[0] for mean in feasible])
+    if after:
+        expected["highest_mean_cost"] = max(after)
     if good:
         expected["return_by_episode"] = np.mean([ret[i] for i in good])
     for name, value in expected.items():
         assert float(row[name]) == pytest.approx(value, abs=6e-5), name
     assert bool(feasible) == bool(row["return_by_epoch"])
+    assert bool(after) == bool(row["highest_mean_cost"])
+
+
+def test_the_first_million_is_the_beginning_of_the_runs_of_table1(kept):
+    for row in kept.rows("first_million.csv"):
+        place = KEPT / "table1" / row["algo"] / row["env"] / f"seed-{row['seed']}"
+        episodes = [each for each in table(place / "episodes.csv.xz") if 40 <= int(each["epoch"]) < 50]
+        assert len(episodes) == int(row["episodes"])
+        for name, cell in (("return", "return"), ("cost", "cost")):
+            assert float(row[cell]) == pytest.approx(
+                np.mean([float(each[name]) for each in episodes]), abs=6e-5
+            )
+    assert len(kept.rows("first_million.csv")) == 4
+
+
+def test_feasible_returns_are_those_of_the_reports(kept):
+    evidence = gather([KEPT / "table1"])
+    cells = {(each.env, each.algo): each for each in kept.table1()}
+    assert len(evidence.summaries) == 20
+    for each in evidence.summaries:
+        cell = cells[each.env, each.algo]
+        assert cell.epoch_return.value == pytest.approx(each.epoch_return, abs=1e-3)
+        assert cell.episode_return.value == pytest.approx(each.episode_return, abs=1e-3)
+        assert cell.epochs.value == pytest.approx(each.epoch_feasibility)
+        assert cell.episodes.value == pytest.approx(each.episode_feasibility, abs=1e-4)
 
 
 def test_kept_configurations_name_no_folder_of_their_machine():

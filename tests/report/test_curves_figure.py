@@ -32,6 +32,15 @@ def test_the_figure_has_the_papers_layout(evidence):
     assert texts == ["cpo", "steingate", "limit"]
 
 
+def test_one_task_alone_has_return_and_cost_side_by_side(tmp_path):
+    write_run(tmp_path)
+    left, right = curves_figure(gather([tmp_path])).axes
+    assert left.get_position().y0 == right.get_position().y0
+    assert left.get_position().x1 < right.get_position().x0
+    assert (left.get_ylabel(), right.get_ylabel()) == ("return", "cost")
+    assert left.get_xlabel() == right.get_xlabel() != ""
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_figures_are_written_and_repeat(evidence, tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in "ab"]

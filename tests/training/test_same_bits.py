@@ -4,26 +4,14 @@ Elsewhere XLA may round differently, so only the first epoch, which no learning 
 """
 
 import hashlib
-import importlib.metadata
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.machine import RECORDED, same_machine
 
 from steingate.runs import newest_checkpoint, read_progress
 from steingate.training.config import make_config
 from steingate.training.loop import train
-
-RECORDED = json.loads((Path(__file__).parents[1] / "data" / "training" / "five_epochs.json").read_text())
-
-
-def same_machine():
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return False
-    return RECORDED["cpu"] in text and importlib.metadata.version("jaxlib") == RECORDED["jax"]
 
 
 def leaves(tree):

@@ -1,4 +1,4 @@
-"""The paper's figure: a column per task, returns above costs, mean and one standard deviation over seeds."""
+"""The paper's figures: return and cost, a column per task; mean and one standard deviation over seeds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,9 @@ def curves_figure(evidence: Evidence) -> "Figure":
     with rc_context(STYLE):
         labels = {group.label: evidence.colour(group) for group in evidence.groups}
         keys = [*((label, colour, "-") for label, colour in labels.items()), ("limit", LIMIT, DASHES)]
-        figure, panels = task_panels(2, len(tasks), 2.0, keys)
+        beside = len(tasks) == 1  # one task alone: return on the left, cost on the right
+        figure, panels = task_panels(1, 2, 2.6, keys) if beside else task_panels(2, len(tasks), 2.0, keys)
+        panels = panels.reshape(2, len(tasks))
         for (top, bottom), (env, members) in zip(panels.T, tasks.items(), strict=True):
             groups = [group for group, _ in members]
             top.set_title(task(env), fontsize=11.5, fontweight="bold")
@@ -44,6 +46,8 @@ def curves_figure(evidence: Evidence) -> "Figure":
             for limit in sorted({group.limit for group in groups}):
                 bottom.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
             _finish(top, bottom, groups)
+        if beside:
+            panels[0, 0].set_xlabel("environment steps, millions")
         panels[0, 0].set_ylabel("return")
         panels[1, 0].set_ylabel("cost")
     return figure

@@ -6,7 +6,7 @@ them is refused. A run that is still being written is read up to its last whole 
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,19 @@ def load_runs(
         seen[identity] = folder
         runs.append(run)
     return runs, skipped
+
+
+def cut(run: Run, steps: int) -> Run:
+    """Return a run as if it had been planned with, and had made, only its first ``steps``."""
+    epochs = int(np.sum(run.progress["TotalEnvSteps"] <= steps))
+    return replace(
+        run,
+        record=run.record | {"config": {**run.config, "total_steps": steps}},
+        progress={name: cells[:epochs] for name, cells in run.progress.items()},
+        episodes={name: cells[run.episodes["epoch"] < epochs] for name, cells in run.episodes.items()},
+        recent={name: cells[:epochs] for name, cells in run.recent.items()},
+        modes=run.modes[:epochs],
+    )
 
 
 def run_folders(roots: Iterable[str | Path]) -> list[tuple[Path, Path]]:

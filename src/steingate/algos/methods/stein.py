@@ -92,7 +92,7 @@ class SteinGate(SecondOrder, Certified):
 
 @dataclass(frozen=True)
 class SteinGatePPO(FirstOrder, Certified):
-    """The same gate on PPO's step, with fewer passes: with 40 the recovery fits noise (docs/learning.md)."""
+    """The same gate on PPO's step, with fewer passes: 40 earn no more and cost more (docs/learning.md)."""
 
     about = About(
         "steingate-ppo",
