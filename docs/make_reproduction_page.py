@@ -47,17 +47,20 @@ def differences() -> str:
         if each.paper is not None and each.differs_by_episode
     ]
     rows_by_epoch = sum(bool(each.differs) for each in cells)
-    return "\n".join(
+    return "\n\n".join(
         [
-            f"Counted by epoch, as the paper's table seems to be, {rows_by_epoch} of its {len(cells)} rows:",
-            "",
-            *(by_epoch or ["- none."]),
-            "",
-            f"Counted by episode, as its text defines tail feasibility, {len(by_episode)} of {len(cells)}:",
-            "",
-            *(by_episode or ["- none."]),
+            _counted("by epoch, as the paper's table seems to be", rows_by_epoch, len(cells), by_epoch),
+            _counted(
+                "by episode, as its text defines tail feasibility", len(by_episode), len(cells), by_episode
+            ),
         ]
     )
+
+
+def _counted(how: str, count: int, of: int, lines: list[str]) -> str:
+    if not lines:
+        return f"Counted {how}, none of its {of} rows."
+    return "\n".join([f"Counted {how}, {count} of its {of} rows:", "", *lines])
 
 
 def main_table() -> str:

@@ -54,16 +54,25 @@ def test_risks_of_the_references():
 def test_what_the_reasons_say_of_rows_and_seeds():
     """Their numbers are written from the files; these are the words between them."""
     cells = {(each.env[6:-3], each.algo): each for each in docs_script("kept").table1()}
-    assert min(each.seeds for (_, algo), each in cells.items() if algo != "allowance") >= 3
+    assert min(each.seeds for (_, algo), each in cells.items() if algo != "allowance") == 6
     for task in ("PointGoal1", "CarGoal1"):  # "counted by epoch both rows agree"
         assert cells[task, "cpo"].differs == []
         assert cells[task, "cpo"].differs_by_episode
         assert 1 / 7 < cells[task, "steingate"].over.value < 1 / 5  # "one of six episodes"
-    simmer = cells["PointCircle1", "trpo-simmer"]
-    assert simmer.differs == ["feasible epochs"]
-    assert not simmer.differs_by_episode  # "which would agree"
-    for algo in ("trpo-saute", "evo"):
-        assert min(column(algo, "PointCircle1", "feasible_by_epoch")) < 0.8
+    apart = {  # "comes closest to a difference": the gap between the two intervals
+        key: max(
+            each.epochs.low - each.paper_epochs.high,
+            each.paper_epochs.low - each.epochs.high,
+        )
+        for key, each in cells.items()
+        if each.paper is not None
+    }
+    assert max(apart, key=apart.__getitem__) == ("PointCircle1", "trpo-simmer")
+    lowest = {
+        algo: min(column(algo, "PointCircle1", "feasible_by_epoch"))
+        for algo in ("trpo-simmer", "evo", "trpo-saute")
+    }
+    assert lowest["trpo-simmer"] > max(lowest["evo"], lowest["trpo-saute"])  # "further down"
     low, *rest = sorted(column("steingate", "CarCircle1", "feasible_by_epoch"))
     assert low < 0.98 < min(rest)
     assert cells["CarCircle1", "steingate"].differs == []
