@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from steingate.core.certificate import Certificate
-from steingate.core.kernels import KERNELS, Kernel
-from steingate.core.reference import Beta
-from steingate.core.stein import ksd_squared
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.kernels import KERNELS, Kernel
+from steingate.certificates.reference import Beta
+from steingate.certificates.stein import ksd_squared
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_certificate.csv"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

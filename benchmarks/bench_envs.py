@@ -20,11 +20,11 @@ import mujoco
 import mujoco.batch
 import numpy as np
 
-from steingate.envs.catalog import TASKS, TaskSpec
-from steingate.envs.contact_plan import FREE
-from steingate.envs.models import world_xml
-from steingate.envs.vector import SafetyVectorEnv
-from steingate.envs.velocity_models import load_robot
+from steingate.tasks.catalog import TASKS, TaskSpec
+from steingate.tasks.contact_plan import FREE
+from steingate.tasks.models import world_xml
+from steingate.tasks.vector import SafetyVectorEnv
+from steingate.tasks.velocity_models import load_robot
 
 IDS = [
     *(

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from steingate.bench.launch import launch
-from steingate.bench.local import LocalEngine, available_cores
+from steingate.experiments.launch import launch
+from steingate.experiments.local import LocalEngine, available_cores
 from steingate.training.config import RunConfig, make_config
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_grid.csv"

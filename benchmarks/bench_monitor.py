@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steingate.monitor.monitor import Monitor
+from steingate.monitoring.monitor import Monitor
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_monitor.csv"
 RISKS = (0.0, 0.03, 0.1, 0.5)

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from bench_envs import THREADS, bare_round
-from steingate.algos.backend import configure
-from steingate.algos.base import Algorithm
-from steingate.envs.catalog import TASKS
+from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.base import Algorithm
+from steingate.tasks.catalog import TASKS
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.epoch import run_epoch

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from steingate.envs.make import make_vec
-from steingate.envs.pace import gain, usable_cores
+from steingate.envs.worker_speed import gain, usable_cores
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_workers.csv"
 ENVS, ROUNDS, SECONDS = 8, 5, 0.5

@@ -20,12 +20,12 @@ from queue import SimpleQueue
 from statistics import median
 from threading import Lock
 
-from steingate.algos.methods import METHODS
-from steingate.algos.recipe import FirstOrder
-from steingate.bench.expected import BASE_METHOD, BASE_TASK, probe_seconds
-from steingate.bench.local import available_cores
-from steingate.bench.process import job_text, start
-from steingate.envs.catalog import TASKS
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import FirstOrder
+from steingate.experiments.expected import BASE_METHOD, BASE_TASK, probe_seconds
+from steingate.experiments.local import available_cores
+from steingate.experiments.process import job_text, start
+from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig, make_config
 
 OUT = Path(__file__).resolve().parent.parent / "src" / "steingate" / "bench" / "speeds.csv"
@@ -38,7 +38,7 @@ LOCK = Lock()
 
 def epoch_seconds(cfg: RunConfig, epochs: int) -> float:
     """Return the median processor seconds of an epoch in this process, which must keep to one core."""
-    from steingate.algos.backend import configure
+    from steingate.algorithms.common.backend import configure
     from steingate.training.assemble import build_algorithm, make_envs
     from steingate.training.epoch import run_epoch
     from steingate.training.loop import second_thread

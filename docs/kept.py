@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta, t
 
-from steingate.algos.methods import METHODS as RECIPES
+from steingate.algorithms import METHODS as RECIPES
 from steingate.report.published import Published, published_numbers
-from steingate.report.style import free_colours
+from steingate.report.style import free_colors
 
 KEPT = Path(__file__).parents[1] / "results" / "kept"
 TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
@@ -184,12 +184,12 @@ def table1() -> list[Cell]:
     return [each for each in cells if each.seeds]
 
 
-def colours_of(algos: list[str]) -> dict[str, str]:
-    """Return the colour of each method, its own or one that is free."""
-    own = {algo: RECIPES[algo].about.colour for algo in algos if algo in RECIPES}
-    known = {algo: colour for algo, colour in own.items() if colour is not None}
+def colors_of(algos: list[str]) -> dict[str, str]:
+    """Return the color of each method, its own or one that is free."""
+    own = {algo: RECIPES[algo].about.color for algo in algos if algo in RECIPES}
+    known = {algo: color for algo, color in own.items() if color is not None}
     rest = [algo for algo in algos if algo not in known]
-    return known | dict(zip(rest, free_colours(len(rest), set(known.values())), strict=True))
+    return known | dict(zip(rest, free_colors(len(rest), set(known.values())), strict=True))
 
 
 def markdown(headings: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -3,8 +3,8 @@
 from dataclasses import fields
 from pathlib import Path
 
-from steingate.algos.methods import METHODS
-from steingate.algos.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
 from steingate.settings import setting_names
 
 PAGE = Path(__file__).with_name("algorithms.md")
@@ -13,7 +13,7 @@ SHARED = (FirstOrder, SecondOrder, NaturalGradient, Constrained, Recipe)
 
 INTRO = """# Algorithms
 
-Written by `python docs/make_algorithms_page.py` from the recipes in `steingate.algos.methods`; do not edit by
+Written by `python docs/make_algorithms_page.py` from the recipes in `steingate.algorithms`; do not edit by
 hand.
 
 A **gate** reads the episode costs of an epoch and decides what the next policy step is for; a **step**
@@ -26,7 +26,7 @@ steingate train --algo trpo-lag --env SafetyPointGoal1-v0 --multiplier pid
 ```
 
 `--variant corrected` (the default) does what is right where published code is known to be wrong;
-`--variant published` repeats the behaviour behind published numbers. Settings of an algorithm are options
+`--variant published` repeats the behavior behind published numbers. Settings of an algorithm are options
 like those of the run (`--multiplier pid`, `--clipped.passes 80`), names in a TOML file, and keywords in
 Python; one that the algorithm does not have is refused. `steingate algos NAME` lists them all. Settings
 published for single tasks are filled in unless given, and everything is written to the run's `config.json`.

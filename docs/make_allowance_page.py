@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from blocks import fill
-from kept import KEPT, TASKS, Row, colours_of, markdown, numbers, rows
+from kept import KEPT, TASKS, Row, colors_of, markdown, numbers, rows
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from steingate.core.bounds import clopper_pearson_upper
+from steingate.certificates.bounds import clopper_pearson_upper
 from steingate.report.curves_figure import save_curves_figure
 from steingate.report.evidence import gather
 from steingate.report.published import published_numbers
@@ -105,7 +105,7 @@ def interval(over: int, count: int) -> tuple[float, float]:
 def draw(path: Path) -> None:
     """Draw return against the share of episodes over the limit, a panel per task."""
     shown = [*rows(grid="table1"), *rows(grid="allowance")]
-    colours = colours_of(sorted({row["algo"] for row in shown}))
+    colors = colors_of(sorted({row["algo"] for row in shown}))
     with rc_context(STYLE):
         figure = Figure(figsize=(9.6, 6.4), layout="constrained")
         for panel, env in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
@@ -113,8 +113,8 @@ def draw(path: Path) -> None:
                 over, count = int(row["over_count"]), int(row["episodes"])
                 x, (low, high) = 100.0 * over / count, interval(over, count)
                 arms = [[x - 100.0 * low], [100.0 * high - x]]
-                y, colour = [float(row["return"])], colours[row["algo"]]
-                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=colour, label=row["algo"])
+                y, color = [float(row["return"])], colors[row["algo"]]
+                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=color, label=row["algo"])
             paper = published_numbers(env, "steingate")
             assert paper is not None
             name = "return of the paper's SteinGate"

@@ -16,15 +16,15 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
 
 from steingate import Beta, Certificate
-from steingate.core.bounds import clopper_pearson_upper
-from steingate.core.concentration import concentration_radii, discrepancy_lower_bound, step_condition
-from steingate.core.factors import lemma_constants, rkhs_factor
-from steingate.core.kernels import Kernel
-from steingate.core.mean_bound import mean_upper
-from steingate.core.plan import episodes_needed
-from steingate.core.presets import half_budget_reference
-from steingate.core.risk import Sigmoid
-from steingate.core.stein import stein_kernel, stein_kernel_bound
+from steingate.certificates.bounds import clopper_pearson_upper
+from steingate.certificates.concentration import concentration_radii, discrepancy_lower_bound, step_condition
+from steingate.certificates.factors import lemma_constants, rkhs_factor
+from steingate.certificates.kernels import Kernel
+from steingate.certificates.mean_bound import mean_upper
+from steingate.certificates.plan import episodes_needed
+from steingate.certificates.presets import half_budget_reference
+from steingate.certificates.risk import Sigmoid
+from steingate.certificates.stein import stein_kernel, stein_kernel_bound
 from steingate.gates.base import Episodes
 from steingate.gates.sampling import count_episodes
 from steingate.report.certificate_figure import save_certificate_figure
@@ -289,18 +289,18 @@ def with_numbers(page: str) -> str:
 
 def draw_limits(path: Path) -> None:
     """Draw sampling noise against the room a budget leaves, and interior terms against the truth."""
-    ink, colours = "#22303c", {"released": "#d1495b", "certified": "#2a9d8f"}
+    ink, colors = "#22303c", {"released": "#d1495b", "certified": "#2a9d8f"}
     figure = Figure(figsize=(11.0, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for name, colour in colours.items():
+    for name, color in colors.items():
         low, middle, high = np.array([noise(name, n) for n in SIZES]).T
-        left.fill_between(SIZES, low, high, color=colour, alpha=0.16, linewidth=0)
-        left.plot(SIZES, middle, color=colour, marker="o", markersize=4, label=f"interior term of {name}")
+        left.fill_between(SIZES, low, high, color=color, alpha=0.16, linewidth=0)
+        left.plot(SIZES, middle, color=color, marker="o", markersize=4, label=f"interior term of {name}")
     room = preset("certified").budget - preset("certified").reference_risk
     left.axhline(room, color=ink, linewidth=1.4)
     left.text(SIZES[0], 0.9 * room, f"room for it in certified: {room:g}", fontsize=9, va="top")
     left.text(
-        SIZES[0], 0.7 * room, "room for it in released: none", fontsize=9, va="top", color=colours["released"]
+        SIZES[0], 0.7 * room, "room for it in released: none", fontsize=9, va="top", color=colors["released"]
     )
     left.set(xscale="log", yscale="log", xlabel="episodes", ylabel="risk")
     left.set_xticks(SIZES, [str(n) for n in SIZES], minor=False)
@@ -310,8 +310,8 @@ def draw_limits(path: Path) -> None:
     left.set_title("Costs drawn from the reference itself", fontsize=11, loc="left")
     left.legend(frameon=False, fontsize=9)
 
-    for (name, (excess, bound)), colour in zip(pairs().items(), colours.values(), strict=True):
-        right.scatter(excess, bound, s=10, color=colour, alpha=0.6, linewidth=0, label=f"{name} factor")
+    for (name, (excess, bound)), color in zip(pairs().items(), colors.values(), strict=True):
+        right.scatter(excess, bound, s=10, color=color, alpha=0.6, linewidth=0, label=f"{name} factor")
     reach = np.array([0.0, 1.0])
     right.fill_between(reach, reach, color=ink, alpha=0.08, linewidth=0)
     right.plot(reach, reach, color=ink, linewidth=1.4)

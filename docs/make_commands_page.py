@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 from steingate.cli import COMMANDS, load_command
 
 PAGE = Path(__file__).parent / "reference" / "commands.md"

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
+from tests.parity.policies import Scripted
 
-from steingate.envs.catalog import TASKS, TaskSpec
-from steingate.envs.parity.policies import Scripted
-from steingate.envs.render import Renderer
-from steingate.envs.vector import SafetyVectorEnv
+from steingate.tasks.catalog import TASKS, TaskSpec
+from steingate.tasks.render import Renderer
+from steingate.tasks.vector import SafetyVectorEnv
 
 BATCH, SEED = 48, 20007
 TILE, SHARPER, CAPTION, GAP = 300, 2, 76, 10

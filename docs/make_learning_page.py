@@ -14,15 +14,15 @@ TASK = "SafetyPointGoal1-v0"
 
 
 def held_out() -> str:
-    """Return the table of predicted and realised changes of cost."""
+    """Return the table of predicted and realized changes of cost."""
     lines = [
         [
             f"`{row['algo']}`, {task(row['env'])}", row["predicted"], row["predicted_elsewhere"],
-            f"{row['realised']} ± {row['error']}",
+            f"{row['realized']} ± {row['error']}",
         ]
         for row in rows("../learning/held_out.csv")
     ]  # fmt: skip
-    return markdown(("policy", "predicted", "by other samples", "realised"), lines)
+    return markdown(("policy", "predicted", "by other samples", "realized"), lines)
 
 
 def endpoints() -> str:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from blocks import fill
 from scipy.stats import binom
 
-from steingate.monitor.bets import below
+from steingate.monitoring.bets import below
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results"
@@ -148,7 +148,7 @@ def draw(path: Path) -> None:
 
     from steingate.report.style import FAINT, LIMIT, STYLE
 
-    colours = dict(zip(RISKS, ("#9db4c8", "#2f6f9f", "#22303c"), strict=True))
+    colors = dict(zip(RISKS, ("#9db4c8", "#2f6f9f", "#22303c"), strict=True))
     with rc_context(STYLE):
         figure = Figure(figsize=(11.0, 4.3), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
@@ -157,7 +157,7 @@ def draw(path: Path) -> None:
             mine = [row for row in rows if row["risk"] == risk]
             episodes = [row["episodes"] for row in mine]
             left.plot(
-                episodes, [row["fixed_n"] for row in mine], color=colours[risk], linewidth=2.0,
+                episodes, [row["fixed_n"] for row in mine], color=colors[risk], linewidth=2.0,
                 label=f"bound for fixed n, risk {risk:g}",
             )  # fmt: skip
             left.plot(
@@ -173,10 +173,10 @@ def draw(path: Path) -> None:
         left.grid(color=FAINT, linewidth=0.6)
         rows = [row for row in read(PRICE) if row["budget"] == 0.1]
         place = np.arange(len(rows))
-        for shift, rule, colour in ((-0.2, "fixed", "#9db4c8"), (0.2, "monitor", "#2a9d8f")):
+        for shift, rule, color in ((-0.2, "fixed", "#9db4c8"), (0.2, "monitor", "#2a9d8f")):
             heights = [row[f"{rule}_median"] for row in rows]
             label = "fixed n, chosen beforehand" if rule == "fixed" else "monitor"
-            right.bar(place + shift, heights, 0.38, color=colour, label=label)
+            right.bar(place + shift, heights, 0.38, color=color, label=label)
             for x, height in zip(place, heights, strict=True):
                 right.text(x + shift, height + 2, f"{height:.0f}", ha="center", fontsize=9)
         right.set_xticks(place, [f"{row['risk']:g}" for row in rows])

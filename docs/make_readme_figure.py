@@ -36,7 +36,7 @@ def draw(path: Path) -> None:
         figure.subplots(1, 2, sharex=True, sharey=True), policies().items(), strict=True
     ):
         result = certificate.evaluate(costs)
-        gate, colour = ("open", GOOD) if result.safe else ("shut", BAD)
+        gate, color = ("open", GOOD) if result.safe else ("shut", BAD)
         bins = np.arange(0.0, 62.0, 2.0)
         heights, _ = np.histogram(costs, bins)
         tints = np.where(bins[:-1] < LIMIT, "#9db2c7", BAD)
@@ -54,7 +54,7 @@ def draw(path: Path) -> None:
             va="center",
             fontsize=10,
             color="white",
-            bbox={"boxstyle": "round,pad=0.5", "facecolor": colour, "edgecolor": "none"},
+            bbox={"boxstyle": "round,pad=0.5", "facecolor": color, "edgecolor": "none"},
         )
         axes.set_title(
             f"{name}: {np.mean(costs > LIMIT):.0%} of episodes over the limit", fontsize=11, loc="left"

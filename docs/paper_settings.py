@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from steingate.algos.methods import METHODS
-from steingate.core.reference import Beta
-from steingate.core.risk import Sigmoid
+from steingate.algorithms import METHODS
+from steingate.certificates.reference import Beta
+from steingate.certificates.risk import Sigmoid
 
 
 class Setting(NamedTuple):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steingate.algos.base import Algorithm
-from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
+from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.common.recipe import About, Constrained, SecondOrder, Setup
 from steingate.gates.base import Decision, Episodes, Gate, Mode, Ruling
 from steingate.settings import setting
 

@@ -12,7 +12,7 @@ import numpy as np
 from rows import write_rows
 
 from steingate.envs.make import make_vec
-from steingate.policy import Policy, load
+from steingate.policies.policy import Policy, load
 from steingate.report.loading import Run, load_runs
 
 TABLE = Path(__file__).parent / "kept" / "phases.csv"

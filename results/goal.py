@@ -1,6 +1,6 @@
 """Ten million steps of PointGoal1 outside of Table 1: prices on cost as published, CPO as corrected."""
 
-from steingate.bench.grid import Sizes
+from steingate.experiments.grid import Sizes
 from steingate.training.config import RunConfig
 
 SIZES = Sizes(seeds=(0,))

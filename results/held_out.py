@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from rows import write_rows
 
-from steingate.algos.backend import configure
-from steingate.algos.base import Algorithm, Batch, Params
-from steingate.algos.heads import log_prob
+from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.base import Algorithm, Batch, Params
+from steingate.algorithms.common.heads import log_prob
 from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
@@ -58,7 +58,7 @@ def held_out(path: Path) -> dict[str, str]:
     state = from_tree(checkpoint.tree, first, str(path))
     critics = state.critics.result().params
 
-    mode = PUSH if cfg.algo.normalise_obs else RAW
+    mode = PUSH if cfg.algo.normalize_obs else RAW
 
     def roll(policy: Params, epoch: int) -> Rollout:
         noise = action_noise(SEED, epoch, (cfg.horizon, cfg.num_envs, sizes[1]))
@@ -82,13 +82,13 @@ def held_out(path: Path) -> dict[str, str]:
         predicted = [rise(moved, batch) * length for batch in batches]
         found.append((*predicted, costs[2] - (costs[0] + costs[1]) / 2.0))
     changes = np.array(found)
-    on_chosen, elsewhere, realised = changes.mean(axis=0)
+    on_chosen, elsewhere, realized = changes.mean(axis=0)
     error = changes[:, 2].std(ddof=1) / np.sqrt(REPETITIONS)
     numbers = {
         "fraction": np.mean(fractions),
         "predicted": on_chosen,
         "predicted_elsewhere": elsewhere,
-        "realised": realised,
+        "realized": realized,
         "error": error,
     }
     return {"env": cfg.env, "algo": cfg.algo.name} | {name: f"{value:.1f}" for name, value in numbers.items()}

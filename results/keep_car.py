@@ -18,7 +18,7 @@ from steingate.report.style import STYLE, save_figure
 HOME = Path(__file__).with_name("car_runs")
 COLUMNS = ("TotalEnvSteps", "Epoch/EpRet", "Epoch/EpCost", "Epoch/OverLimit", "Time/FPS")
 NAMES = ("task", "algo", "physics", "seed", "steps", "return", "cost", "over_limit", "steps_per_s")
-COLOURS = {"auto": "#1f8a7d", "mujoco": "#c7683c"}
+COLORS = {"auto": "#1f8a7d", "mujoco": "#c7683c"}
 LABELS = {"auto": "own motion", "mujoco": "engine alone"}
 
 
@@ -44,7 +44,7 @@ def kept() -> dict[tuple[str, str, str, int], np.ndarray]:
     return {key: np.array(rows) for key, rows in sorted(found.items())}
 
 
-def summarise() -> str:
+def summarize() -> str:
     """Write ``summary.csv``, and return the table: mean of the last fifth, ± the deviation over seeds."""
     ends = {key: rows[-(len(rows) // 5) :].mean(axis=0)[1:] for key, rows in kept().items()}
     with open(HOME / "summary.csv", "w", newline="", encoding="utf-8") as file:
@@ -83,9 +83,9 @@ def draw() -> "matplotlib.figure.Figure":
                 for key, rows in runs.items():
                     if key[:2] == kind:
                         label = LABELS[key[2]] if key[3] == 0 else None
-                        colour = COLOURS[key[2]]
+                        color = COLORS[key[2]]
                         axis.plot(
-                            rows[:, 0] / 1e6, rows[:, row + 1], color=colour, lw=1.1, alpha=0.8, label=label
+                            rows[:, 0] / 1e6, rows[:, row + 1], color=color, lw=1.1, alpha=0.8, label=label
                         )
                 axis.set_ylabel(name if column == 0 else "")
             axes[0, column].set_title(f"{kind[0][6:-3]}, {kind[1]}", fontsize=10)
@@ -99,5 +99,5 @@ def draw() -> "matplotlib.figure.Figure":
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         keep_epochs(sys.argv[1])
-    (HOME / "table.md").write_text(summarise(), encoding="utf-8")
+    (HOME / "table.md").write_text(summarize(), encoding="utf-8")
     save_figure(draw, HOME / "curves.png")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from rows import Row, read_rows, write_rows
 
-from steingate.report.keeping import keep_run
+from steingate.report.archive import keep_run
 from steingate.report.loading import Run, cut, load_run, load_runs
 from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
 from steingate.report.summary import tail_episodes, tail_epochs
@@ -113,7 +113,7 @@ def keep(grid: str, root: str) -> None:
                 write_rows(KEPT / "endpoints.csv", [known[key] for key in sorted(known)])
 
 
-def summarise() -> None:
+def summarize() -> None:
     """Write ``summary.csv`` and ``first_million.csv`` from the copies."""
     rows = []
     for folder in sorted(path for path in KEPT.iterdir() if path.is_dir()):
@@ -131,4 +131,4 @@ if __name__ == "__main__":
         raise SystemExit(__doc__)
     if len(sys.argv) == 3:
         keep(sys.argv[1], sys.argv[2].rstrip("/"))
-    summarise()
+    summarize()

@@ -19,7 +19,7 @@ from steingate.gates.base import Mode
 from steingate.report.loading import Run, load_runs, setting
 from steingate.report.record import look_of
 from steingate.report.stats import cvar, exceedance, worst
-from steingate.report.style import FAINT, LIMIT, STYLE, free_colours
+from steingate.report.style import FAINT, LIMIT, STYLE, free_colors
 from steingate.report.summary import tail_episodes
 
 FOLDER = Path(__file__).parent / "learning"
@@ -87,12 +87,12 @@ def place(run: Run) -> tuple[float, str]:
     return (np.inf if order is None else order, run.algo)
 
 
-def colours_of(runs: list[Run]) -> dict[str, str]:
-    """Return a colour for each method: its own where the folders name one, else one that is free."""
-    asked = {run.algo: look_of(run.record).colour for run in runs}
-    own = {algo: colour for algo, colour in asked.items() if colour is not None}
+def colors_of(runs: list[Run]) -> dict[str, str]:
+    """Return a color for each method: its own where the folders name one, else one that is free."""
+    asked = {run.algo: look_of(run.record).color for run in runs}
+    own = {algo: color for algo, color in asked.items() if color is not None}
     rest = [algo for algo in asked if algo not in own]
-    return own | dict(zip(rest, free_colours(len(rest), set(own.values())), strict=True))
+    return own | dict(zip(rest, free_colors(len(rest), set(own.values())), strict=True))
 
 
 def summary_row(run: Run) -> dict[str, str]:
@@ -122,10 +122,10 @@ def figure(runs: list[Run], path: Path) -> None:
             len(families), 4, figsize=(15, 2.5 * len(families)), sharex=True, squeeze=False
         )
         for row, (name, members) in zip(panels, families.items(), strict=True):
-            colours = colours_of(members)
+            colors = colors_of(members)
             for start, env in enumerate(TASKS):
                 for offset, column in enumerate(("EpRet", "EpCost")):
-                    draw(row[2 * start + offset], members, env, column, colours)
+                    draw(row[2 * start + offset], members, env, column, colors)
             row[0].set_ylabel(name)
             row[0].legend(frameon=False, fontsize=9, loc="lower right", handlelength=1.2)
         for start, task in enumerate(TASKS.values()):
@@ -157,15 +157,15 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(panel: plt.Axes, members: list[Run], env: str, column: str, colours: dict[str, str]) -> None:
+def draw(panel: plt.Axes, members: list[Run], env: str, column: str, colors: dict[str, str]) -> None:
     """Draw one quantity of the runs on one task."""
     for run in members:
         if run.env != env:
             continue
         steps = run.progress["TotalEnvSteps"] / 1e3
-        panel.plot(steps, run.progress[f"Epoch/{column}"], color=colours[run.algo], alpha=0.35, linewidth=0.8)
+        panel.plot(steps, run.progress[f"Epoch/{column}"], color=colors[run.algo], alpha=0.35, linewidth=0.8)
         panel.plot(
-            steps, run.progress[f"Metrics/{column}"], color=colours[run.algo], linewidth=1.7, label=run.algo
+            steps, run.progress[f"Metrics/{column}"], color=colors[run.algo], linewidth=1.7, label=run.algo
         )
     panel.grid(axis="y", color=FAINT, linewidth=0.6)
     if column == "EpCost":

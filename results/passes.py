@@ -1,6 +1,6 @@
 """SteinGate on PPO's step with ten and with forty passes over the samples of an epoch."""
 
-from steingate.bench.grid import Sizes
+from steingate.experiments.grid import Sizes
 from steingate.training.config import RunConfig
 
 SIZES = Sizes(total_steps=1_000_000, seeds=(0, 1, 2, 3), variant="corrected")

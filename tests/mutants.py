@@ -90,15 +90,15 @@ WIRING = (
     ),
     Mutant(
         "training/epoch.py",
-        "mode=PUSH if cfg.algo.normalise_obs else RAW",
+        "mode=PUSH if cfg.algo.normalize_obs else RAW",
         "mode=PUSH",
-        "normalise_obs=False ignored in training",
+        "normalize_obs=False ignored in training",
     ),
     Mutant(
         "training/play.py",
-        "mode = FROZEN if cfg.algo.normalise_obs else RAW",
+        "mode = FROZEN if cfg.algo.normalize_obs else RAW",
         "mode = FROZEN",
-        "normalise_obs=False ignored in evaluation",
+        "normalize_obs=False ignored in evaluation",
     ),
     Mutant(
         "training/epoch.py",
@@ -258,7 +258,7 @@ EPOCH = (
         "costs are discounted as rewards are",
     ),
     Mutant(
-        "training/batch.py", "centre(cost_adv)", "standardise(cost_adv)", "cost advantages lose their scale"
+        "training/batch.py", "center(cost_adv)", "standardize(cost_adv)", "cost advantages lose their scale"
     ),
     Mutant("training/batch.py", "scale=float(reward_adv.std())", "scale=1.0", "the reward's scale is lost"),
     Mutant(
@@ -341,7 +341,7 @@ RUNS = (
         "training/state.py",
         "init_stats(obs_dim - (algo.account is not None))",
         "init_stats(obs_dim)",
-        "what an account adds is normalised",
+        "what an account adds is normalized",
     ),
     Mutant("training/state.py", 'budget=tree["budget"]', "budget=1.0", "a resumed run forgets its budget"),
     Mutant(
@@ -558,14 +558,14 @@ METHODS = (
     ),
     Mutant(
         "algos/advantages.py",
-        "a = np.clip(centred, -end, end)",
-        "a = np.clip(centred, -np.inf, end)",
+        "a = np.clip(centered, -end, end)",
+        "a = np.clip(centered, -np.inf, end)",
         "bad outliers are not trimmed",
     ),
     Mutant(
         "training/batch.py",
-        "standardise(reward_adv, returns.trim)",
-        "standardise(reward_adv)",
+        "standardize(reward_adv, returns.trim)",
+        "standardize(reward_adv)",
         "advantages are not trimmed in training",
     ),
     Mutant(
@@ -701,7 +701,7 @@ METHODS = (
         "algos/base.py",
         "reward = batch.adv * batch.scale if same_unit else batch.adv",
         "reward = batch.adv",
-        "a price in the task's units meets a standardised reward",
+        "a price in the task's units meets a standardized reward",
     ),
     Mutant(
         "algos/replay.py",

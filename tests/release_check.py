@@ -97,7 +97,7 @@ def check_wheel(wheel: Path) -> None:
     _require(version is not None and told["Version"] == version[1], f"the version is {told['Version']}")
     urls = told.get_all("Project-URL", [])
     _require(len(urls) >= 4 and bool(told["Author"]), "URLs or author are missing")
-    _require(told["License-Expression"] == "Apache-2.0", "the licence is missing")
+    _require(told["License-Expression"] == "Apache-2.0", "the license is missing")
     relative = re.findall(r"\]\((?!https?:|#|mailto:)[^)]*\)", str(told.get_payload()))
     _require(not relative, f"the readme has links that an index cannot follow: {relative[:3]}")
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)

@@ -51,7 +51,7 @@ seen = hashlib.sha256(envs.reset(seed=0)[0].tobytes())
 for actions in np.random.default_rng(0).uniform(-1, 1, (300, 8, 2)):
     obs, reward, *_ = envs.step(actions)
     seen.update(obs.tobytes() + reward.tobytes())
-from steingate.envs.contact_plan import plan
+from steingate.tasks.contact_plan import plan
 print(seen.hexdigest(), sum(plan.stats.cache_misses.values()))
 """
 
@@ -183,7 +183,7 @@ def test_the_process_that_compiles_gets_the_bits_of_those_that_load(small, tmp_p
 
     first, compiled_first = bits()
     assert bits() == [first, "0"]
-    (folder,) = cache.glob("*/steingate.envs.contact_plan")
+    (folder,) = cache.glob("*/steingate.tasks.contact_plan")
     shutil.rmtree(folder)
     assert bits() == [first, compiled_first]  # what it calls was loaded
     assert compiled_first == "1"

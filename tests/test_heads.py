@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Discrete
 from scipy.special import softmax
 from scipy.stats import chisquare
 
-from steingate.heads import Choice, action_map, choice_of, outputs, stored_action
+from steingate.policies.action_distribution import Choice, action_map, choice_of, outputs, stored_action
 
 
 def test_the_likeliest_choice_in_the_numbers_of_the_task():

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steingate.normaliser import CLIP, STD_FLOOR, init_stats, normalise, push, std
+from steingate.policies.normalizer import CLIP, STD_FLOOR, init_stats, normalize, push, std
 
 
 def test_recorded_stream():
     stats, outputs = init_stats(1), []
     for number in (1.0, 2.0, 4.0, 4.0):
         stats = push(stats, [[number]])
-        outputs.append(float(normalise(stats, [[number]])[0, 0]))
+        outputs.append(float(normalize(stats, [[number]])[0, 0]))
     np.testing.assert_allclose(outputs, [1.0, 0.70711, 1.09109, 0.83333], atol=5e-6)
 
 
@@ -29,13 +29,13 @@ def test_batches_of_any_size_give_the_statistics_of_the_whole(sizes, seed):
         expected = np.maximum(whole.std(axis=0, ddof=1), STD_FLOOR)
         np.testing.assert_allclose(std(stats), expected, atol=1e-12)
         np.testing.assert_allclose(
-            normalise(stats, whole), np.clip((whole - whole.mean(axis=0)) / expected, -CLIP, CLIP), atol=1e-10
+            normalize(stats, whole), np.clip((whole - whole.mean(axis=0)) / expected, -CLIP, CLIP), atol=1e-10
         )
 
 
 def test_constant_features_are_divided_by_the_floor_and_clipped():
     stats = push(init_stats(1), np.full((5, 1), 2.0))
-    np.testing.assert_allclose(normalise(stats, [[2.02], [2.5], [-9.0]])[:, 0], [2.0, CLIP, -CLIP])
+    np.testing.assert_allclose(normalize(stats, [[2.02], [2.5], [-9.0]])[:, 0], [2.0, CLIP, -CLIP])
 
 
 def test_large_offsets_lose_no_digits():

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steingate.algos.backend import configure
+from steingate.algorithms.common.backend import configure
 
 configure()
 
 from tests.training.runs_of_probes import tiny  # noqa: E402
 
-from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
+from steingate.algorithms.common.networks import mean  # noqa: E402  (JAX is set up first)
 from steingate.errors import InputError, RunError  # noqa: E402
 from steingate.gates.sight import Sight  # noqa: E402
-from steingate.normaliser import Stats, normalise  # noqa: E402
-from steingate.policy import load, policy_from  # noqa: E402
+from steingate.policies.normalizer import Stats, normalize  # noqa: E402
+from steingate.policies.policy import load, policy_from  # noqa: E402
 from steingate.runs import latest_checkpoint  # noqa: E402
 from steingate.storage.checkpoint import checkpoint_files  # noqa: E402
 from steingate.training.loop import train  # noqa: E402
@@ -31,7 +31,7 @@ def test_the_numpy_policy_is_the_trained_one(run):
     tree = latest_checkpoint(run / "checkpoints").tree
     obs = np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0]
     stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
-    expected = 2.0 * np.asarray(mean(tree["policy"], normalise(stats, obs).astype(np.float32)))  # range is ±2
+    expected = 2.0 * np.asarray(mean(tree["policy"], normalize(stats, obs).astype(np.float32)))  # range is ±2
     np.testing.assert_allclose(loaded.policy(obs), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(loaded.policy(obs[3]), expected[3], rtol=1e-5, atol=1e-6)
     assert (loaded.epoch, loaded.policy.obs_dim, loaded.policy.act_dim) == (6, 3, 2)
@@ -140,7 +140,7 @@ def test_powers_under_their_former_name_are_read_and_what_adds_nothing_is_none(r
 
 def test_raw_observations_stay_raw(run):
     tree = latest_checkpoint(run / "checkpoints").tree
-    policy = policy_from({**tree, "normalise": False}, "here")
+    policy = policy_from({**tree, "normalize": False}, "here")
     obs = np.array([0.3, 2.0, 7.0])
     np.testing.assert_allclose(
         policy(obs), 2.0 * np.asarray(mean(tree["policy"], obs.astype(np.float32))), rtol=1e-5

@@ -12,26 +12,26 @@ import pytest
 from steingate.errors import InputError, MissingExtraError
 from steingate.gates.account import Extra
 from steingate.gates.sight import Sight
-from steingate.heads import Choice
-from steingate.policy import Policy
-from steingate.policy_file import export_policy
-from steingate.robot import RobotPolicy
+from steingate.policies.action_distribution import Choice
+from steingate.policies.export import export_policy
+from steingate.policies.numpy_policy import RobotPolicy
+from steingate.policies.policy import Policy
 
 
-def made(obs=3, hidden=(5, 4), extra=None, sight=None, normalised=True):
+def made(obs=3, hidden=(5, 4), extra=None, sight=None, normalized=True):
     rng = np.random.default_rng(1)
     inside = obs + (0 if sight is None else sight.added)
     sizes = [inside + (extra is not None), *hidden, 2]
     weights = [rng.normal(size=pair).astype(np.float32) for pair in pairwise(sizes)]
     biases = [rng.normal(size=size).astype(np.float32) for size in sizes[1:]]
-    mean, std = (rng.normal(size=inside), 0.1 + rng.random(inside)) if normalised else (None, None)
+    mean, std = (rng.normal(size=inside), 0.1 + rng.random(inside)) if normalized else (None, None)
     scales = np.array([1.0, -2.0]), np.array([3.0, 0.5])
     return Policy(tuple(weights), tuple(biases), np.zeros(2, np.float32), mean, std, *scales, extra, sight)
 
 
 KINDS = {
     "plain": {},
-    "raw": {"normalised": False},
+    "raw": {"normalized": False},
     "linear": {"hidden": ()},
     "account": {"extra": Extra(1.0, -0.1, 0.9)},
     "near": {"sight": Sight((0, 2), (2.0, 4.0))},

@@ -39,7 +39,7 @@ class Cart:
     name: str = setting("cart", "how it is called")
     load: float = math.inf
     sizes: tuple[int, ...] = (64, 64)
-    colour: Literal["red", "green"] = "red"
+    color: Literal["red", "green"] = "red"
     horses: int | None = None
     extras: dict[str, Any] = part(dict)
     axle: Axle = part(Axle)
@@ -120,7 +120,7 @@ class TestConvert:
 
     def test_the_nearest_choice_is_named(self):
         with pytest.raises(InputError, match=r"one of red, green is expected \(did you mean green\?\)\."):
-            convert(Literal["red", "green"], "gren", "colour")
+            convert(Literal["red", "green"], "gren", "color")
 
     def test_words_of_a_table_need_a_name_and_a_value(self):
         for word in ("budget", "=3"):
@@ -134,7 +134,7 @@ class TestConvert:
 class TestRecords:
     def test_names_have_dots_for_parts(self):
         assert setting_names(Cart()) == [
-            "name", "load", "sizes", "colour", "horses", "extras",
+            "name", "load", "sizes", "color", "horses", "extras",
             "axle.wheel.spokes", "axle.wheel.radius", "axle.stiff",
         ]  # fmt: skip
         assert list(field_types(Axle)) == ["wheel", "stiff"]

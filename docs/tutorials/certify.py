@@ -32,7 +32,7 @@ for name, costs in {"steady": steady, "gambling": gambling}.items():
 # How many episodes would have been enough? With no violation at all, and with three:
 
 # %%
-from steingate.core.plan import episodes_needed
+from steingate.certificates.plan import episodes_needed
 
 for violations in (0, 3):
     print(
@@ -51,17 +51,17 @@ from matplotlib.figure import Figure
 limits = np.linspace(5, 60, 45)
 figure = Figure(figsize=(9.5, 4.2), layout="constrained")
 axes = figure.subplots()
-for name, costs, colour in (("steady", steady, "#1f8a7d"), ("gambling", gambling, "#d1495b")):
+for name, costs, color in (("steady", steady, "#1f8a7d"), ("gambling", gambling, "#d1495b")):
     seen = [np.mean(costs > limit) for limit in limits]
     bounds = [
         Certificate.preset("confident", limit=limit, delta=0.05 / len(limits)).evaluate(costs).bound
         for limit in limits
     ]
-    axes.plot(limits, bounds, color=colour, linewidth=2.2, label=f"{name}: at most")
+    axes.plot(limits, bounds, color=color, linewidth=2.2, label=f"{name}: at most")
     axes.fill_between(
-        limits, seen, bounds, color=colour, alpha=0.18, linewidth=0, label=f"{name}: seen to bound"
+        limits, seen, bounds, color=color, alpha=0.18, linewidth=0, label=f"{name}: seen to bound"
     )
-    axes.axvline(costs.mean(), color=colour, linewidth=1.2, linestyle=":")
+    axes.axvline(costs.mean(), color=color, linewidth=1.2, linestyle=":")
 axes.axhline(0.1, color="#22303c", linewidth=1.2, linestyle="--")
 axes.text(34, 0.112, "budget 0.1", fontsize=9)
 axes.text(12, 0.95, "mean costs", fontsize=9)

@@ -9,7 +9,7 @@
 import gymnasium
 import numpy as np
 
-CENTRE, RADIUS = np.array([0.2, -0.2]), 0.5
+CENTER, RADIUS = np.array([0.2, -0.2]), 0.5
 
 
 class Puddle(gymnasium.Env):
@@ -28,11 +28,11 @@ class Puddle(gymnasium.Env):
         noise = 0.02 * self.np_random.standard_normal(2)
         self.place = np.clip(self.place + 0.1 * np.clip(action, -1, 1) + noise, -1.2, 1.2)
         distance = np.linalg.norm(self.place - 0.9)
-        cost = float(np.linalg.norm(self.place - CENTRE) < RADIUS)
+        cost = float(np.linalg.norm(self.place - CENTER) < RADIUS)
         return self._seen(), 10 * (before - distance) - 0.3 * distance, False, False, {"cost": cost}
 
     def _seen(self):
-        return np.concatenate([self.place, self.place - CENTRE]).astype(np.float32)
+        return np.concatenate([self.place, self.place - CENTER]).astype(np.float32)
 
 
 gymnasium.register("Puddle-v0", entry_point=Puddle, max_episode_steps=40)
@@ -91,7 +91,7 @@ from matplotlib.patches import Circle
 figure = Figure(figsize=(9, 4.6), layout="constrained")
 panels = figure.subplots(1, 2, sharex=True, sharey=True)
 for axes, (algo, policy) in zip(panels, policies.items(), strict=True):
-    axes.add_patch(Circle(CENTRE, RADIUS, color="#9db2c7", alpha=0.5, linewidth=0))
+    axes.add_patch(Circle(CENTER, RADIUS, color="#9db2c7", alpha=0.5, linewidth=0))
     over = 0
     for seed in range(30):
         env = gymnasium.make("Puddle-v0").unwrapped
@@ -102,8 +102,8 @@ for axes, (algo, policy) in zip(panels, policies.items(), strict=True):
             way.append(env.place.copy())
             cost += info["cost"]
         over += cost > 2
-        colour = "#d1495b" if cost > 2 else "#1f8a7d"
-        axes.plot(*np.array(way).T, color=colour, linewidth=1.1, alpha=0.6)
+        color = "#d1495b" if cost > 2 else "#1f8a7d"
+        axes.plot(*np.array(way).T, color=color, linewidth=1.1, alpha=0.6)
     axes.plot(0.9, 0.9, "*", color="#e0a030", markersize=16)
     axes.set_title(f"{algo}: {over} of 30 episodes over the limit", fontsize=11)
     axes.set_aspect("equal")

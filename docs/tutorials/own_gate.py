@@ -53,8 +53,8 @@ for costs in ([5.0] * 10, [5.0] * 6 + [90.0] * 4, [5.0] * 10, [5.0] * 10):
 from dataclasses import dataclass
 
 import steingate
-from steingate.algos.base import Algorithm
-from steingate.algos.recipe import About, Constrained, SecondOrder, Setup
+from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.common.recipe import About, Constrained, SecondOrder, Setup
 from steingate.settings import setting
 
 

@@ -1,6 +1,6 @@
 """SteinGate and CPO on both Car tasks, by the Car's own motion and by the engine alone."""
 
-from steingate.bench.grid import Sizes
+from steingate.experiments.grid import Sizes
 from steingate.training.config import RunConfig
 
 SIZES = Sizes(total_steps=1_000_000, seeds=(0, 1, 2), variant="corrected")

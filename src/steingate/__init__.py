@@ -14,49 +14,49 @@ from typing import TYPE_CHECKING, Any
 from steingate.registration import register_with_gymnasium
 
 if TYPE_CHECKING:
-    from steingate.core.certificate import Certificate
-    from steingate.core.density import Density
-    from steingate.core.kernels import Kernel
-    from steingate.core.reference import Beta, HybridReference, LogitNormal
-    from steingate.core.result import Result
-    from steingate.core.risk import Exceedance, Hinge, Power, Sigmoid
+    from steingate.certificates.certificate import Certificate
+    from steingate.certificates.density import Density
+    from steingate.certificates.kernels import Kernel
+    from steingate.certificates.reference import Beta, HybridReference, LogitNormal
+    from steingate.certificates.result import Result
+    from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
     from steingate.errors import InputError, MissingExtraError, RunError, SteingateError
-    from steingate.monitor.certify import certify_policy
-    from steingate.monitor.episodes import StepWatcher
-    from steingate.monitor.monitor import Monitor
-    from steingate.monitor.several import Monitors
-    from steingate.policy import Policy
-    from steingate.policy_file import export_policy
-    from steingate.robot import RobotPolicy
+    from steingate.monitoring.certify import certify_policy
+    from steingate.monitoring.episodes import StepWatcher
+    from steingate.monitoring.monitor import Monitor
+    from steingate.monitoring.several import Monitors
+    from steingate.policies.export import export_policy
+    from steingate.policies.numpy_policy import RobotPolicy
+    from steingate.policies.policy import Policy
     from steingate.training.api import Run, evaluate, load, make_vec, resume, rollout, train
 
 __version__ = "0.2.0"
 
 _HOMES = {
-    "Beta": "steingate.core.reference",
-    "Certificate": "steingate.core.certificate",
-    "Density": "steingate.core.density",
-    "Exceedance": "steingate.core.risk",
-    "Hinge": "steingate.core.risk",
-    "HybridReference": "steingate.core.reference",
+    "Beta": "steingate.certificates.reference",
+    "Certificate": "steingate.certificates.certificate",
+    "Density": "steingate.certificates.density",
+    "Exceedance": "steingate.certificates.risk",
+    "Hinge": "steingate.certificates.risk",
+    "HybridReference": "steingate.certificates.reference",
     "InputError": "steingate.errors",
-    "Kernel": "steingate.core.kernels",
-    "LogitNormal": "steingate.core.reference",
+    "Kernel": "steingate.certificates.kernels",
+    "LogitNormal": "steingate.certificates.reference",
     "MissingExtraError": "steingate.errors",
-    "Monitor": "steingate.monitor.monitor",
-    "Monitors": "steingate.monitor.several",
-    "Policy": "steingate.policy",
-    "Power": "steingate.core.risk",
-    "Result": "steingate.core.result",
-    "RobotPolicy": "steingate.robot",
+    "Monitor": "steingate.monitoring.monitor",
+    "Monitors": "steingate.monitoring.several",
+    "Policy": "steingate.policies.policy",
+    "Power": "steingate.certificates.risk",
+    "Result": "steingate.certificates.result",
+    "RobotPolicy": "steingate.policies.numpy_policy",
     "Run": "steingate.training.api",
     "RunError": "steingate.errors",
-    "Sigmoid": "steingate.core.risk",
+    "Sigmoid": "steingate.certificates.risk",
     "SteingateError": "steingate.errors",
-    "StepWatcher": "steingate.monitor.episodes",
-    "certify_policy": "steingate.monitor.certify",
+    "StepWatcher": "steingate.monitoring.episodes",
+    "certify_policy": "steingate.monitoring.certify",
     "evaluate": "steingate.training.api",
-    "export_policy": "steingate.policy_file",
+    "export_policy": "steingate.policies.export",
     "load": "steingate.training.api",
     "make_vec": "steingate.training.api",
     "resume": "steingate.training.api",

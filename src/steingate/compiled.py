@@ -5,7 +5,7 @@ look at what that function calls or reads in *other* files. Here every module wi
 cache folder whose name is a digest of its own source and of all the package's modules it imports, directly or
 not. So a change anywhere below is a new folder, and old ones are cleared away.
 
-Machine code also holds a copy of every function it calls, each optimised anew, and numba lets such a call go
+Machine code also holds a copy of every function it calls, each optimized anew, and numba lets such a call go
 to whichever copy the process has seen first. Two copies may round differently where products and sums are
 fused, so results would depend on what was compiled or loaded before. Here every call stays within its own
 piece of machine code: the bits are the same in the process that compiles, in those that load what it kept,

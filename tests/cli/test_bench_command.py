@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from steingate.bench.grid import BUILT_IN
 from steingate.cli import main
 from steingate.cli.bench import read_seeds
 from steingate.errors import InputError
+from steingate.experiments.grid import BUILT_IN
 
 
 def test_the_grids_are_listed(capsys):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from steingate.certificates.certificate import Certificate
 from steingate.cli import main
-from steingate.core.certificate import Certificate
 from steingate.runs import RunFolder, Table, write_config
 from steingate.storage.tables import EPISODE_COLUMNS
 

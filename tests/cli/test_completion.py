@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 from steingate.cli import COMMANDS, main
 from steingate.cli.completion import SCRIPTS, known_options
-from steingate.envs.catalog import TASKS
+from steingate.tasks.catalog import TASKS
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,11 @@ def test_failures_and_missing_extras_are_told_apart(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("certificate", ("steingate.core.confidence.clopper_pearson_upper", lambda *_: 0.05), "the bound is"),
+        (
+            "certificate",
+            ("steingate.certificates.confidence.clopper_pearson_upper", lambda *_: 0.05),
+            "the bound is",
+        ),
         ("monitor", ("steingate.Monitor.certified", True), "at episode 0 instead of 36"),
     ],
 )

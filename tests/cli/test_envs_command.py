@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steingate.cli import envs
-from steingate.envs.catalog import TASKS
+from steingate.tasks.catalog import TASKS
 
 # Sizes of the original tasks, written down independently of the catalog.
 SIZES = {

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from steingate.algos.methods import METHODS
-from steingate.algos.methods.stein import SteinGate
+from steingate.algorithms import METHODS
+from steingate.algorithms.steingate import SteinGate
 from steingate.cli import load_command, main
 from steingate.cli.options import add_options
 from steingate.cli.train import EXAMPLES, recipe_subjects, run_subjects

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.training.runs_of_probes import facts
 
-from steingate.algos.backend import configure
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.backend import configure
 from steingate.cli import main
 from steingate.runs import read_progress
 from steingate.training.loop import stored_config

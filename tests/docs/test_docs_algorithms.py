@@ -1,7 +1,7 @@
 import importlib.util
 from pathlib import Path
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -83,10 +83,10 @@ def test_what_the_text_says_of_the_second_million_steps(medians):
     assert end == pytest.approx(0.75 * np.median(returns), rel=0.02)
 
 
-def test_methods_have_the_colours_of_every_page(maker):
-    colours = maker.colours_of(["cpo", "evo", "somebody:Else"])
-    assert colours["cpo"] == "#2f6f9f"
-    assert len(set(colours.values())) == 3
+def test_methods_have_the_colors_of_every_page(maker):
+    colors = maker.colors_of(["cpo", "evo", "somebody:Else"])
+    assert colors["cpo"] == "#2f6f9f"
+    assert len(set(colors.values())) == 3
 
 
 def test_the_interval_of_a_share_holds_it(maker):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.docs.scripts import docs_script
 
-from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
+from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "grids.md").read_text(encoding="utf-8")

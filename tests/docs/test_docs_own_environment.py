@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from steingate.cli import COMMANDS
-from steingate.envs import pace
+from steingate.envs import worker_speed as pace
 from steingate.training.config import RunConfig
 
 ROOT = Path(__file__).parents[2]

@@ -171,7 +171,7 @@ def test_same_seed_same_trajectory_and_none_goes_on():
     assert np.array_equal(env.reset()[0], second)
 
 
-def test_results_do_not_depend_on_neighbours():
+def test_results_do_not_depend_on_neighbors():
     wide, narrow = batch(num_envs=4), batch(num_envs=2)
     assert np.array_equal(wide.reset(seed=[1, 2, 3, 4])[0][:2], narrow.reset(seed=[1, 2])[0])
     for _ in range(25):

@@ -4,7 +4,7 @@ import pytest
 from gymnasium.spaces import Box
 
 from steingate.envs.adapters import ForeignVectorEnv
-from steingate.envs.budget import Augmented
+from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
 from steingate.gates.account import Account, Remaining, Running, Spent, priced_beyond, unsafe_reward
 from steingate.gates.schedule import discounted_share

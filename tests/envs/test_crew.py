@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from steingate.envs import pace
-from steingate.envs.crew import Workers
+from steingate.envs import worker_speed as pace
 from steingate.envs.foreign import EnvFailedError, OneEnv
 from steingate.envs.make import make_vec
+from steingate.envs.worker_pool import Workers
 from steingate.errors import InputError, RunError
 
 WALK, CRASHES = "tests.training.probes:Walk", "tests.envs.test_crew:Crashes"

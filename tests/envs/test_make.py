@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from steingate.envs.catalog import TASKS
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
+from steingate.tasks.catalog import TASKS
 
 MODULE = """
 import gymnasium

@@ -105,7 +105,7 @@ def test_a_file_and_what_is_beside_it(folder):
     assert short_name(name) == "my_file:Mine"
     one = make_vec("./my_file.py:Mine", 2, cost="./my_file.py:cost", workers=2)
     try:
-        assert one.workers == 2  # the workers find the file and its neighbour, too
+        assert one.workers == 2  # the workers find the file and its neighbor, too
         one.reset(seed=0)
         assert one.step(one.action_space.sample())[4]["cost"].tolist() == [0.25, 0.25]
     finally:

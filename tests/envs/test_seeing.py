@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from steingate.envs.budget import Augmented
+from steingate.envs.lidar_features import Seeing
 from steingate.envs.make import make_vec
-from steingate.envs.seeing import Seeing
+from steingate.envs.safety_state import Augmented
 from steingate.gates.account import Account, Remaining, Spent
 from steingate.training.environment import Saved
 from steingate.training.video import FilmedEnv
@@ -64,7 +64,7 @@ def test_places_tell_where_the_agent_is(task, last):
         obs = envs.step(rng.uniform(-1.0, 1.0, (4, 2)))[0]
     assert obs.shape == (4, last + 6)
     x, y = envs._world.q[:, :2].T
-    # The centre of the circle, seen from the agent, along -y and to the left of that.
+    # The center of the circle, seen from the agent, along -y and to the left of that.
     np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
     assert np.hypot(x, y).min() > 0.1
     envs.close()

@@ -4,9 +4,9 @@ from math import inf
 import numpy as np
 import pytest
 
-from steingate.core.bounds import clopper_pearson_upper
-from steingate.core.certificate import Certificate
-from steingate.core.risk import Exceedance
+from steingate.certificates.bounds import clopper_pearson_upper
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.risk import Exceedance
 from steingate.errors import InputError
 from steingate.gates.account import Spent, priced_beyond
 from steingate.gates.allowance import Allowed, Pace, allowance_gate

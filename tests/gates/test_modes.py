@@ -27,7 +27,7 @@ def test_every_mode_has_its_own_name():
     [
         ({"Gate/Mode": 0}, "improve", Mode.IMPROVE),
         ({"Gate/Mode": 1, "Step/Case": 0}, "recover", Mode.RECOVER),
-        ({"Gate/Mode": 0, "Gate/Price": 3.2}, "penalise, price 3.2", Mode.BALANCE),
+        ({"Gate/Mode": 0, "Gate/Price": 3.2}, "penalize, price 3.2", Mode.BALANCE),
         ({"Gate/Mode": 0, "Gate/Price": 0.0}, "improve, price 0", Mode.IMPROVE),
         ({"Gate/Mode": 0, "Gate/CostBudget": 12.0}, "improve within budget 12.00", Mode.IMPROVE),
         ({"Gate/Mode": 0, "Gate/Share": 0.6}, "improve within 60% of the limit", Mode.IMPROVE),

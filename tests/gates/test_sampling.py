@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from steingate.core.bounds import clopper_pearson_upper
+from steingate.certificates.bounds import clopper_pearson_upper
 from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.sampling import count_episodes

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from steingate.envs.nav_sensors import see
 from steingate.errors import InputError
 from steingate.gates.sight import Senses, Sight
+from steingate.tasks.nav_sensors import see
 
 
 def test_only_numbers_bounded_by_0_and_1_are_repeated():

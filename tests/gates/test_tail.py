@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from steingate.core.risk import Sigmoid
+from steingate.certificates.risk import Sigmoid
 from steingate.errors import InputError
 from steingate.gates.base import Episodes, Mode, no_costs
 from steingate.gates.mean import open_gate

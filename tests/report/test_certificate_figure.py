@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from steingate.core.certificate import Certificate
-from steingate.core.reference import Beta, Density, LogitNormal
-from steingate.core.risk import Exceedance, Power
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.reference import Beta, Density, LogitNormal
+from steingate.certificates.risk import Exceedance, Power
 from steingate.errors import InputError, MissingExtraError
 from steingate.report.certificate_figure import certificate_figure, save_certificate_figure
 

@@ -59,15 +59,15 @@ def test_bad_targets_are_named(evidence, tmp_path):
         curves_figure(weigh([]))
 
 
-def test_two_groups_of_one_method_have_their_own_curves_and_colours(tmp_path):
+def test_two_groups_of_one_method_have_their_own_curves_and_colors(tmp_path):
     for size in (0.1, 0.2):
-        write_run(tmp_path / f"{size}", algo="cpo", max_kl=size, look={"order": 1, "colour": "#2f6f9f"})
+        write_run(tmp_path / f"{size}", algo="cpo", max_kl=size, look={"order": 1, "color": "#2f6f9f"})
     figure = curves_figure(gather([tmp_path]))
-    colours = [line.get_color() for line in figure.axes[0].lines]
-    assert len(set(colours)) == len(colours) == 2
-    assert colours[0] == "#2f6f9f"
+    colors = [line.get_color() for line in figure.axes[0].lines]
+    assert len(set(colors)) == len(colors) == 2
+    assert colors[0] == "#2f6f9f"
     keys = figure.legends[0].legend_handles[:2]
-    assert [key.get_color() for key in keys] == colours
+    assert [key.get_color() for key in keys] == colors
 
 
 def test_curves_show_a_hundred_episodes_whatever_the_log_averages(tmp_path):

@@ -24,7 +24,7 @@ def test_no_group_vanishes_from_the_comparisons(tmp_path):
         write_run(tmp_path / repr(size), algo="cpo", max_kl=size)
     write_run(tmp_path, algo="evo")
     found = gather([tmp_path])
-    assert len(found.groups) == len(found.colours) == 4
+    assert len(found.groups) == len(found.colors) == 4
     assert len(found.comparisons) == 6
     pairs = {(item.better.method, item.than.method) for item in found.comparisons}
     assert len(pairs) == 6
@@ -44,7 +44,7 @@ def test_a_method_is_compared_over_all_tasks_it_shares(tmp_path):
 
 def test_everything_is_worked_out_once(tmp_path, monkeypatch):
     calls = []
-    for name in ("group_runs", "summarise", "compare"):
+    for name in ("group_runs", "summarize", "compare"):
         real = getattr(evidence_module, name)
         monkeypatch.setattr(
             evidence_module, name, lambda *args, real=real, name=name: calls.append(name) or real(*args)
@@ -54,7 +54,7 @@ def test_everything_is_worked_out_once(tmp_path, monkeypatch):
     found = gather([tmp_path])
     fitting_data(found)
     report_tables(found)
-    assert sorted(calls) == ["compare", "group_runs", "summarise", "summarise"]
+    assert sorted(calls) == ["compare", "group_runs", "summarize", "summarize"]
 
 
 def test_without_runs_there_is_nothing():

@@ -30,8 +30,8 @@ def test_points_that_are_unknown_are_not_joined():
 @pytest.fixture
 def evidence(tmp_path):
     for seed in range(3):
-        write_run(tmp_path, seed=seed, look={"order": 2, "colour": "#1f8a7d"})
-        write_run(tmp_path, algo="cpo", seed=seed, look={"order": 1, "colour": "#2f6f9f"})
+        write_run(tmp_path, seed=seed, look={"order": 2, "color": "#1f8a7d"})
+        write_run(tmp_path, algo="cpo", seed=seed, look={"order": 1, "color": "#2f6f9f"})
     write_run(tmp_path, algo="cpo", env="SafetyCarGoal1-v0", cost_limit=10.0)
     return gather([tmp_path])
 

@@ -1,7 +1,7 @@
 import numpy as np
 from tests.report.made_up import write_run
 
-from steingate.report.groups import group_colours, group_runs, mean_and_spread
+from steingate.report.groups import group_colors, group_runs, mean_and_spread
 from steingate.report.loading import load_runs
 
 
@@ -76,32 +76,32 @@ def test_older_and_todays_folders_stand_side_by_side(tmp_path):
     assert [group.label for group in grouped(tmp_path)] == ["cpo (folder older)", "cpo (folder today's)"]
 
 
-def test_order_and_colour_come_from_the_folders(tmp_path):
-    write_run(tmp_path, algo="zebra", look={"order": 10, "colour": "#111111"})
-    write_run(tmp_path, algo="ape", look={"order": 20.5, "colour": "#222222"})
+def test_order_and_color_come_from_the_folders(tmp_path):
+    write_run(tmp_path, algo="zebra", look={"order": 10, "color": "#111111"})
+    write_run(tmp_path, algo="ape", look={"order": 20.5, "color": "#222222"})
     write_run(tmp_path, algo="cow")
-    write_run(tmp_path, algo="bee", look={"order": None, "colour": "no"})
+    write_run(tmp_path, algo="bee", look={"order": None, "color": "no"})
     groups = grouped(tmp_path)
     assert [group.algo for group in groups] == ["zebra", "ape", "bee", "cow"]
-    colours = group_colours(groups)
-    assert [colours[group.method] for group in groups[:2]] == ["#111111", "#222222"]
-    assert len(set(colours.values())) == 4
+    colors = group_colors(groups)
+    assert [colors[group.method] for group in groups[:2]] == ["#111111", "#222222"]
+    assert len(set(colors.values())) == 4
 
 
-def test_no_two_methods_share_a_colour(tmp_path):
-    look = {"order": 1, "colour": "#1f8a7d"}  # also the first of the free ones
+def test_no_two_methods_share_a_color(tmp_path):
+    look = {"order": 1, "color": "#1f8a7d"}  # also the first of the free ones
     for index in range(30):
         write_run(tmp_path / f"{index}", algo="cpo", max_kl=0.1 * (index + 1), look=look, epochs=1)
-    write_run(tmp_path / "late", algo="evo", look={"order": 2, "colour": "#2f6f9f"}, epochs=1)
+    write_run(tmp_path / "late", algo="evo", look={"order": 2, "color": "#2f6f9f"}, epochs=1)
     groups = grouped(tmp_path)
-    colours = group_colours(groups)
-    assert len(set(colours.values())) == len(groups) == 31
-    assert colours[groups[0].method] == "#1f8a7d"
+    colors = group_colors(groups)
+    assert len(set(colors.values())) == len(groups) == 31
+    assert colors[groups[0].method] == "#1f8a7d"
     # The second group of cpo does not take what evo asks for.
-    assert colours[groups[-1].method] == "#2f6f9f"
-    # One method has one colour on all tasks.
-    write_run(tmp_path / "late", algo="evo", env="Other", look={"order": 2, "colour": "#2f6f9f"}, epochs=1)
-    assert len(group_colours(grouped(tmp_path))) == 31
+    assert colors[groups[-1].method] == "#2f6f9f"
+    # One method has one color on all tasks.
+    write_run(tmp_path / "late", algo="evo", env="Other", look={"order": 2, "color": "#2f6f9f"}, epochs=1)
+    assert len(group_colors(grouped(tmp_path))) == 31
 
 
 def test_means_over_seeds_of_different_length(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
-from steingate.core.certificate import Certificate
+from steingate.certificates.certificate import Certificate
 from steingate.report.cost_bars import BINS, bars, run_reference
 from steingate.report.evidence import gather
 from steingate.report.loading import load_runs
@@ -207,10 +207,10 @@ def test_no_runs_give_a_page_that_says_so(tmp_path):
 
 def test_a_run_of_todays_form_is_shown_whole(tmp_path):
     recipe = {"variant": "corrected", "preset": "released", "certificate": {"zero_mass": 0.2}, "max_kl": 0.1}
-    write_run(tmp_path, recipe=recipe, look={"order": 200, "colour": "#123456"})
+    write_run(tmp_path, recipe=recipe, look={"order": 200, "color": "#123456"})
     data = fitting_data(gather([tmp_path]))
     assert data["references"][0]["zero"] == 0.2
-    assert data["tasks"][0]["groups"][0]["colour"] == "#123456"
+    assert data["tasks"][0]["groups"][0]["color"] == "#123456"
     assert tomllib.loads(data["runs"][0]["toml"]).items() >= recipe.items()
 
 

@@ -15,7 +15,7 @@ OLDER = {
     "certificate": {}, "algo_options": {}, "max_kl": 0.01, "cg_iters": 15, "damping": 0.1, "search_steps": 20,
     "shrink": 0.8, "discount": 0.99, "cost_discount": 0.99, "lam": 0.95, "cost_lam": 0.95, "critic_lr": 0.001,
     "critic_passes": 10, "critic_batch": 128, "critic_decay": 0.001, "critic_grad_norm": 40.0,
-    "hidden": [64, 64], "normalise_obs": True, "window": 100, "carry_episodes": False, "env_options": {},
+    "hidden": [64, 64], "normalize_obs": True, "window": 100, "carry_episodes": False, "env_options": {},
     "overlap": False, "threads": 1, "checkpoint_every": 3, "wandb": "project", "out": "elsewhere",
 }  # fmt: skip
 OF_RUN = (
@@ -54,7 +54,7 @@ def test_all_feasibilities_of_the_paper_are_counts_of_600_epochs():
 
 CHANGES = {
     "variant": "corrected", "preset": "certified", "certificate": {"budget": 0.2}, "cost_limit": 10.0,
-    "max_kl": 0.02, "hidden": [8, 8], "normalise_obs": False, "window": 10, "num_envs": 4,
+    "max_kl": 0.02, "hidden": [8, 8], "normalize_obs": False, "window": 10, "num_envs": 4,
     "steps_per_epoch": 8000, "carry_episodes": True, "env_options": {"max_episode_steps": 500},
     "search_steps": 15, "critic_lr": 3e-4, "discount": 0.9, "cost_lam": 0.5,
 }  # fmt: skip

@@ -4,7 +4,7 @@ import tomllib
 import pytest
 from tests.report.made_up import write_run
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 from steingate.report.loading import load_runs, setting
 from steingate.report.record import NO_EFFECT, Look, canonical, look_of, settings, to_toml
 from steingate.training.config import make_config
@@ -58,10 +58,10 @@ def test_equal_values_have_one_text():
 
 
 def test_looks_that_make_no_sense_count_as_none():
-    assert look_of({"look": {"order": 40, "colour": "#2F6F9F"}}) == Look(40.0, "#2f6f9f")
+    assert look_of({"look": {"order": 40, "color": "#2F6F9F"}}) == Look(40.0, "#2f6f9f")
     assert look_of({}) == look_of({"look": []}) == Look(None, None)
-    for colour in ("red", "#12345", "#1234567", "url(x)", 7, None):
-        assert look_of({"look": {"order": True, "colour": colour}}) == Look(None, None)
+    for color in ("red", "#12345", "#1234567", "url(x)", 7, None):
+        assert look_of({"look": {"order": True, "color": color}}) == Look(None, None)
     assert look_of({"look": {"order": float("nan")}}).order is None
     assert look_of({"look": {"order": "inf"}}).order is None
 

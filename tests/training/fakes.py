@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from steingate.algos.base import Algorithm, Step
+from steingate.algorithms.common.base import Algorithm, Step
 from steingate.gates.base import Decision, Gate, Mode, Ruling
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config

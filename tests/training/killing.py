@@ -18,8 +18,8 @@ from pathlib import Path
 import jax  # noqa: F401  (imported here once, so that the children need not)
 import numpy as np
 
-from steingate.algos.networks import init_policy
-from steingate.normaliser import init_stats
+from steingate.algorithms.common.networks import init_policy
+from steingate.policies.normalizer import init_stats
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.collect import collect
 from steingate.training.config import read_stored

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
-from steingate.algos.recipe import find_recipe
+from steingate.algorithms.common.recipe import find_recipe
 from steingate.runs import read_progress
 from steingate.settings import setting_names
 from steingate.storage.checkpoint import checkpoint_files

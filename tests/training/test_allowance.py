@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-from steingate.algos.backend import configure
+from steingate.algorithms.common.backend import configure
 
 configure()
 
 from tests.training.runs_of_probes import tiny  # noqa: E402
 from tests.training.test_probe_answers import conflict, late  # noqa: E402
 
-from steingate.algos.methods.allowance import Allowance  # noqa: E402
-from steingate.algos.networks import mean  # noqa: E402  (JAX is set up first)
-from steingate.algos.recipe import Setup  # noqa: E402
+from steingate.algorithms.allowance import Allowance  # noqa: E402
+from steingate.algorithms.common.networks import mean  # noqa: E402  (JAX is set up first)
+from steingate.algorithms.common.recipe import Setup  # noqa: E402
 from steingate.envs.make import make_vec  # noqa: E402
 from steingate.errors import RunError  # noqa: E402
 from steingate.gates.account import Extra, Spent  # noqa: E402
-from steingate.normaliser import Stats, normalise  # noqa: E402
-from steingate.policy import load  # noqa: E402
-from steingate.policy_file import export_policy  # noqa: E402
-from steingate.robot import RobotPolicy  # noqa: E402
+from steingate.policies.export import export_policy  # noqa: E402
+from steingate.policies.normalizer import Stats, normalize  # noqa: E402
+from steingate.policies.numpy_policy import RobotPolicy  # noqa: E402
+from steingate.policies.policy import load  # noqa: E402
 from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
 from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
 from steingate.training.evaluate import load_player  # noqa: E402
@@ -68,7 +68,7 @@ def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_o
     known = stats.mean.size
     shown, raw = envs.reset(seed=5)[0], plain.reset(seed=5)[0]
     for _ in range(20):
-        seen = np.column_stack([normalise(stats, shown[:, :known]), shown[:, known:]]).astype(np.float32)
+        seen = np.column_stack([normalize(stats, shown[:, :known]), shown[:, known:]]).astype(np.float32)
         action = np.clip(np.asarray(mean(tree["policy"], seen), np.float64), -1.0, 1.0)
         with_account = np.column_stack([raw, shown[:, -1]])
         np.testing.assert_allclose(policy(with_account), action, atol=1e-5)

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.training.runs_of_probes import tiny
 
-from steingate.policy import load
+from steingate.policies.policy import load
 from steingate.runs import read_episodes, read_progress
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.loop import train

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.training.fakes import Told, Unsaved, small
 
-from steingate.algos.methods.cpo import CPO
+from steingate.algorithms.cpo import CPO
 from steingate.envs import make as envs_make
-from steingate.envs.budget import Augmented
+from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
 from steingate.gates.base import Episodes, Mode
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env

@@ -1,7 +1,7 @@
 import numpy as np
 
-from steingate.algos.networks import init_critic, value
-from steingate.algos.recipe import Returns
+from steingate.algorithms.common.networks import init_critic, value
+from steingate.algorithms.common.recipe import Returns
 from steingate.gates.base import Episodes
 from steingate.training.batch import few_values, many_values, to_batch, values
 from steingate.training.collect import Carry, Rollout

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steingate.normaliser import Stats
+from steingate.policies.normalizer import Stats
 from steingate.training.candidates import (
     SIZE,
     Candidate,

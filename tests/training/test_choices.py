@@ -6,13 +6,13 @@ from tests.training.choices import Arms, Ring, best_return
 from tests.training.runs_of_probes import facts, tiny
 
 import steingate
-from steingate.algos.heads import log_prob
-from steingate.algos.methods import METHODS
-from steingate.algos.methods.cpo import CPO
-from steingate.algos.networks import init_policy, mean
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.heads import log_prob
+from steingate.algorithms.common.networks import init_policy, mean
+from steingate.algorithms.cpo import CPO
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
-from steingate.normaliser import init_stats
+from steingate.policies.normalizer import init_stats
 from steingate.runs import read_progress
 from steingate.training.collect import collect
 from steingate.training.collect_kernels import RAW

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from tests.training.probes import Constant, Endless, Walk
 
-from steingate.algos.heads import log_prob
-from steingate.algos.networks import init_policy, mean
+from steingate.algorithms.common.heads import log_prob
+from steingate.algorithms.common.networks import init_policy, mean
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
-from steingate.heads import action_map
-from steingate.normaliser import Stats, init_stats, normalise, push
+from steingate.policies.action_distribution import action_map
+from steingate.policies.normalizer import Stats, init_stats, normalize, push
 from steingate.training.collect import Carry, collect, flat_policy
 from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
 from steingate.training.env_errors import RolloutStoppedError
@@ -34,7 +34,7 @@ def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
     rows = {name: [] for name in ("obs", "act", "reward", "cost", "end", "final")}
     totals, episodes = np.zeros((num_envs, 3)), []
     stats = push(stats, raw)
-    obs = normalise(stats, raw).astype(np.float32)
+    obs = normalize(stats, raw).astype(np.float32)
     for t in range(len(noise)):
         act = np.asarray(mean(policy, obs)) + np.exp(policy["log_std"]) * noise[t]
         command = low + (high - low) * (act.astype(np.float64) + 1.0) / 2.0
@@ -51,12 +51,12 @@ def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
         )
         stats = push(stats, finals[ended])
         rows["final"] += [
-            (t * num_envs + i, normalise(stats, finals[i]))
+            (t * num_envs + i, normalize(stats, finals[i]))
             for i in range(num_envs)
             if answers[i][3] and not answers[i][2]
         ]
         stats = push(stats, raw)
-        obs = normalise(stats, raw).astype(np.float32)
+        obs = normalize(stats, raw).astype(np.float32)
         for i, a in enumerate(answers):
             totals[i] += a[1], a[4]["cost"], 1
             if ended[i]:
@@ -112,7 +112,7 @@ def test_the_compiled_statistics_equal_the_readable_ones_to_the_bit():
     expected, seen = stats, []
     for rows in raw:
         expected = push(expected, rows)
-        seen.append(normalise(expected, rows))
+        seen.append(normalize(expected, rows))
     assert after.count == expected.count
     np.testing.assert_array_equal(after.mean, expected.mean)
     np.testing.assert_array_equal(after.m2, expected.m2)

@@ -11,25 +11,25 @@ import numpy as np
 import pytest
 from tests.training.fakes import Told, epochs, small
 
-from steingate.algos import recipe as recipe_module
-from steingate.algos import sizes
-from steingate.algos.base import Algorithm
-from steingate.algos.critics import _compiled as compiled_fit
-from steingate.algos.descent import _compiled as compiled_descent
-from steingate.algos.methods import METHODS
-from steingate.algos.methods.cpo import CPO
-from steingate.algos.methods.stein import SteinGate
-from steingate.algos.recipe import FirstOrder, Recipe, SecondOrder, Setup
-from steingate.algos.trust_region import _compiled as compiled_step
+from steingate.algorithms import METHODS
+from steingate.algorithms.common import recipe as recipe_module
+from steingate.algorithms.common import sizes
+from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.common.critics import _compiled as compiled_fit
+from steingate.algorithms.common.descent import _compiled as compiled_descent
+from steingate.algorithms.common.recipe import FirstOrder, Recipe, SecondOrder, Setup
+from steingate.algorithms.common.trust_region import _compiled as compiled_step
+from steingate.algorithms.cpo import CPO
+from steingate.algorithms.steingate import SteinGate
 from steingate.cli import main
-from steingate.envs.budget import Augmented
+from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
 from steingate.gates.mean import open_gate
 from steingate.settings import field_types, setting_names, to_plain, with_settings
 from steingate.training import batch as batch_module
 from steingate.training import loop
 from steingate.training.assemble import build_algorithm
-from steingate.training.certifying import Certifying
+from steingate.training.certification_config import Certifying
 from steingate.training.config import WITHOUT_EFFECT, RunConfig, make_config, read_stored
 
 
@@ -102,7 +102,7 @@ class TestOneRunManyWays:
     def test_published_settings_of_the_task_are_filled_in(self):
         cfg = make_config({"algo": "ppo-saute", "env": "SafetyPointGoal1-v0"})
         assert cfg.algo.clipped.passes == 80
-        assert not cfg.algo.normalise_obs
+        assert not cfg.algo.normalize_obs
 
 
 class TestRefusals:
@@ -405,7 +405,7 @@ def earlier(**changes: Any) -> dict[str, Any]:
         "certificate": {}, "algo_options": {}, "max_kl": 0.02, "cg_iters": 12, "damping": 0.2,
         "search_steps": 20, "shrink": 0.7, "discount": 0.98, "cost_discount": 0.97, "lam": 0.94,
         "cost_lam": 0.93, "critic_lr": 0.002, "critic_passes": 9, "critic_batch": 120, "critic_decay": 0.002,
-        "critic_grad_norm": 30.0, "hidden": [32, 32], "normalise_obs": True, "window": 90,
+        "critic_grad_norm": 30.0, "hidden": [32, 32], "normalize_obs": True, "window": 90,
         "carry_episodes": False, "env_options": {}, "overlap": True, "threads": None, "checkpoint_every": 10,
         "wandb": None, "out": "runs", **changes,
     }  # fmt: skip
@@ -430,10 +430,10 @@ class TestEarlierVersions:
 
     def test_the_budgets_discount_had_another_name(self):
         options = {"length": 1000, "discount": 0.9999, "unsafe_reward": -0.2, "clipped.passes": 80}
-        found = earlier(algo="ppo-saute", critic_passes=None, normalise_obs=False, algo_options=options)
+        found = earlier(algo="ppo-saute", critic_passes=None, normalize_obs=False, algo_options=options)
         recipe = read_stored(found, "config.json").algo
         assert (recipe.budget_discount, recipe.discount, recipe.unsafe_reward) == (0.9999, 0.98, -0.2)
-        assert (recipe.length, recipe.clipped.passes, recipe.normalise_obs) == (1000, 80, False)
+        assert (recipe.length, recipe.clipped.passes, recipe.normalize_obs) == (1000, 80, False)
 
     @pytest.mark.parametrize(
         ("name", "options"),

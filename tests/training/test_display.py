@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 from steingate.training.config import RunConfig, make_config
 from steingate.training.logs.display import Display, _bar
 
@@ -103,7 +103,7 @@ def test_the_words_are_true_for_every_method():
         own = {"ppo-lag": {"Gate/Price": 3.2}, "trpo-simmer": {"Gate/CostBudget": 9.0}}.get(name, {})
         told[name] = shown(False, [{**ROW, **row, **own}], cfg=make_config({"algo": name})).splitlines()[0]
     assert all("cost 30.00/25 (92% over)" in line for line in told.values())
-    assert "penalise, price 3.2" in told["ppo-lag"]
+    assert "penalize, price 3.2" in told["ppo-lag"]
     assert "improve within budget 9.00" in told["trpo-simmer"]
     assert "improve within the budget" in told["ppo-saute"]
     for name in ("ppo", "trpo"):

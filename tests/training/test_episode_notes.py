@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from steingate.algos.methods import METHODS
+from steingate.algorithms import METHODS
 from steingate.errors import InputError
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.training.fakes import SECOND_ORDER, Budgeted, Choosing, Told, epochs, small, spying, watched
 
-from steingate.algos.base import Memory, Step
-from steingate.envs.budget import Augmented
+from steingate.algorithms.common.base import Memory, Step
+from steingate.envs.safety_state import Augmented
 from steingate.errors import RunError
 from steingate.gates.base import Decision, Mode
 from steingate.training import epoch as epoch_module
@@ -21,7 +21,7 @@ from steingate.training.loop import Inline
 from steingate.training.randomness import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import first_state
 
-RAW = {"normalise_obs": False}
+RAW = {"normalize_obs": False}
 CARRIED = {"carry_episodes": True, **RAW}
 
 
@@ -259,13 +259,13 @@ class TestCarriedEpisodes:
 
 
 class TestObservations:
-    @pytest.mark.parametrize("normalise", [False, True])
-    def test_they_are_normalised_only_if_asked(self, fits, normalise):
+    @pytest.mark.parametrize("normalize", [False, True])
+    def test_they_are_normalized_only_if_asked(self, fits, normalize):
         algo, seen = spying()
-        state, _ = epochs(small(normalise_obs=normalise), algo, Told(), 2)
-        assert (state.stats.count > 0) is normalise
+        state, _ = epochs(small(normalize_obs=normalize), algo, Told(), 2)
+        assert (state.stats.count > 0) is normalize
         as_given = np.tile([[t, i, 7.0] for t in range(5) for i in range(2)], (2, 1))
-        assert np.array_equal(seen.batches[1].obs, as_given) is not normalise
+        assert np.array_equal(seen.batches[1].obs, as_given) is not normalize
 
     def test_statistics_go_on_from_epoch_to_epoch(self, fits):
         counts = [epochs(small(), spying()[0], Told(), n)[0].stats.count for n in (1, 2, 3)]

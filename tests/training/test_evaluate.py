@@ -7,8 +7,8 @@ from tests.training.runs_of_probes import tiny
 
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
-from steingate.monitor.monitor import Monitor
-from steingate.policy import load
+from steingate.monitoring.monitor import Monitor
+from steingate.policies.policy import load
 from steingate.runs import RunFolder
 from steingate.training import play as module
 from steingate.training.candidates import Trial
@@ -52,7 +52,7 @@ def test_episodes_are_those_of_the_policy(run):
     assert numbers["certificate"]["samples"] == 11
 
 
-def test_an_episode_does_not_depend_on_its_neighbours(run):
+def test_an_episode_does_not_depend_on_its_neighbors(run):
     player = load_player(run, print, "last")
     seeds = episode_seeds(0, 7)
     for sample in (False, True):

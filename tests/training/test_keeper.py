@@ -10,8 +10,8 @@ import pytest
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.errors import InputError, RunError
-from steingate.monitor.upper import count_upper
-from steingate.policy import load
+from steingate.monitoring.upper import count_upper
+from steingate.policies.policy import load
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, read_verdict
 from steingate.training import keeper as module
 from steingate.training import loop
@@ -123,12 +123,12 @@ def test_a_signal_in_a_test_stops_before_its_epoch_and_nothing_is_lost(whole, tm
     cfg = tiny(tmp_path, **LONG)
     real = module.try_policy
 
-    def signalled(*given, **options):
+    def signaled(*given, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return real(*given, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "try_policy", signalled)
+        patch.setattr(module, "try_policy", signaled)
         with pytest.raises(KeyboardInterrupt):
             train(cfg, quiet=True)
     resume(cfg.path, quiet=True)

@@ -52,7 +52,7 @@ def test_a_run_leaves_the_promised_folder(whole):
     record = json.loads((path / "config.json").read_text())
     assert record["config"]["num_envs"] == 4
     assert record["config"]["recipe"]["preset"] == "released"
-    assert record["look"] == {"order": 200, "colour": "#1f8a7d"}
+    assert record["look"] == {"order": 200, "color": "#1f8a7d"}
     assert {"python", "numpy", "jax", "steingate"} <= record["versions"].keys()
     assert record["learner"]["threads"] == "1"
     progress = found["progress"]
@@ -323,11 +323,11 @@ def test_a_signal_during_start_up_is_not_lost_and_leaves_no_folder(
         def __del__(self):  # what is raised here never reaches the caller
             os.kill(os.getpid(), number)
 
-    def signalled(*args, **options):
+    def signaled(*args, **options):
         Garbage()
         return real(*args, **options)
 
-    monkeypatch.setattr(loop, where, signalled)
+    monkeypatch.setattr(loop, where, signaled)
     monkeypatch.setattr(loop, "run_epoch", lambda *args: pytest.fail("training began"))
     cfg = tiny(tmp_path)
     before = signal.getsignal(number)

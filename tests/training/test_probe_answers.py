@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.training.vector_probes import Conflict, Gamble
 
-from steingate.algos.methods import METHODS
-from steingate.algos.recipe import FirstOrder, NaturalGradient, Setup
-from steingate.envs.budget import Augmented
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import FirstOrder, NaturalGradient, Setup
+from steingate.envs.safety_state import Augmented
 from steingate.gates.base import Episodes, Mode
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config

@@ -7,11 +7,11 @@ import pytest
 from tests.training import probes
 from tests.training.runs_of_probes import facts, tiny
 
-from steingate.algos.methods import METHODS
-from steingate.algos.recipe import FirstOrder
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import FirstOrder
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.errors import InputError
-from steingate.policy import load
+from steingate.policies.policy import load
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
 from steingate.training.batch import tail_costs
@@ -161,7 +161,7 @@ def test_shaped_rewards_stay_out_of_the_statistics(tmp_path):
     assert first["trpo"]["Epoch/EpCost"] == first["trpo-saute"]["Epoch/EpCost"] == [5.0]
 
 
-def test_the_added_number_is_never_normalised(tmp_path):
+def test_the_added_number_is_never_normalized(tmp_path):
     path = train(run_of(tmp_path, "cvar-cpo", "corrected", {}), quiet=True)
     tree = latest_checkpoint(path / "checkpoints").tree
     assert len(tree["stats"]["mean"]) == 3
@@ -187,7 +187,7 @@ def test_increments_of_a_tail_add_up_to_the_tail_of_the_episode():
 def test_settings_of_the_algorithm_are_recorded(tmp_path):
     path = train(run_of(tmp_path, "ppo-saute", "corrected", {}), quiet=True)
     stored = stored_config(path).algo
-    assert (stored.critic_lr, stored.normalise_obs, stored.length) == (3e-4, True, 1000)
+    assert (stored.critic_lr, stored.normalize_obs, stored.length) == (3e-4, True, 1000)
     native = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0")
     assert (native.recipe.length, native.recipe.budget_discount) == (500, 0.9999)
     published = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0", variant="published")

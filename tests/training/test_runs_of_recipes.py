@@ -11,7 +11,7 @@ from tests.training.test_config import earlier
 
 from steingate.cli import main
 from steingate.errors import RunError
-from steingate.policy import load
+from steingate.policies.policy import load
 from steingate.runs import RunFolder, latest_checkpoint, read_config, read_progress, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import evaluate as evaluate_module
@@ -132,8 +132,8 @@ METHOD = '''
 
 from dataclasses import dataclass
 
-from steingate.algos.base import Algorithm
-from steingate.algos.recipe import About, Constrained, SecondOrder
+from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.common.recipe import About, Constrained, SecondOrder
 from steingate.gates.base import Decision, Gate, Mode, Ruling
 
 
@@ -196,7 +196,7 @@ class TestEarlierVersions:
         path = train(run_of(tmp_path, **SECOND), quiet=True)
         record = read_config(path)
         sizes = {**SIZES, "hidden": list(SIZES["hidden"]), "cg_iters": 3, "search_steps": 3, "max_kl": 0.01}
-        stored = earlier(**sizes, algo="cpo", out=str(tmp_path), seed=0, window=100, normalise_obs=True)
+        stored = earlier(**sizes, algo="cpo", out=str(tmp_path), seed=0, window=100, normalize_obs=True)
         write_config(RunFolder(path), {**record, "config": stored})
         return path
 
@@ -222,13 +222,13 @@ class TestEarlierVersions:
 
 
 class TestEvaluation:
-    @pytest.mark.parametrize(("normalise", "mode"), [(False, RAW), (True, FROZEN)])
-    def test_observations_are_normalised_as_in_training(self, tmp_path, monkeypatch, normalise, mode):
-        path = train(run_of(tmp_path, **SECOND, normalise_obs=normalise), quiet=True)
+    @pytest.mark.parametrize(("normalize", "mode"), [(False, RAW), (True, FROZEN)])
+    def test_observations_are_normalized_as_in_training(self, tmp_path, monkeypatch, normalize, mode):
+        path = train(run_of(tmp_path, **SECOND, normalize_obs=normalize), quiet=True)
         assert load_player(path, lambda text: None, "last").mode == mode
         tree = latest_checkpoint(path / "checkpoints").tree
-        assert tree["normalise"] is normalise
-        assert (tree["stats"]["count"] > 0) is normalise
+        assert tree["normalize"] is normalize
+        assert (tree["stats"]["count"] > 0) is normalize
         modes, real = [], play_module.collect
 
         def collect(*given, **options):

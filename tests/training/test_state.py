@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.training.fakes import SECOND_ORDER, Told, epochs, small, watched
 
-from steingate.algos.methods import METHODS
-from steingate.envs.budget import Augmented
+from steingate.algorithms import METHODS
+from steingate.envs.safety_state import Augmented
 from steingate.errors import RunError
 from steingate.gates.base import Recent
 from steingate.gates.mean import PerStep
@@ -58,7 +58,7 @@ class TestFirst:
         assert state.window.shape == (0, 3)
         assert state.stats.count == 0
 
-    def test_what_an_account_adds_is_not_normalised(self):
+    def test_what_an_account_adds_is_not_normalized(self):
         assert begun("cpo").stats.mean.shape == (3,)
         state = begun("trpo-saute")
         assert state.stats.mean.shape == (3,)
@@ -167,7 +167,7 @@ class TestForeign:
     def test_a_part_that_is_missing_is_named(self, part):
         assert part in self.complaint(lambda tree: tree.pop(part))
 
-    def test_another_optimiser_is_refused(self):
+    def test_another_optimizer_is_refused(self):
         def change(tree):
             tree["critics"].pop()
 

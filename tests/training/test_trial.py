@@ -7,11 +7,11 @@ from gymnasium.spaces import Box
 from tests.training.runs_of_probes import tiny
 
 from steingate.envs.make import make_vec
-from steingate.monitor.monitor import Monitor
-from steingate.normaliser import init_stats
+from steingate.monitoring.monitor import Monitor
+from steingate.policies.normalizer import init_stats
+from steingate.training.certification_test import clean_episodes, delta_of, try_policy
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.play import make_player
-from steingate.training.trial import clean_episodes, delta_of, try_policy
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
 

@@ -1,4 +1,4 @@
-"""Vectorised tasks with known best policies, small enough to learn in a second."""
+"""Vectorized tasks with known best policies, small enough to learn in a second."""
 
 import numpy as np
 from gymnasium.spaces import Box

@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("steingate.cli.export", "a trained policy for a machine that has NumPy alone, or ONNX"),
     "bench": ("steingate.cli.bench", "a grid of runs, on this machine or on a Ray cluster"),
     "report": ("steingate.cli.report", "one page, tables and a figure from run folders"),
-    "keep": ("steingate.cli.keep", "small copies of runs, from which every report can be made again"),
+    "keep": ("steingate.cli.archive", "small copies of runs, from which every report can be made again"),
     "dashboard": ("steingate.cli.dashboard", "the same page, live, on 127.0.0.1"),
     "certify": ("steingate.cli.certify", "the certificate of a list of episode costs"),
     "monitor": ("steingate.cli.monitor", "watch episode costs as they come: certified, unsafe, drifting"),

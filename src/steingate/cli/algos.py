@@ -3,8 +3,8 @@
 import argparse
 import json
 
-from steingate.algos.methods import METHODS
-from steingate.algos.recipe import Recipe, find_recipe
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import Recipe, find_recipe
 from steingate.settings import to_plain
 
 

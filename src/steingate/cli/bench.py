@@ -13,9 +13,9 @@ from steingate.cli.table import escape, print_rows
 from steingate.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from steingate.bench.forecast import Forecast
-    from steingate.bench.grid import Grid
-    from steingate.bench.launch import Outcome
+    from steingate.experiments.forecast import Forecast
+    from steingate.experiments.grid import Grid
+    from steingate.experiments.launch import Outcome
     from steingate.training.config import RunConfig
 
 _SIZES = ("total_steps", "steps_per_epoch", "num_envs", "seeds", "variant", "checkpoint_every", "out")
@@ -97,8 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the grid, say what became of each run, and return 1 if some failed."""
     try:
-        from steingate.bench.grid import BUILT_IN, load_grid, plan, resize
-        from steingate.bench.launch import Outcome, sort_out
+        from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
+        from steingate.experiments.launch import Outcome, sort_out
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate bench", "train") from error
     if args.list:
@@ -151,10 +151,10 @@ def _launch(
     todo: "Sequence[RunConfig]",
     runs: "Sequence[RunConfig]",
 ) -> "list[Outcome]":
-    from steingate.bench.launch import launch
-    from steingate.bench.live import LiveTable
-    from steingate.bench.local import LocalEngine
-    from steingate.bench.ray_engine import RayEngine
+    from steingate.experiments.launch import launch
+    from steingate.experiments.live import LiveTable
+    from steingate.experiments.local import LocalEngine
+    from steingate.experiments.ray_engine import RayEngine
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
 
@@ -190,8 +190,8 @@ def _outlook(
     runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", slots: int | None, cores: int | None
 ) -> "tuple[Forecast, str]":
     """Return what is known about the speeds of a grid's runs, and a line about how long they should take."""
-    from steingate.bench.forecast import Forecast
-    from steingate.bench.times import expectation
+    from steingate.experiments.forecast import Forecast
+    from steingate.experiments.times import expectation
 
     forecast = Forecast(todo, runs, crowd=(slots or 1) / (cores or slots or 1))
     counts = f"{len(runs)} runs, {len(todo)} to do"
@@ -202,7 +202,7 @@ def _outlook(
 
 def _slots(args: argparse.Namespace, runs: int) -> int | None:
     """Return how many runs would go on at a time; None on a cluster that has not been asked."""
-    from steingate.bench.local import LocalEngine
+    from steingate.experiments.local import LocalEngine
 
     if args.address is not None and args.workers is None:
         return None
@@ -211,7 +211,7 @@ def _slots(args: argparse.Namespace, runs: int) -> int | None:
 
 def _cores(args: argparse.Namespace) -> int | None:
     """Return the number of cores of this machine; None where the runs go on elsewhere."""
-    from steingate.bench.local import available_cores
+    from steingate.experiments.local import available_cores
 
     return len(available_cores()) if args.address is None else None
 
@@ -241,7 +241,7 @@ def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
 
 def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConfig]":
     """Return the runs that have a small copy in ``folder``, at the place that they have in ``out``."""
-    from steingate.bench.folders import holds
+    from steingate.experiments.folders import holds
     from steingate.report.loading import load_run
     from steingate.runs import RunFolder
 

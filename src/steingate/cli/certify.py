@@ -4,15 +4,15 @@ import json
 from argparse import Namespace
 from typing import Any
 
+from steingate.certificates import words
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.costs import Costs
+from steingate.certificates.diagnosis import rule_in_words
+from steingate.certificates.presets import PRESETS
+from steingate.certificates.result import Result
 from steingate.cli.cost_source import Source, read_source
 from steingate.cli.parser import Parser
 from steingate.cli.table import print_rows
-from steingate.core import words
-from steingate.core.certificate import Certificate
-from steingate.core.costs import Costs
-from steingate.core.diagnosis import rule_in_words
-from steingate.core.presets import PRESETS
-from steingate.core.result import Result
 
 SHUT = 1
 
@@ -109,9 +109,9 @@ def _show(result: Result, source: Source) -> None:
         title, told = words.counted(result), _MIXED if source.policies != 1 else _NOISY
     else:
         title, told = words.headline(result), words.advice(result)
-    colour = "green" if result.certified else "red"
+    color = "green" if result.certified else "red"
     footer = " ".join(part for part in (told, words.gate_note(result)) if part)
-    print_rows(title if source.mixed else f"[bold {colour}]{title}[/]", rows, footer)
+    print_rows(title if source.mixed else f"[bold {color}]{title}[/]", rows, footer)
 
 
 _MIXED = "These numbers are about all those policies together: this is no certificate for any one of them."

@@ -84,25 +84,25 @@ def _values(action: argparse.Action, takes: str) -> tuple[str, ...]:
 
 @cache
 def _methods() -> list[str]:
-    from steingate.algos.methods import METHODS
+    from steingate.algorithms import METHODS
 
     return list(METHODS)
 
 
 def _tasks() -> list[str]:
-    from steingate.envs.catalog import TASKS
+    from steingate.tasks.catalog import TASKS
 
     return list(TASKS)
 
 
 def _presets() -> list[str]:
-    from steingate.core.presets import PRESETS
+    from steingate.certificates.presets import PRESETS
 
     return list(PRESETS)
 
 
 def _grids() -> list[str]:
-    from steingate.bench.grid import BUILT_IN
+    from steingate.experiments.grid import BUILT_IN
 
     return list(BUILT_IN)
 

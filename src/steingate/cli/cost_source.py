@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steingate.core.costs import Costs, check_costs, read_costs
+from steingate.certificates.costs import Costs, check_costs, read_costs
 from steingate.errors import InputError
 from steingate.runs import RunFolder, read_episodes, table_file
 from steingate.storage.tables import EPISODE_COLUMNS, PACKED

@@ -123,7 +123,7 @@ def machine() -> list[Fact]:
     free = shutil.disk_usage(".").free
     facts.append(Fact("Machine", "free disk", f"{free / 2**30:.1f} GB", f"in {Path.cwd()}"))
     try:
-        from steingate.algos.backend import configure  # before JAX looks at the machine by itself
+        from steingate.algorithms.common.backend import configure  # before JAX looks at the machine by itself
     except ModuleNotFoundError:
         return facts
     return [*facts, Fact("Machine", "JAX runs on", configure()["platform"])]
@@ -134,7 +134,7 @@ def drawing() -> list[Fact]:
     facts = []
     chosen = os.environ.get("MUJOCO_GL")
     try:
-        from steingate.envs.render import find_backend
+        from steingate.tasks.render import find_backend
     except ModuleNotFoundError:
         facts.append(Fact("Drawing", "tasks", "missing", install_command("envs")))
     except (SteingateError, ImportError) as error:
@@ -163,7 +163,7 @@ def caches() -> list[Fact]:
     except ModuleNotFoundError:
         pass
     try:
-        from steingate.algos.backend import cache_dir
+        from steingate.algorithms.common.backend import cache_dir
 
         facts.append(_folder("learning (JAX)", cache_dir()))
     except ModuleNotFoundError:

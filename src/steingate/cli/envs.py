@@ -12,7 +12,7 @@ from steingate.errors import MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steingate.envs.catalog import TaskSpec
+    from steingate.tasks.catalog import TaskSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print every task with its sizes, episode length and what costs; return the exit status."""
     try:
-        from steingate.envs.catalog import TASKS
+        from steingate.tasks.catalog import TASKS
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate envs", "envs") from error
     if args.json:

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from steingate.certificates.presets import PRESETS
+from steingate.certificates.words import at_most, confidence, share
 from steingate.cli.table import print_rows
-from steingate.core.presets import PRESETS
-from steingate.core.words import at_most, confidence, share
 from steingate.errors import MissingExtraError
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals

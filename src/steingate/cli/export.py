@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the policy, print the names of the files, and return the exit status."""
-    from steingate.policy import load
-    from steingate.policy_file import export_policy
+    from steingate.policies.export import export_policy
+    from steingate.policies.policy import load
 
     def tell(text: str) -> None:
         print(text, file=sys.stderr)

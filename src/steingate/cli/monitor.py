@@ -17,10 +17,10 @@ from steingate.cli.cost_lines import Line, Reader, follow, pipe
 from steingate.cli.monitor_display import Display, show
 from steingate.cli.monitor_options import fresh, resumed
 from steingate.cli.parser import Parser
-from steingate.monitor.episodes import COST
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import Monitors
-from steingate.monitor.state import read_state, write_state
+from steingate.monitoring.episodes import COST
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import Monitors
+from steingate.monitoring.state import read_state, write_state
 
 UNDECIDED, UNSAFE, DRIFT = 1, 3, 4
 EVENTS = ("certified", "unsafe", "drift")

@@ -8,8 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from steingate.cli.table import print_rows
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import Monitors
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import Monitors
 
 
 class Display:

@@ -3,11 +3,11 @@
 from argparse import Namespace
 from typing import Any
 
-from steingate.core.costs import read_costs
+from steingate.certificates.costs import read_costs
 from steingate.errors import InputError
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import FORMAT as SEVERAL
-from steingate.monitor.several import Monitors
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import FORMAT as SEVERAL
+from steingate.monitoring.several import Monitors
 
 
 def fresh(args: Namespace) -> Monitor | Monitors:

@@ -3,9 +3,9 @@
 import json
 from argparse import Namespace
 
+from steingate.certificates.plan import certifiable_budget, episodes_needed
 from steingate.cli.parser import Parser
 from steingate.cli.table import print_rows
-from steingate.core.plan import certifiable_budget, episodes_needed
 
 SIZES = (16, 40, 100, 200, 500, 1000, 10000)
 MOST_VIOLATIONS = 5

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     try:
-        from steingate.envs.catalog import TASKS
+        from steingate.tasks.catalog import TASKS
         from steingate.training.assemble import build_algorithm, make_envs
         from steingate.training.evaluate import episode_seeds, evaluate, load_player
         from steingate.training.video import FilmedEnv, film

@@ -1,4 +1,4 @@
-"""Tables for people: the same text with and without a terminal, colours only where there is one."""
+"""Tables for people: the same text with and without a terminal, colors only where there is one."""
 
 from collections.abc import Iterable
 

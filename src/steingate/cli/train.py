@@ -4,7 +4,14 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import fields
 
-from steingate.algos.recipe import FirstOrder, LearnsCost, Recipe, SecondOrder, Watchful, find_recipe
+from steingate.algorithms.common.recipe import (
+    FirstOrder,
+    LearnsCost,
+    Recipe,
+    SecondOrder,
+    Watchful,
+    find_recipe,
+)
 from steingate.cli.options import add_options
 from steingate.errors import InputError
 from steingate.settings import nearest_setting, read_toml

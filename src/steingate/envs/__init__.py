@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from steingate.envs.catalog import TASKS, TaskSpec, find_task
+from steingate.tasks.catalog import TASKS, TaskSpec, find_task
 
 if TYPE_CHECKING:
-    from steingate.envs.single import SafetyEnv
-    from steingate.envs.vector import SafetyVectorEnv
+    from steingate.tasks.single import SafetyEnv
+    from steingate.tasks.vector import SafetyVectorEnv
 
 __all__ = ["TASKS", "SafetyEnv", "SafetyVectorEnv", "TaskSpec", "find_task", "register_tasks"]
 
@@ -22,7 +22,7 @@ def register_tasks() -> None:
         if name not in gymnasium.registry:
             gymnasium.register(
                 id=name,
-                entry_point="steingate.envs.single:SafetyEnv",
+                entry_point="steingate.tasks.single:SafetyEnv",
                 vector_entry_point="steingate.envs.make:native_vec",
                 max_episode_steps=task.max_episode_steps,
                 kwargs={"env_id": task.env_id},
@@ -32,11 +32,11 @@ def register_tasks() -> None:
 def __getattr__(name: str) -> Any:
     """Import the two environment classes, and with them the engine, when first asked for."""
     if name == "SafetyEnv":
-        from steingate.envs.single import SafetyEnv
+        from steingate.tasks.single import SafetyEnv
 
         return SafetyEnv
     if name == "SafetyVectorEnv":
-        from steingate.envs.vector import SafetyVectorEnv
+        from steingate.tasks.vector import SafetyVectorEnv
 
         return SafetyVectorEnv
     raise AttributeError(f"module 'steingate.envs' has no attribute {name!r}")

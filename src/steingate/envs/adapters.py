@@ -6,7 +6,7 @@ info)``. A cost function ``cost(obs, action, next_obs, info) -> float`` replaces
 gives; it sees observations and actions as the environment itself does.
 
 The environments are stepped one after the other in this process, or by several processes at once (see
-:mod:`steingate.envs.crew`), with the same results. Seeds are handed on as they are (modulo 2**32, which is
+:mod:`steingate.envs.worker_pool`), with the same results. Seeds are handed on as they are (modulo 2**32, which is
 all that older generators take), and the reset at the end of an episode gives no seed, so the environment's
 own stream goes on. A run that starts each epoch from a reset with new seeds therefore repeats itself exactly
 whenever the environment depends on nothing but its seed and its actions.
@@ -21,11 +21,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from steingate.envs.crew import Here, Order, Workers
 from steingate.envs.foreign import Cost, OneEnv
-from steingate.envs.inputs import checked_seeds
-from steingate.envs.pace import worth_of_processes
+from steingate.envs.worker_pool import Here, Order, Workers
+from steingate.envs.worker_speed import worth_of_processes
 from steingate.errors import InputError, SteingateError
+from steingate.tasks.inputs import checked_seeds
 
 
 class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]):

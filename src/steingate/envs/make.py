@@ -12,12 +12,12 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from steingate.envs.adapters import ForeignVectorEnv
-from steingate.envs.catalog import TASKS
-from steingate.envs.crew import Here, Order
 from steingate.envs.foreign import Cost, OneEnv
-from steingate.envs.inputs import checked_options
 from steingate.envs.names import GIVEN, EnvName, env_name, find_module, short_name, split_name
+from steingate.envs.worker_pool import Here, Order
 from steingate.errors import InputError, MissingExtraError, SteingateError
+from steingate.tasks.catalog import TASKS
+from steingate.tasks.inputs import checked_options
 
 _PREFIX = "steingate/"
 _BROKEN_MODULE = (
@@ -44,7 +44,7 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> V
     num_envs : int
         Number of environments.
     **options
-        Native tasks: those of :class:`~steingate.envs.vector.SafetyVectorEnv`. Others: ``cost`` (a function
+        Native tasks: those of :class:`~steingate.tasks.vector.SafetyVectorEnv`. Others: ``cost`` (a function
         of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``copy``, and
         ``workers`` (processes that step them: 1, this one, by default; None measures what is faster);
         at most ``threads`` processes are then used; the rest goes to the environment.
@@ -74,10 +74,10 @@ def native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any,
     num_envs : int
         Number of environments.
     **options
-        Those of :class:`~steingate.envs.vector.SafetyVectorEnv`.
+        Those of :class:`~steingate.tasks.vector.SafetyVectorEnv`.
     """
     # Brings MuJoCo and numba, which other environments do not need.
-    from steingate.envs.vector import SafetyVectorEnv
+    from steingate.tasks.vector import SafetyVectorEnv
 
     known = [p for p in inspect.signature(SafetyVectorEnv).parameters if p not in ("env_id", "num_envs")]
     checked_options(env_id, options, known)

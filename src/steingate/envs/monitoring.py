@@ -9,9 +9,9 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from steingate.errors import InputError
-from steingate.monitor.episodes import StepWatcher, step_cost
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import Monitors
+from steingate.monitoring.episodes import StepWatcher, step_cost
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import Monitors
 
 KEY = "monitor"
 

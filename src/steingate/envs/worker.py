@@ -1,4 +1,4 @@
-"""The process behind :class:`steingate.envs.crew.Workers`: makes some environments and steps them on request.
+"""The process behind :class:`steingate.envs.worker_pool.Workers`: makes some environments and steps them on request.
 
 ``python -m steingate.envs.worker PIPE PARENT`` reads requests from an inherited pipe and answers each with a
 pair (problem, answers), one of which is None. It ends when the pipe closes or its parent is gone.
@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from steingate.envs.crew import Here
 from steingate.envs.foreign import said_and_place
 from steingate.envs.make import crew_here
+from steingate.envs.worker_pool import Here
 from steingate.errors import SteingateError
 
 

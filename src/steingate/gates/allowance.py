@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steingate.core.certificate import Certificate
+from steingate.certificates.certificate import Certificate
 from steingate.errors import InputError, require_between, require_positive
 from steingate.gates.base import Array, Decision, Episodes, Gate, Log, Mode, Ruling, gate_log
 

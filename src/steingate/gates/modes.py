@@ -37,7 +37,7 @@ def effective_modes(mode: npt.ArrayLike, case: npt.ArrayLike | None = None) -> n
 
 
 def step_in_words(row: Mapping[str, Any]) -> tuple[str, Mode]:
-    """Return what the step of an epoch did, for people, and the mode whose colour fits it.
+    """Return what the step of an epoch did, for people, and the mode whose color fits it.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def step_in_words(row: Mapping[str, Any]) -> tuple[str, Mode]:
     Examples
     --------
     >>> step_in_words({"Gate/Mode": 0, "Gate/Price": 3.2})[0]
-    'penalise, price 3.2'
+    'penalize, price 3.2'
     """
     mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Step/Case"))))
     price, budget, share = (row.get(f"Gate/{name}") for name in ("Price", "CostBudget", "Share"))
     if price is not None:
-        return f"{'penalise' if price > 0.0 else NAMES[mode]}, price {price:.3g}", _doubt(price)
+        return f"{'penalize' if price > 0.0 else NAMES[mode]}, price {price:.3g}", _doubt(price)
     if budget is not None:
         return f"{NAMES[mode]} within budget {budget:.2f}", mode
     if share is not None:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steingate.core.certificate import Certificate
-from steingate.core.plan import episodes_needed
-from steingate.core.result import Result
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.plan import episodes_needed
+from steingate.certificates.result import Result
 from steingate.gates.base import Array, Decision, Episodes, Gate, Log, Mode, Ruling, following
 
 LONG_SHUT = 25  # epochs in a row after which a shut gate is worth a sentence

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from steingate.core.risk import Risk
+from steingate.certificates.risk import Risk
 from steingate.errors import InputError, require_between, require_positive
 from steingate.gates.base import (
     Array,
@@ -28,7 +28,7 @@ S = TypeVar("S")
 def cvar(costs: Array, tail: float) -> tuple[float, float]:
     """Return the mean of the worst ``tail`` share of the costs, and the cost at which that share begins.
 
-    CVaR = min over u of u + E[(C - u)+] / tail; the smallest (1 - tail)-quantile is a minimiser.
+    CVaR = min over u of u + E[(C - u)+] / tail; the smallest (1 - tail)-quantile is a minimizer.
     """
     level = float(np.quantile(costs, 1.0 - tail, method="inverted_cdf"))
     return level + float(np.mean(np.maximum(costs - level, 0.0))) / tail, level

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import InputError, needs
-from steingate.monitor.certify import Verdict, play, until_certified
-from steingate.monitor.episodes import EpisodeCosts, step_cost
-from steingate.monitor.monitor import Monitor
+from steingate.monitoring.certify import Verdict, play, until_certified
+from steingate.monitoring.episodes import EpisodeCosts, step_cost
+from steingate.monitoring.monitor import Monitor
 from steingate.storage.files import replace_file, writing
 
 with needs("steingate.integrations.sb3"):
@@ -144,10 +144,10 @@ class CertifyCallback(BaseCallback):
 
     def _policy(self) -> Callable[[Any], Any]:
         """Return the model as a function, with the observation statistics it was trained with."""
-        normaliser = self.model.get_vec_normalize_env()
+        normalizer = self.model.get_vec_normalize_env()
 
         def act(obs: Any) -> Any:
-            seen = obs if normaliser is None else normaliser.normalize_obs(obs)
+            seen = obs if normalizer is None else normalizer.normalize_obs(obs)
             return self.model.predict(seen, deterministic=self.deterministic)[0]
 
         return act

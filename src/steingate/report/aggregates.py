@@ -1,4 +1,4 @@
-"""What methods do over all tasks together: aggregates and performance profiles of normalised scores.
+"""What methods do over all tasks together: aggregates and performance profiles of normalized scores.
 
 Each run has two scores over its last fifth. *Safety* is the share of its episodes within the limit. *Return*
 is the mean return of its episodes divided by the task's scale: the highest mean over seeds that any method of

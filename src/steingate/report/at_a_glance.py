@@ -44,7 +44,7 @@ def profiles(evidence: Evidence) -> dict[str, Any] | None:
         "methods": [
             {
                 "label": item.group.label,
-                "colour": evidence.colour(item.group),
+                "color": evidence.color(item.group),
                 "ret": curves(item.ret),
                 "safety": curves(item.safety),
             }

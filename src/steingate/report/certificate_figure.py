@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from steingate.core.certificate import Certificate
-from steingate.core.costs import Costs, check_costs, normalised
-from steingate.core.result import Result
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.costs import Costs, check_costs, normalized
+from steingate.certificates.result import Result
 from steingate.errors import MissingExtraError
 from steingate.report.style import INK, SOFT, STYLE, save_figure
 
@@ -41,7 +41,7 @@ def certificate_figure(
         raise MissingExtraError("Plotting", "plot") from None
     values = check_costs(costs)
     result = result or certificate.evaluate(values)
-    x = normalised(values, result.scale)
+    x = normalized(values, result.scale)
     with rc_context(STYLE):
         figure = Figure(figsize=(11.0, 4.9))
         grid = figure.add_gridspec(
@@ -58,9 +58,9 @@ def certificate_figure(
 
 
 def _headline(figure: "Figure", result: Result) -> None:
-    word, colour = ("OPEN", _SAFE) if result.safe else ("SHUT", _RISKY)
+    word, color = ("OPEN", _SAFE) if result.safe else ("SHUT", _RISKY)
     sign = "≤" if result.safe else ">"
-    badge = {"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": colour}
+    badge = {"boxstyle": "round,pad=0.35", "facecolor": color, "edgecolor": color}
     figure.text(0.03, 0.94, word, color=_PAPER, fontsize=12, fontweight="bold", va="center", bbox=badge)
     comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
     figure.text(0.095, 0.94, comparison, fontsize=13, fontweight="bold", va="center")
@@ -68,8 +68,8 @@ def _headline(figure: "Figure", result: Result) -> None:
     figure.text(0.985, 0.94, setting, color=SOFT, va="center", ha="right")
 
 
-def _atom(axes: "Axes", label: str, mass: float, reference: float, colour: str) -> None:
-    axes.bar([0], [mass], width=0.7, color=colour)
+def _atom(axes: "Axes", label: str, mass: float, reference: float, color: str) -> None:
+    axes.bar([0], [mass], width=0.7, color=color)
     if reference > 0.0:
         axes.hlines(reference, -0.45, 0.45, color=_REFERENCE, linewidth=1.8)
     text = f"{mass:.0%}" if mass in (0.0, 1.0) else f"{mass:.1%}"
@@ -138,8 +138,8 @@ def _terms(axes: "Axes", result: Result) -> None:
     top = 1.14 * max(result.budget, *(height for _, height, _ in bars))
     for position, (name, height, decides) in enumerate(bars):
         if name != _STEIN:
-            colour = (_SAFE if result.safe else _RISKY) if decides else _COSTS
-            axes.bar([position], [height], width=0.62, color=colour)
+            color = (_SAFE if result.safe else _RISKY) if decides else _COSTS
+            axes.bar([position], [height], width=0.62, color=color)
         # A label that the budget line would cross moves above the line.
         base = result.budget if 0.0 <= result.budget - height < 0.06 * top else height
         axes.text(position, base + 0.012 * top, _number(height), ha="center", fontsize=9)

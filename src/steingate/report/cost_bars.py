@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.core.certificate import Certificate
+from steingate.certificates.certificate import Certificate
 from steingate.errors import SteingateError
 from steingate.report.loading import Run, setting
 

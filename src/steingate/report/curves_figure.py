@@ -23,7 +23,7 @@ def save_curves_figure(evidence: Evidence, path: str | Path) -> None:
 
 
 def curves_figure(evidence: Evidence) -> "Figure":
-    """Return a Matplotlib figure: recent return and cost over steps, one colour per method."""
+    """Return a Matplotlib figure: recent return and cost over steps, one color per method."""
     try:
         from matplotlib import rc_context
     except ImportError:
@@ -32,8 +32,8 @@ def curves_figure(evidence: Evidence) -> "Figure":
         raise InputError("There is no run to draw; name folders that hold some.")
     tasks = evidence.by_task()
     with rc_context(STYLE):
-        labels = {group.label: evidence.colour(group) for group in evidence.groups}
-        keys = [*((label, colour, "-") for label, colour in labels.items()), ("limit", LIMIT, DASHES)]
+        labels = {group.label: evidence.color(group) for group in evidence.groups}
+        keys = [*((label, color, "-") for label, color in labels.items()), ("limit", LIMIT, DASHES)]
         beside = len(tasks) == 1  # one task alone: return on the left, cost on the right
         figure, panels = task_panels(1, 2, 2.6, keys) if beside else task_panels(2, len(tasks), 2.0, keys)
         panels = panels.reshape(2, len(tasks))
@@ -41,8 +41,8 @@ def curves_figure(evidence: Evidence) -> "Figure":
             groups = [group for group, _ in members]
             top.set_title(task(env), fontsize=11.5, fontweight="bold")
             for group in groups:
-                _curve(top, group, "return", evidence.colour(group))
-                _curve(bottom, group, "cost", evidence.colour(group))
+                _curve(top, group, "return", evidence.color(group))
+                _curve(bottom, group, "cost", evidence.color(group))
             for limit in sorted({group.limit for group in groups}):
                 bottom.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
             _finish(top, bottom, groups)
@@ -53,12 +53,12 @@ def curves_figure(evidence: Evidence) -> "Figure":
     return figure
 
 
-def _curve(panel: "Axes", group: Group, name: str, colour: str) -> None:
+def _curve(panel: "Axes", group: Group, name: str, color: str) -> None:
     steps, mean, spread = mean_and_spread(group, name)
-    panel.plot(steps / 1e6, mean, color=colour, linewidth=1.6)
+    panel.plot(steps / 1e6, mean, color=color, linewidth=1.6)
     if np.isfinite(spread).any():
         spread = np.nan_to_num(spread)
-        panel.fill_between(steps / 1e6, mean - spread, mean + spread, color=colour, alpha=0.17, linewidth=0)
+        panel.fill_between(steps / 1e6, mean - spread, mean + spread, color=color, alpha=0.17, linewidth=0)
 
 
 def _finish(top: "Axes", bottom: "Axes", members: Sequence[Group]) -> None:

@@ -1,4 +1,4 @@
-"""All that reports show, worked out once: runs, groups, their numbers, comparisons and colours."""
+"""All that reports show, worked out once: runs, groups, their numbers, comparisons and colors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.report.aggregates import Overall, overall
-from steingate.report.groups import Group, group_colours, group_runs
+from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.loading import Run, Skipped, load_runs
 from steingate.report.seeds import Estimate, probability_of_improvement
-from steingate.report.summary import TAIL, Summary, summarise, tail_scores
+from steingate.report.summary import TAIL, Summary, summarize, tail_scores
 
 Array = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Evidence:
         Of each two methods that share a task.
     overall
         The methods that ran on all tasks, over all of them.
-    colours
+    colors
         Of each method (``Group.method``); no two are the same.
     """
 
@@ -51,11 +51,11 @@ class Evidence:
     summaries: Sequence[Summary]
     comparisons: Sequence[Comparison]
     overall: Overall
-    colours: Mapping[str, str]
+    colors: Mapping[str, str]
 
-    def colour(self, group: Group) -> str:
-        """Return the colour of a group's method."""
-        return self.colours[group.method]
+    def color(self, group: Group) -> str:
+        """Return the color of a group's method."""
+        return self.colors[group.method]
 
     def by_task(self) -> dict[str, list[tuple[Group, Summary]]]:
         """Return the groups of each task with their numbers."""
@@ -74,9 +74,9 @@ def gather(roots: Iterable[str | Path], load: Callable[[Path, Path], Run] | None
 def weigh(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Evidence:
     """Return the evidence in some runs."""
     groups = group_runs(runs)
-    summaries = [summarise(group) for group in groups]
-    colours = group_colours(groups)
-    return Evidence(runs, skipped, groups, summaries, compare(groups), overall(groups), colours)
+    summaries = [summarize(group) for group in groups]
+    colors = group_colors(groups)
+    return Evidence(runs, skipped, groups, summaries, compare(groups), overall(groups), colors)
 
 
 def compare(groups: Sequence[Group], tail: float = TAIL) -> list[Comparison]:

@@ -39,16 +39,16 @@ def frontier_figure(evidence: Evidence) -> "Figure":
         raise InputError("There is no run to draw; name folders that hold some.")
     tasks = evidence.by_task()
     with rc_context(STYLE):
-        labels = {group.label: evidence.colour(group) for group in evidence.groups}
+        labels = {group.label: evidence.color(group) for group in evidence.groups}
         keys = [
-            *((label, colour, "-") for label, colour in labels.items()),
+            *((label, color, "-") for label, color in labels.items()),
             ("not beaten in both", SOFT, ":"),
         ]
         figure, panels = task_panels(1, len(tasks), 3.1, keys)
         for panel, (env, members) in zip(panels[0], tasks.items(), strict=True):
             panel.set_title(task(env), fontsize=11.5, fontweight="bold")
             for group, summary in members:
-                _method(panel, group, summary, evidence.colour(group))
+                _method(panel, group, summary, evidence.color(group))
             _line(panel, [summary for _, summary in members])
             _finish(panel, members)
         panels[0, 0].set_ylabel("return")
@@ -80,15 +80,15 @@ def unbeaten(points: Sequence[tuple[float, float]]) -> list[int]:
     return chosen
 
 
-def _method(panel: "Axes", group: Group, summary: Summary, colour: str) -> None:
+def _method(panel: "Axes", group: Group, summary: Summary, color: str) -> None:
     points = [point for _, point in seed_points(group)]
     if not points:
         return
     over, ret = [100.0 * point.exceedance for point in points], [point.ret for point in points]
-    panel.scatter(over, ret, s=16, color=colour, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
+    panel.scatter(over, ret, s=16, color=color, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
     x, y = summary.seed_exceedance, summary.seed_return
     panel.errorbar(
-        100.0 * x.value, y.value, xerr=100.0 * _arms(x), yerr=_arms(y), color=colour, linewidth=1.4,
+        100.0 * x.value, y.value, xerr=100.0 * _arms(x), yerr=_arms(y), color=color, linewidth=1.4,
         marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4, clip_on=False,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed, with a label that says what sets them apart, and a colour."""
+"""Runs that differ in nothing but their seed, with a label that says what sets them apart, and a color."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from steingate.report.loading import Run
 from steingate.report.record import canonical, look_of, settings
-from steingate.report.style import LIMIT, free_colours
+from steingate.report.style import LIMIT, free_colors
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -57,10 +57,10 @@ class Group:
         return min((order for order in orders if order is not None), default=inf)
 
     @property
-    def colour(self) -> str | None:
-        """The colour that the method asks for."""
-        colours = (look_of(run.record).colour for run in self.runs)
-        return next((colour for colour in colours if colour is not None), None)
+    def color(self) -> str | None:
+        """The color that the method asks for."""
+        colors = (look_of(run.record).color for run in self.runs)
+        return next((color for color in colors if color is not None), None)
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -81,15 +81,15 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
-def group_colours(groups: Sequence[Group]) -> dict[str, str]:
-    """Return a colour for each method: the one it asks for, or the next that is free; no two share one."""
+def group_colors(groups: Sequence[Group]) -> dict[str, str]:
+    """Return a color for each method: the one it asks for, or the next that is free; no two share one."""
     chosen: dict[str, str] = {}
     for group in groups:
-        asked = group.colour
+        asked = group.color
         if group.method not in chosen and asked not in (None, LIMIT, *chosen.values()):
             chosen[group.method] = str(asked)
     rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
-    return chosen | dict(zip(rest, free_colours(len(rest), set(chosen.values())), strict=True))
+    return chosen | dict(zip(rest, free_colors(len(rest), set(chosen.values())), strict=True))
 
 
 def mean_and_spread(group: Group, name: str) -> tuple[Array, Array, Array]:

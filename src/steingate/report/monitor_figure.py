@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steingate.errors import MissingExtraError
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import Monitors
-from steingate.monitor.upper import count_upper
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import Monitors
+from steingate.monitoring.upper import count_upper
 from steingate.report.style import ALARM, FAINT, INK, LIMIT, SOFT, STYLE, save_figure
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
         )
     marks = [(monitor.certified_at, "certified", _SAFE), (monitor.unsafe_at, "unsafe", ALARM)]
     marks += [(at, "drift", _ALARM) for at in monitor.detector.alarms]
-    for at, what, colour in marks:
+    for at, what, color in marks:
         if at is not None:
-            axes.axvline(at, color=colour, linewidth=1.4, linestyle="--", label=f"{what} at {at}")
+            axes.axvline(at, color=color, linewidth=1.4, linestyle="--", label=f"{what} at {at}")
     low = min([monitor.budget, monitor.baseline, *(bound for *_, bound in trace)])
     axes.set(xscale="log", yscale="log", ylim=(0.3 * low, 1.15), xlabel="episodes", ylabel="P(cost > limit)")
     axes.set_xlim(1, max(monitor.episodes, 2) * 1.1)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import SteingateError
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.several import FORMAT as SEVERAL
-from steingate.monitor.several import Monitors
-from steingate.monitor.state import read_state
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import FORMAT as SEVERAL
+from steingate.monitoring.several import Monitors
+from steingate.monitoring.state import read_state
 from steingate.report.monitor_figure import bound_trace
 
 SUFFIX = ".monitor.json"

@@ -51,7 +51,7 @@ def page_data(evidence: Evidence, tables: Sequence[str], detail: Detail) -> dict
         "tasks": _tasks(evidence, detail),
         "profiles": profiles(evidence),
         "runs": [
-            {**run_data(run, group.label, references, detail), "colour": evidence.colour(group)}
+            {**run_data(run, group.label, references, detail), "color": evidence.color(group)}
             for group in evidence.groups
             for run in group.runs
         ],
@@ -65,7 +65,7 @@ def _tasks(evidence: Evidence, detail: Detail) -> list[dict[str, Any]]:
             "name": task(env),
             "limits": sorted({group.limit for group, _ in members}),
             "groups": [
-                {**_curves(group, evidence.colour(group), detail.points), **_frontier(group, summary)}
+                {**_curves(group, evidence.color(group), detail.points), **_frontier(group, summary)}
                 for group, summary in members
             ],
         }
@@ -85,14 +85,14 @@ def _interval(estimate: Estimate) -> list[float | None]:
     return [short(value) for value in (estimate.value, estimate.low, estimate.high)]
 
 
-def _curves(group: Group, colour: str, points: int) -> dict[str, Any]:
+def _curves(group: Group, color: str, points: int) -> dict[str, Any]:
     series: dict[str, Array] = {}
     for key, name in CURVES.items():
         steps, series[key], series[f"{key}Spread"] = mean_and_spread(group, name)
     hours = mean_hours(group)
     return {
         "label": group.label,
-        "colour": colour,
+        "color": color,
         "seeds": len(group.runs),
         "steps": _ends(steps, points),
         "hours": [short(hours[bucket[-1]]) for bucket in _buckets(len(hours), points)],

@@ -7,7 +7,7 @@ last fifths by their logged 100-episode means, not episodes as its text says.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from steingate.core.certificate import Certificate
+from steingate.certificates.certificate import Certificate
 from steingate.report.record import canonical, method_settings, settings
 
 LIMIT = 25.0
@@ -34,7 +34,7 @@ _ROWS = {
 # What the numbers were made with, by the names that settings have in config.json; None stands for the same.
 _SHARED: dict[str, Any] = {
     "cost_limit": LIMIT, "steps_per_epoch": 20_000, "num_envs": 8, "window": 100, "carry_episodes": False,
-    "variant": "published", "hidden": [64, 64], "normalise_obs": True, "max_kl": 0.01, "cg_iters": 15,
+    "variant": "published", "hidden": [64, 64], "normalize_obs": True, "max_kl": 0.01, "cg_iters": 15,
     "damping": 0.1, "search_steps": 20, "shrink": 0.8, "discount": 0.99, "lam": 0.95, "cost_discount": 0.99,
     "cost_lam": 0.95, "cost_adv_lam": 0.95, "critic_lr": 1e-3, "critic_passes": 10, "critic_batch": 128,
     "critic_decay": 0.001, "critic_grad_norm": 40.0, "near": [], "trim": None, "first_std": 1.0,

@@ -1,4 +1,4 @@
-"""``config.json`` as reports read it: settings, the method's place and colour, and a file to repeat the run.
+"""``config.json`` as reports read it: settings, the method's place and color, and a file to repeat the run.
 
 There are two forms. Today the settings of the method stand in a table of their own, ``config["recipe"]``,
 with a nested table for each of its parts. Older folders have them flat in ``config``, with further ones in
@@ -31,10 +31,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 class Look(NamedTuple):
-    """A method's place among others and its colour; ``None`` where a folder does not say."""
+    """A method's place among others and its color; ``None`` where a folder does not say."""
 
     order: float | None
-    colour: str | None
+    color: str | None
 
 
 def check_record(path: Path, record: dict[str, Any]) -> None:
@@ -54,16 +54,16 @@ def check_record(path: Path, record: dict[str, Any]) -> None:
 
 
 def look_of(record: dict[str, Any]) -> Look:
-    """Return the method's place and colour; what is not a number or no colour counts as not said."""
+    """Return the method's place and color; what is not a number or no color counts as not said."""
     look = record.get("look")
     if not isinstance(look, dict):
         return Look(None, None)
-    order, colour = look.get("order"), look.get("colour")
+    order, color = look.get("order"), look.get("color")
     if isinstance(order, bool) or not isinstance(order, int | float) or order != order:
         order = None
-    if not isinstance(colour, str) or not re.fullmatch("#[0-9a-fA-F]{6}", colour):
-        colour = None
-    return Look(None if order is None else float(order), None if colour is None else colour.lower())
+    if not isinstance(color, str) or not re.fullmatch("#[0-9a-fA-F]{6}", color):
+        color = None
+    return Look(None if order is None else float(order), None if color is None else color.lower())
 
 
 def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:

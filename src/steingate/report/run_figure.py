@@ -20,7 +20,7 @@ from steingate.report.style import (
     SOFT,
     STYLE,
     cost_scale,
-    free_colours,
+    free_colors,
     save_figure,
 )
 
@@ -78,9 +78,9 @@ def run_figure(run: str | Path) -> "Figure":
             panel.tick_params(labelbottom=False)
             panel.grid(axis="y", color=FAINT, linewidth=0.6)
             panel.set_axisbelow(True)
-        colour = look_of(found.record).colour or free_colours(1)[0]
-        _stream(panels[0], steps, found, "EpRet", "return", colour, unit)
-        _stream(panels[1], steps, found, "EpCost", "cost", colour, unit)
+        color = look_of(found.record).color or free_colors(1)[0]
+        _stream(panels[0], steps, found, "EpRet", "return", color, unit)
+        _stream(panels[1], steps, found, "EpCost", "cost", color, unit)
         _limit(panels[1], found.limit, found.episodes["cost"])
         if certified:
             _bound(panels[2], steps, found.progress)
@@ -96,7 +96,7 @@ def _unit(steps: Array) -> float:
     return next((unit for unit in _UNITS if steps[-1] >= unit), 1.0)
 
 
-def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colour: str, unit: float) -> None:
+def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, color: str, unit: float) -> None:
     """Draw single episodes as dots, this epoch's mean, and the mean of the last episodes."""
     progress, episodes = run.progress, run.episodes
     size = float(np.clip(40_000 / max(len(episodes["step"]), 1), 1.5, 14.0))
@@ -104,12 +104,12 @@ def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, colou
         episodes["step"] / unit,
         episodes[column],
         s=size,
-        color=colour,
+        color=color,
         alpha=0.22,
         linewidths=0,
         rasterized=True,
     )
-    panel.plot(steps, progress[f"Epoch/{name}"], color=colour, linewidth=0.9, alpha=0.9, label="epoch")
+    panel.plot(steps, progress[f"Epoch/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {setting(run, 'window', 100)} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
     panel.set_ylabel(column)
@@ -136,10 +136,10 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
     panel.set_ylabel("bound")
     edges = np.concatenate([[0.0], steps])
     base = np.zeros(len(steps))
-    for column, (label, colour) in _TERMS.items():
+    for column, (label, color) in _TERMS.items():
         term = np.nan_to_num(progress.get(f"Gate/{column}", np.zeros(len(steps))))
         panel.stairs(
-            base + term, edges, baseline=base, fill=True, color=colour, alpha=0.35, label=label, linewidth=0
+            base + term, edges, baseline=base, fill=True, color=color, alpha=0.35, label=label, linewidth=0
         )
         base = base + term
     budget = progress["Gate/Budget"]
@@ -163,19 +163,19 @@ def _bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
 
 
 def _modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
-    """Draw what each epoch's step was for as one coloured strip."""
+    """Draw what each epoch's step was for as one colored strip."""
     from matplotlib.patches import Patch
 
     starts = np.concatenate([[0.0], steps[:-1]])
-    colours = [_MODES[Mode(mode)] for mode in modes]
-    panel.bar(starts, 1.0, width=steps - starts, align="edge", color=colours, linewidth=0)
+    colors = [_MODES[Mode(mode)] for mode in modes]
+    panel.bar(starts, 1.0, width=steps - starts, align="edge", color=colors, linewidth=0)
     panel.set_ylim(0.0, 1.0)
     panel.set_yticks([])
     panel.set_ylabel("mode", rotation=0, ha="right", va="center")
     panel.spines["left"].set_visible(False)
     keys = [
-        Patch(color=colour, label=f"{NAMES[mode]} {np.mean(modes == mode):.0%}")
-        for mode, colour in _MODES.items()
+        Patch(color=color, label=f"{NAMES[mode]} {np.mean(modes == mode):.0%}")
+        for mode, color in _MODES.items()
         if (modes == mode).any()
     ]
     panel.legend(

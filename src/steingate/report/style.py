@@ -1,4 +1,4 @@
-"""Colours that mean the same in every figure and on every page, and how figures become files."""
+"""Colors that mean the same in every figure and on every page, and how figures become files."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from colorsys import hls_to_rgb
@@ -37,28 +37,28 @@ _PALETTE = (
 _GOLDEN = 0.6180339887  # of a turn: hues that follow each other lie far apart
 
 
-def free_colours(count: int, taken: Collection[str] = ()) -> list[str]:
-    """Return so many colours, all different and none of those that are taken.
+def free_colors(count: int, taken: Collection[str] = ()) -> list[str]:
+    """Return so many colors, all different and none of those that are taken.
 
     Examples
     --------
-    >>> free_colours(2, ["#1f8a7d"])
+    >>> free_colors(2, ["#1f8a7d"])
     ['#2f6f9f', '#e0a030']
     """
-    return list(islice((colour for colour in _endless() if colour not in taken), count))
+    return list(islice((color for color in _endless() if color not in taken), count))
 
 
 def _endless() -> Iterator[str]:
-    """Yield the palette, then colours of other hues and shades that have not been there."""
+    """Yield the palette, then colors of other hues and shades that have not been there."""
     seen = set(_PALETTE)
     yield from _PALETTE
     for turn in range(1 << 20):
         light = (0.42, 0.56, 0.34)[turn % 3]
         parts = hls_to_rgb(_GOLDEN * turn % 1.0, light, 0.5)
-        colour = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
-        if colour not in seen:
-            seen.add(colour)
-            yield colour
+        color = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+        if color not in seen:
+            seen.add(color)
+            yield color
 
 
 def cost_scale(panel: "Axes", limit: float, top: float) -> None:
@@ -80,7 +80,7 @@ def task_panels(
 ) -> "tuple[Figure, Any]":
     """Return a figure with a column of panels per task, and the legend below them.
 
-    ``keys`` are label, colour and dashes of each line of the legend, which has as many columns as fit.
+    ``keys`` are label, color and dashes of each line of the legend, which has as many columns as fit.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -96,8 +96,8 @@ def task_panels(
         hspace=0.13, wspace=0.24,
     )  # fmt: skip
     lines = [
-        Line2D([], [], color=colour, linewidth=2.0 if dashes == "-" else 1.2, linestyle=dashes, label=label)
-        for label, colour, dashes in keys
+        Line2D([], [], color=color, linewidth=2.0 if dashes == "-" else 1.2, linestyle=dashes, label=label)
+        for label, color, dashes in keys
     ]
     figure.legend(handles=lines, loc="lower center", ncols=across, frameon=False, fontsize=9.5)
     return figure, figure.subplots(rows, columns, sharex="col", squeeze=False)

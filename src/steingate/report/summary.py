@@ -101,7 +101,7 @@ class Summary:
     paper: Published | None
 
 
-def summarise(group: Group, tail: float = TAIL) -> Summary:
+def summarize(group: Group, tail: float = TAIL) -> Summary:
     """Return the numbers of one group."""
     limit, runs = group.limit, group.runs
     epochs = [tail_epochs(run, tail) for run in runs]

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steingate.errors import InputError, needs
-from steingate.policy import Loaded, Which, load
+from steingate.policies.policy import Loaded, Which, load
 from steingate.runs import read_verdict
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-    from steingate.algos.recipe import Recipe
+    from steingate.algorithms.common.recipe import Recipe
     from steingate.training.evaluate import Evaluation
 
 __all__ = ["Episode", "Loaded", "Run", "evaluate", "load", "make_vec", "resume", "rollout", "train"]
@@ -242,7 +242,7 @@ def rollout(
     >>> rollout(Coin(), lambda obs: 2.0, episodes=2)
     [Episode(cost=2.0, ret=1.0), Episode(cost=2.0, ret=1.0)]
     """
-    from steingate.monitor.certify import play  # brings SciPy, which a stored policy does not need
+    from steingate.monitoring.certify import play  # brings SciPy, which a stored policy does not need
 
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")

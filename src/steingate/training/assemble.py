@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from steingate.algos.base import Algorithm
+from steingate.algorithms.common.base import Algorithm
 from steingate.errors import InputError
 from steingate.training.config import RunConfig
 from steingate.training.environment import Saved, TrainerEnv
@@ -39,12 +39,12 @@ def make_envs(
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
     if cfg.algo.near or cfg.algo.places:
-        from steingate.envs.seeing import Seeing
+        from steingate.envs.lidar_features import Seeing
 
         envs = Seeing(envs, cfg.algo.near, cfg.algo.places)
     if algo.account is None:
         return cast(TrainerEnv, envs)
-    from steingate.envs.budget import Augmented
+    from steingate.envs.safety_state import Augmented
 
     augmented = Augmented(envs, algo.account)
     augmented.set_budget(budget)

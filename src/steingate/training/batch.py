@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algos.advantages import centre, close_paths, gae, standardise
-from steingate.algos.base import Algorithm, Batch, Params
-from steingate.algos.networks import value
-from steingate.algos.recipe import Returns
+from steingate.algorithms.common.advantages import center, close_paths, gae, standardize
+from steingate.algorithms.common.base import Algorithm, Batch, Params
+from steingate.algorithms.common.networks import value
+from steingate.algorithms.common.recipe import Returns
 from steingate.gates.base import Array, Decision, Log
 from steingate.training.collect import Rollout
 from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
@@ -126,7 +126,7 @@ def to_batch(
     advantage = error if same else advantages(returns.cost_adv_lam)[0]
     reward_adv, cost_adv = advantage[:, 0].ravel(), advantage[:, 1].ravel()
     targets = target.swapaxes(0, 1).reshape(2, -1)
-    standard = standardise(reward_adv, returns.trim)
+    standard = standardize(reward_adv, returns.trim)
     weight: npt.NDArray[np.float32] | None = None
     replay_log: Log = {}
     if algo is not None and algo.replay is not None:
@@ -136,7 +136,7 @@ def to_batch(
         act=rollout.act.reshape(steps * num_envs, -1),
         logp=rollout.logp.ravel(),
         adv=standard.astype(np.float32),
-        cost_adv=centre(cost_adv).astype(np.float32),
+        cost_adv=center(cost_adv).astype(np.float32),
         weight=weight,
         scale=float(reward_adv.std()),
     )

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algos.base import Params
+from steingate.algorithms.common.base import Params
 from steingate.gates.tail import cvar
-from steingate.normaliser import Stats
+from steingate.policies.normalizer import Stats
 
 SIZE = 6  # of the shortlist
 FEWEST = 8  # episodes to judge a policy by; where an epoch has fewer, older ones are taken
@@ -79,7 +79,7 @@ def added(shortlist: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, 
     """Return the shortlist with a candidate: those that no other beats in both risk and return, by risk.
 
     Of candidates whose tail is over the limit at most one stays, the least risky, and only while there is no
-    other. When there are too many, the one whose return differs least from its neighbour's goes.
+    other. When there are too many, the one whose return differs least from its neighbor's goes.
     """
     front: list[Candidate] = []
     for one in sorted((*shortlist, new), key=lambda c: (c.risk, -c.ret, c.epoch)):

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algos.base import Params
+from steingate.algorithms.common.base import Params
 from steingate.errors import InputError
 from steingate.gates.base import Episodes
-from steingate.heads import action_map, choice_of
-from steingate.normaliser import Stats
+from steingate.policies.action_distribution import action_map, choice_of
+from steingate.policies.normalizer import Stats
 from steingate.training import collect_kernels as kernels
 from steingate.training.env_errors import NamedErrors, RolloutStoppedError
 from steingate.training.environment import TrainerEnv
@@ -19,7 +19,7 @@ HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class Carry(NamedTuple):
-    """Where running episodes stand between two rollouts: last observation (normalised) and totals so far."""
+    """Where running episodes stand between two rollouts: last observation (normalized) and totals so far."""
 
     obs: npt.NDArray[np.float32]  # (E, d)
     totals: npt.NDArray[np.float64]  # (E, 3): return, cost, length
@@ -28,12 +28,12 @@ class Carry(NamedTuple):
 class Rollout(NamedTuple):
     """T steps of E environments, and what is needed to close their paths."""
 
-    obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalised as seen; the last row follows the last step
+    obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalized as seen; the last row follows the last step
     act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space; (T, E, 1) numbers of choices
     logp: npt.NDArray[np.float32]  # (T, E)
     rewards: npt.NDArray[np.float64]  # (T, 2, E): reward, cost
     ends: npt.NDArray[np.uint8]  # (T, E): GOES_ON, TERMINATED, TRUNCATED
-    finals: npt.NDArray[np.float32]  # (n, d) final observations of truncated episodes, normalised
+    finals: npt.NDArray[np.float32]  # (n, d) final observations of truncated episodes, normalized
     final_at: npt.NDArray[np.int64]  # (n,) their places in the flattened (T, E)
     episodes: Episodes  # finished in this rollout
     finished_at: npt.NDArray[np.int64]  # (episodes, 2): step t and environment
@@ -81,7 +81,7 @@ def collect(
     steps, num_envs, act_dim = noise.shape
     choice = choice_of(envs.single_action_space)
     act_dim = act_dim if choice is None else 1
-    obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalised
+    obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalized
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = flat_policy(policy)
     shift, scale = action_map(envs.single_action_space)

@@ -1,4 +1,4 @@
-"""The compiled inner loop of collection: one call per vector step records, normalises and acts.
+"""The compiled inner loop of collection: one call per vector step records, normalizes and acts.
 
 Compiled without fast-math, so the same numbers come out however many threads there are. Nothing is
 allocated here: every array is made by ``collect.collect``. Rows are environments, t counts vector steps.
@@ -7,11 +7,11 @@ allocated here: every array is made by ``collect.collect``. Rows are environment
 import numpy as np
 
 from steingate.compiled import compiled
-from steingate.normaliser import CLIP, STD_FLOOR
+from steingate.policies.normalizer import CLIP, STD_FLOOR
 
 GOES_ON, TERMINATED, TRUNCATED = 0, 1, 2
 QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")
-RAW, PUSH, FROZEN = 0, 1, 2  # what the normaliser does: nothing, learn and normalise, normalise only
+RAW, PUSH, FROZEN = 0, 1, 2  # what the normalizer does: nothing, learn and normalize, normalize only
 
 
 @compiled
@@ -19,7 +19,7 @@ def tanh_rows(rows, width):
     """Replace the first ``width`` numbers of each float32 row by their hyperbolic tangent, exact to rounding.
 
     Lambert's continued fraction x/(1 + x²/(3 + x²/(5 + ...))), nine levels, at half the argument, then the
-    double-angle formula in the same quotient (error below 1e-10): plain arithmetic, so it is vectorised.
+    double-angle formula in the same quotient (error below 1e-10): plain arithmetic, so it is vectorized.
     """
     for i in range(rows.shape[0]):
         for j in range(width):
@@ -111,8 +111,8 @@ def scales(count, m2, out):
 
 
 @compiled
-def normalise_row(mean, std, row, out):
-    """Write one float64 row, centred, scaled and clipped, to a float32 row."""
+def normalize_row(mean, std, row, out):
+    """Write one float64 row, centered, scaled and clipped, to a float32 row."""
     for j in range(mean.size):
         x = (row[j] - mean[j]) / std[j]
         x = x if x < CLIP else CLIP
@@ -204,7 +204,7 @@ def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command
 
 @compiled
 def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counters, at, moments):
-    """Normalise the chosen rows of ``raw`` after adding them to the statistics; return a bad row or -1.
+    """Normalize the chosen rows of ``raw`` after adding them to the statistics; return a bad row or -1.
 
     Features beyond those of the statistics are passed on as they are. The rows go to ``obs[t]``, or, when
     ``at`` is given (its size is not 0), the ones marked TRUNCATED there to the list ``finals``
@@ -231,7 +231,7 @@ def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counte
         else:
             continue
         if known:
-            normalise_row(mean, moments[0], raw[i], out)
+            normalize_row(mean, moments[0], raw[i], out)
         for j in range(mean.size if known else 0, raw.shape[1]):
             out[j] = np.float32(raw[i, j])
     return -1
@@ -244,7 +244,7 @@ def advance(
     obs, actions, rewards, ends, finals, final_at, episodes, totals, ended, everyone, counters,  # results
     logp, command, scratch, moments,
 ):  # fmt: skip
-    """Record step t - 1, normalise what was seen, and write the actions of step t to ``command``.
+    """Record step t - 1, normalize what was seen, and write the actions of step t to ``command``.
 
     At t = 0 there is nothing to record, at t = T (the last row of ``obs``) nothing to do. Returns 0, or
     1 + row + E * quantity for the first number that is not finite (names in ``QUANTITIES``).

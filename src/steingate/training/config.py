@@ -10,10 +10,9 @@ from typing import Any
 
 import gymnasium
 
-from steingate.algos.methods import METHODS
-from steingate.algos.methods.stein import SteinGate
-from steingate.algos.recipe import Recipe, Setup, find_recipe, make_recipe
-from steingate.envs.catalog import TASKS
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.recipe import Recipe, Setup, find_recipe, make_recipe
+from steingate.algorithms.steingate import SteinGate
 from steingate.envs.names import env_name, short_name
 from steingate.errors import InputError
 from steingate.runs import completed, run_path
@@ -30,7 +29,8 @@ from steingate.settings import (
     with_settings,
 )
 from steingate.storage.checkpoint import MAX_FILE_BYTES
-from steingate.training.certifying import Certifying
+from steingate.tasks.catalog import TASKS
+from steingate.training.certification_config import Certifying
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _PARTS = ("certify",)
@@ -244,7 +244,7 @@ def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
 _FORMER = (
     "variant", "preset", "certificate", "max_kl", "cg_iters", "damping", "search_steps", "shrink", "discount",
     "cost_discount", "lam", "cost_lam", "critic_lr", "critic_passes", "critic_batch", "critic_decay",
-    "critic_grad_norm", "hidden", "normalise_obs",
+    "critic_grad_norm", "hidden", "normalize_obs",
 )  # fmt: skip
 
 
@@ -267,7 +267,7 @@ def _require(name: str, value: Any, holds: bool, expected: str) -> None:
 def _require_room(hidden: tuple[int, ...]) -> None:
     """Refuse networks that no checkpoint could hold, before anything takes memory for them."""
     weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
-    # Four bytes each, for the policy and for a critic with the two averages of its optimiser.
+    # Four bytes each, for the policy and for a critic with the two averages of its optimizer.
     if 16 * weights > MAX_FILE_BYTES:
         raise InputError(
             f"hidden is {','.join(map(str, hidden))}: networks of that size do not fit a checkpoint of "

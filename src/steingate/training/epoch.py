@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algos.base import Algorithm, eased, first_bad
-from steingate.algos.networks import mean
-from steingate.algos.reach import out_of_reach, too_certain
+from steingate.algorithms.common.base import Algorithm, eased, first_bad
+from steingate.algorithms.common.networks import mean
+from steingate.algorithms.common.reach import out_of_reach, too_certain
 from steingate.errors import RunError
 from steingate.gates.base import Episodes, State
 from steingate.gates.sampling import count_episodes
-from steingate.heads import choice_of, outputs
+from steingate.policies.action_distribution import choice_of, outputs
 from steingate.training.assemble import saved_env
 from steingate.training.batch import to_batch
 from steingate.training.collect import Rollout, collect
@@ -74,7 +74,7 @@ def run_epoch(
         state.policy,
         state.stats,
         noise,
-        mode=PUSH if cfg.algo.normalise_obs else RAW,
+        mode=PUSH if cfg.algo.normalize_obs else RAW,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
         stop=stop,

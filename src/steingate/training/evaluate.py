@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algos.methods.stein import Certified
-from steingate.core.bounds import clopper_pearson_upper
-from steingate.core.certificate import Certificate
-from steingate.core.result import Result
-from steingate.core.words import at_most
+from steingate.algorithms.steingate import Certified
+from steingate.certificates.bounds import clopper_pearson_upper
+from steingate.certificates.certificate import Certificate
+from steingate.certificates.result import Result
+from steingate.certificates.words import at_most
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
-from steingate.monitor.certify import Verdict, until_certified
-from steingate.monitor.monitor import Monitor
-from steingate.monitor.sentence import percent
-from steingate.normaliser import Stats
-from steingate.policy import Which, chosen_checkpoint
+from steingate.monitoring.certify import Verdict, until_certified
+from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.sentence import percent
+from steingate.policies.normalizer import Stats
+from steingate.policies.policy import Which, chosen_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv

@@ -1,20 +1,20 @@
-"""Both critics with their optimisers: first values, and one epoch's fit."""
+"""Both critics with their optimizers: first values, and one epoch's fit."""
 
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algos.base import Params, first_bad
-from steingate.algos.critics import Adam, fit_critic, init_adam, minibatch_order
-from steingate.algos.networks import init_critic
+from steingate.algorithms.common.base import Params, first_bad
+from steingate.algorithms.common.critics import Adam, fit_critic, init_adam, minibatch_order
+from steingate.algorithms.common.networks import init_critic
 from steingate.errors import RunError
 from steingate.training.config import RunConfig
 from steingate.training.randomness import Purpose, stream
 
 
 class Critics(NamedTuple):
-    """Parameters and optimiser of the reward and the cost critic."""
+    """Parameters and optimizer of the reward and the cost critic."""
 
     reward: Params
     reward_adam: Adam

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from steingate.algos.backend import configure
-from steingate.algos.base import Algorithm
+from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.base import Algorithm
 from steingate.errors import InputError, RunError
-from steingate.heads import choice_of, outputs
+from steingate.policies.action_distribution import choice_of, outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
@@ -19,11 +19,11 @@ from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
-from steingate.training.keeper import Keeper
 from steingate.training.logs.display import Display
 from steingate.training.logs.run_writer import RunWriter, changed_versions, record_config
 from steingate.training.logs.tensorboard import Events
 from steingate.training.logs.wandb_log import WandbLog
+from steingate.training.selector import Keeper
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
 from steingate.training.stored import stored_config
@@ -141,7 +141,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
         for note in new_notes(envs):
             display.note(note)
-        files = RunWriter(run, envs, cfg.algo.normalise_obs, algo.account)
+        files = RunWriter(run, envs, cfg.algo.normalize_obs, algo.account)
         files.keep(state, tables)
         if state.world is not None:
             envs.reset(seed=0)

@@ -2,8 +2,8 @@
 
 import os
 
-from steingate.envs.catalog import TASKS
 from steingate.errors import InputError
+from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
 
 PER_ENV = 2500  # bytes; the smallest of the native tasks, and less than any environment written in Python

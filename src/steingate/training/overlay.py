@@ -48,7 +48,7 @@ def annotate(picture: Picture, numbers: Numbers, limit: float) -> Picture:
 
 
 def _strip(width: int, tall: int, size: int, numbers: Numbers, limit: float) -> Picture:
-    """Return the strip below a picture; cost is in a warm colour once it is over the limit."""
+    """Return the strip below a picture; cost is in a warm color once it is over the limit."""
     strip = Image.new("RGB", (width, tall), RED if numbers.costly else _DARK)
     draw, font = ImageDraw.Draw(strip), _font(size)
     over = _WHITE if numbers.costly else _WARM
@@ -57,11 +57,11 @@ def _strip(width: int, tall: int, size: int, numbers: Numbers, limit: float) -> 
         ("cost", f"{numbers.cost:.4g} of {limit:.4g}", over if numbers.cost > limit else _WHITE),
         ("return", f"{numbers.ret:.1f}", _WHITE),
     )
-    for place, (name, value, colour) in zip((0.025, 0.29, 0.70), words, strict=True):
+    for place, (name, value, color) in zip((0.025, 0.29, 0.70), words, strict=True):
         x = place * width
         draw.text((x, tall / 2), name, font=font, fill=_WHITE if numbers.costly else _SOFT, anchor="lm")
         x += draw.textlength(f"{name} ", font=font)
-        draw.text((x, tall / 2), value, font=font, fill=colour, anchor="lm")
+        draw.text((x, tall / 2), value, font=font, fill=color, anchor="lm")
     return np.asarray(strip)
 
 

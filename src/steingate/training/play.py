@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algos.base import Params
+from steingate.algorithms.common.base import Params
 from steingate.errors import RunError
 from steingate.gates.base import Episodes
-from steingate.heads import choice_of, outputs
-from steingate.normaliser import Stats
+from steingate.policies.action_distribution import choice_of, outputs
+from steingate.policies.normalizer import Stats
 from steingate.training.collect import Carry, collect
 from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import RunConfig
@@ -40,7 +40,7 @@ class EndlessError(RunError):
 def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, budget: float) -> Player:
     """Return the player for a policy of a run, with what training had arrived at after ``epoch`` epochs."""
     params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
-    mode = FROZEN if cfg.algo.normalise_obs else RAW
+    mode = FROZEN if cfg.algo.normalize_obs else RAW
     # The published codes evaluate with the whole budget, whatever share training had arrived at.
     return Player(cfg, epoch, params, stats, mode, 1.0 if cfg.algo.is_published else float(budget))
 
@@ -56,7 +56,7 @@ def play(
 ) -> Episodes:
     """Return one whole episode per seed, in the order of ``seeds``.
 
-    Each episode depends on its seed alone, not on its neighbours, so any of them can be played again.
+    Each episode depends on its seed alone, not on its neighbors, so any of them can be played again.
 
     Parameters
     ----------

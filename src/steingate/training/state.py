@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algos.base import Algorithm, Params
+from steingate.algorithms.common.base import Algorithm, Params
 from steingate.errors import InputError, RunError
 from steingate.gates.base import State
-from steingate.normaliser import Stats, init_stats
+from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.candidates import Kept, kept_from
 from steingate.training.collect import Carry
 from steingate.training.config import RunConfig
@@ -49,10 +49,10 @@ def first_state(
 ) -> TrainState:
     """Return the state before the first epoch.
 
-    What an account adds to an observation, at its end, is never normalised. With ``discrete``, ``act_dim`` is
+    What an account adds to an observation, at its end, is never normalized. With ``discrete``, ``act_dim`` is
     the number of choices.
     """
-    from steingate.algos.networks import init_policy
+    from steingate.algorithms.common.networks import init_policy
 
     if discrete and not cfg.algo.takes_choices:
         raise InputError(f"{cfg.algo.name} needs continuous actions, and those of {cfg.env} are discrete.")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steingate.core.words import at_most
-from steingate.monitor.sentence import percent
+from steingate.certificates.words import at_most
+from steingate.monitoring.sentence import percent
 from steingate.training.candidates import Trial
 from steingate.training.config import RunConfig
 

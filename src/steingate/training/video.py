@@ -16,7 +16,7 @@ from steingate.training.play import Player, play
 _CODES = {
     # H.264 that every browser plays
     ".mp4": ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4"],
-    # 256 colours for the whole film, and without dithering: only what has moved is stored
+    # 256 colors for the whole film, and without dithering: only what has moved is stored
     ".gif": [
         "-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
         "-loop", "0", "-f", "gif",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.parity.recordings import read_recording
+from tests.parity.statistics import run_episodes
 
 from steingate.envs import parity
-from steingate.envs.catalog import TASKS
-from steingate.envs.parity.recordings import read_recording
-from steingate.envs.parity.statistics import run_episodes
+from steingate.tasks.catalog import TASKS
 
 DATA = Path(__file__).parents[2] / "data" / "envs"
 WHOLE = Path(os.environ.get("STEINGATE_GOLDEN", DATA))
@@ -169,7 +169,7 @@ def test_bad_input_ends_with_one_sentence(arguments, text, capsys):
 
 
 def test_runs_as_a_module():
-    command = [sys.executable, "-m", "steingate.envs.parity", str(DATA / "vel_SafetySwimmerVelocity-v1.npz")]
+    command = [sys.executable, "-m", "tests.parity", str(DATA / "vel_SafetySwimmerVelocity-v1.npz")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "criteria hold" in done.stdout

@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-
-from steingate.envs.parity.criteria import at_least, at_most, equal
+from tests.parity.criteria import at_least, at_most, equal
 
 
 def test_a_share_of_the_values_must_respect_the_limit():

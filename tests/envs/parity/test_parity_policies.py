@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.parity.policies import POLICIES, noise_seed
+from tests.parity.recordings import read_recording, step_index
 
-from steingate.envs.catalog import TASKS
-from steingate.envs.parity.policies import POLICIES, noise_seed
-from steingate.envs.parity.recordings import read_recording, step_index
+from steingate.tasks.catalog import TASKS
 
 DATA = Path(__file__).parents[2] / "data" / "envs"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.parity.recordings import read_recording, step_index
 
-from steingate.envs.parity.recordings import read_recording, step_index
 from steingate.errors import InputError
 
 DATA = Path(__file__).parents[2] / "data" / "envs"

@@ -14,8 +14,8 @@ function fill(node, attributes, parent) {
   return node;
 }
 
-// A method keeps its colour; on a dark page it is mixed with white, or the darker ones could not be seen.
-const tint = (colour) => (colour.startsWith("#") ? `color-mix(in srgb, ${colour} var(--keep), white)` : colour);
+// A method keeps its color; on a dark page it is mixed with white, or the darker ones could not be seen.
+const tint = (color) => (color.startsWith("#") ? `color-mix(in srgb, ${color} var(--keep), white)` : color);
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const stepText = (n) => (n >= 1e6 ? `${+(n / 1e6).toFixed(2)}M` : n >= 1e3 ? `${+(n / 1e3).toFixed(1)}k` : `${n}`);
 const valueText = (v) => (known(v) ? `${+v.toPrecision(3)}`.replace("-", "−") : "–");
@@ -82,20 +82,20 @@ function paddingOf(node) {
 
 function legend(parent, keys) {
   const row = html("div", { class: "legend" }, parent);
-  for (const { label, colour, kind = "line", toggle = null, off = false } of keys) {
+  for (const { label, color, kind = "line", toggle = null, off = false } of keys) {
     const key = html(toggle ? "button" : "span", { class: off ? "key off" : "key" }, row);
     if (toggle) { key.setAttribute("aria-pressed", !off); key.addEventListener("click", toggle); }
     const mark = svg("svg", { width: 16, height: 12, "aria-hidden": "true" }, key);
     if (kind === "line" || kind === "dashed") {
       const line = svg("line", { x1: 0, x2: 16, y1: 6, y2: 6, "stroke-width": 2.2, "stroke-dasharray": kind === "dashed" ? "5 3" : "none" }, mark);
-      line.style.stroke = tint(colour);
-    } else if (kind === "dot") svg("circle", { cx: 8, cy: 6, r: 3 }, mark).style.fill = tint(colour);
-    else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = tint(colour);
+      line.style.stroke = tint(color);
+    } else if (kind === "dot") svg("circle", { cx: 8, cy: 6, r: 3 }, mark).style.fill = tint(color);
+    else svg("rect", { x: 2, y: 1, width: 12, height: 10, rx: 2 }, mark).style.fill = tint(color);
     html("span", { text: label }, key);
   }
 }
 
-function line(p, xs, ys, colour, width = 1.8, opacity = 1) {
+function line(p, xs, ys, color, width = 1.8, opacity = 1) {
   let path = "", pen = "M";
   ys.forEach((v, i) => {
     if (!known(v)) { pen = "M"; return; }
@@ -103,15 +103,15 @@ function line(p, xs, ys, colour, width = 1.8, opacity = 1) {
     pen = "L";
   });
   const mark = svg("path", { d: path, fill: "none", "stroke-width": width, "stroke-linejoin": "round", opacity, class: "curve" }, p.root);
-  mark.style.stroke = tint(colour);
+  mark.style.stroke = tint(color);
   if (ys.filter(known).length === 1) {
     const i = ys.findIndex(known);
-    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = tint(colour);
+    svg("circle", { cx: p.X(xs[i]), cy: p.Y(ys[i]), r: 3 }, p.root).style.fill = tint(color);
   }
   return mark;
 }
 
-function band(p, xs, low, high, colour, opacity = 0.16) {
+function band(p, xs, low, high, color, opacity = 0.16) {
   let start = 0;
   while (start < xs.length) {
     while (start < xs.length && !(known(low[start]) && known(high[start]))) start++;
@@ -123,44 +123,44 @@ function band(p, xs, low, high, colour, opacity = 0.16) {
         up.push(`${p.X(xs[i]).toFixed(1)} ${p.Y(high[i]).toFixed(1)}`);
         down.unshift(`${p.X(xs[i]).toFixed(1)} ${p.Y(low[i]).toFixed(1)}`);
       }
-      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = tint(colour);
+      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, opacity }, p.root).style.fill = tint(color);
     }
     start = end;
   }
 }
 
 // Steps: the value of an epoch holds from the end of the one before to its own end.
-function steps(p, xs, ys, base, colour, opacity) {
+function steps(p, xs, ys, base, color, opacity) {
   let path = "";
   ys.forEach((v, i) => {
     if (!known(v)) return;
     const x0 = p.X(i ? xs[i - 1] : 0), x1 = p.X(xs[i]), b = p.Y(base[i]);
     path += `M${x0.toFixed(1)} ${b.toFixed(1)}V${p.Y(v).toFixed(1)}H${x1.toFixed(1)}V${b.toFixed(1)}Z`;
   });
-  svg("path", { d: path, opacity }, p.root).style.fill = tint(colour);
+  svg("path", { d: path, opacity }, p.root).style.fill = tint(color);
 }
 
-function stairs(p, xs, ys, colour, width = 1.4) {
+function stairs(p, xs, ys, color, width = 1.4) {
   let path = "", pen = "M";
   ys.forEach((v, i) => {
     if (!known(v)) { pen = "M"; return; }
     path += `${pen}${p.X(i ? xs[i - 1] : 0).toFixed(1)} ${p.Y(v).toFixed(1)}H${p.X(xs[i]).toFixed(1)}`;
     pen = "L";
   });
-  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = tint(colour);
+  svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = tint(color);
 }
 
 // A point that says what it is to a pointer and to a screen reader.
-function mark(p, x, y, size, colour, opacity, title) {
+function mark(p, x, y, size, color, opacity, title) {
   const dot = svg("circle", { class: "mark", cx: p.X(x).toFixed(1), cy: p.Y(y).toFixed(1), r: size, opacity }, p.root);
-  dot.style.fill = tint(colour);
+  dot.style.fill = tint(color);
   svg("title", { text: title }, dot);
   return dot;
 }
 
-function interval(p, x0, x1, y0, y1, colour) {
+function interval(p, x0, x1, y0, y1, color) {
   if (![x0, x1, y0, y1].every(known)) return;
-  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = tint(colour);
+  svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = tint(color);
 }
 
 // A mark at the upper edge: what stands here is higher than the axis goes.
@@ -174,9 +174,9 @@ function limitLine(p, value, text) {
   svg("text", { class: "limit", x: p.width - p.right, y: y - 4, "text-anchor": "end", text }, p.root);
 }
 
-function shade(p, from, to, colour) {
+function shade(p, from, to, color) {
   const x = p.X(from);
-  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = tint(colour);
+  svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = tint(color);
 }
 
 // Shows what `tell(index)` says of the point under the pointer; xs are the ends of the points.

@@ -1,6 +1,6 @@
 // Monitors beside runs: a live page asks for monitors.json and draws a card for each state file.
 
-const MONITOR_COLOURS = { certified: "#2a9d8f", undecided: "#e08e1b", drift: "#d1495b", unsafe: "#d1495b" };
+const MONITOR_COLORS = { certified: "#2a9d8f", undecided: "#e08e1b", drift: "#d1495b", unsafe: "#d1495b" };
 
 function monitorsSection(entries) {
   let parent = document.getElementById("monitors");
@@ -32,15 +32,15 @@ function monitorCard(card, entry) {
   const xs = entry.trace.map(([n]) => n), first = Math.log(xs[0]), span = Math.log(xs[xs.length - 1]) - first;
   const ticks = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((t) => t >= xs[0] && t <= xs[xs.length - 1]);
   const top = Math.min(1, Math.max(3 * entry.budget, ...entry.trace.slice(-40).map(([, , bound]) => bound)));
-  const colour = MONITOR_COLOURS[entry.state];
+  const color = MONITOR_COLORS[entry.state];
   const p = plot(card, {
     title: "Bound on P(cost > limit)", height: 170,
     x: { map: (n) => (Math.log(n) - first) / span, ticks }, y: linearScale(0, top * 1.05),
-    keys: [{ label: "bound", colour }, { label: "share seen", colour: "var(--soft)" }],
+    keys: [{ label: "bound", color }, { label: "share seen", color: "var(--soft)" }],
   });
   const shown = (list) => list.map((v) => (v > top * 1.05 ? null : v));
   line(p, xs, shown(entry.trace.map(([, seen]) => seen)), "var(--soft)", 1.2);
-  line(p, xs, shown(entry.trace.map(([, , bound]) => bound)), colour);
+  line(p, xs, shown(entry.trace.map(([, , bound]) => bound)), color);
   limitLine(p, entry.budget, `budget ${valueText(entry.budget)}`);
 }
 

@@ -70,7 +70,7 @@ function drawCurves(parent, data) {
   for (const [index, task] of tasks.entries()) {
     const card = cards[index];
     html("h3", { text: task.name }, card);
-    legend(card, task.groups.map((g) => ({ label: `${g.label} (${count(g.seeds, "seed")})`, colour: g.colour, off: choice.hidden.has(g.label), toggle: () => {
+    legend(card, task.groups.map((g) => ({ label: `${g.label} (${count(g.seeds, "seed")})`, color: g.color, off: choice.hidden.has(g.label), toggle: () => {
       if (!choice.hidden.delete(g.label)) choice.hidden.add(g.label);
       drawCurves(parent, data);
     } })));
@@ -104,8 +104,8 @@ function taskPlot(card, task, groups, key, last) {
     label: `${METRICS[key]} on ${task.name}`, height: last ? 188 : 172, x: xScale(end, card.clientWidth), y, xText, yText: key === "over" ? percentText : valueText,
     xLabel: last ? (choice.x === "steps" ? "environment steps" : "wall-clock time of training") : "",
   });
-  for (const g of series) if (g.seeds > 1) band(p, g.xs, g.low, g.high, g.colour);
-  for (const g of series) line(p, g.xs, g.values, g.colour);
+  for (const g of series) if (g.seeds > 1) band(p, g.xs, g.low, g.high, g.color);
+  for (const g of series) line(p, g.xs, g.values, g.color);
   if (costs) for (const value of task.limits) limitLine(p, value, `limit ${valueText(value)}`);
   const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a));
   const nearest = (g, x) => g.xs.reduce((best, v, i) => (known(v) && Math.abs(v - x) < Math.abs(g.xs[best] - x) ? i : best), 0);
@@ -132,7 +132,7 @@ function frontier(parent, data) {
 function frontierPlot(card, task) {
   const groups = task.groups;
   html("h3", { text: task.name }, card);
-  legend(card, groups.map((g) => ({ label: g.label, colour: g.colour, kind: "box" })));
+  legend(card, groups.map((g) => ({ label: g.label, color: g.color, kind: "box" })));
   html("div", { class: "axis", text: "return" }, card);
   const ends = (axis) => groups.flatMap((g) => [g.points.map((point) => point[axis]), g.medians[axis]]);
   const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);
@@ -141,12 +141,12 @@ function frontierPlot(card, task) {
   const best = unbeaten(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
   const edge = svg("path", { d: best.map(([a, b], i) => `${i ? "L" : "M"}${p.X(a).toFixed(1)} ${p.Y(b).toFixed(1)}`).join(""), fill: "none", "stroke-width": 1.4, "stroke-dasharray": "2 4" }, p.root);
   edge.style.stroke = "var(--soft)";
-  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.colour, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
+  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.color, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
   for (const g of groups) {
     const [[a, left, right], [b, bottom, top]] = g.medians;
-    interval(p, left, right, b, b, g.colour);
-    interval(p, a, a, bottom, top, g.colour);
-    mark(p, a, b, 6, g.colour, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
+    interval(p, left, right, b, b, g.color);
+    interval(p, a, a, bottom, top, g.color);
+    mark(p, a, b, 6, g.color, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
   }
 }
 
@@ -169,10 +169,10 @@ function profiles(parent, data) {
     const card = cards[index], last = key === "safety" ? 1 : 1.2;
     const end = found.thresholds.filter((t) => t <= last + 1e-9).length, xs = found.thresholds.slice(0, end);
     html("h3", { text: title }, card);
-    legend(card, found.methods.map((m) => ({ label: m.label, colour: m.colour })));
+    legend(card, found.methods.map((m) => ({ label: m.label, color: m.color })));
     const p = plot(card, { label: title, height: 230, x: linearScale(0, last, 5), y: linearScale(0, 1.02), xText: valueText, yText: percentText, xLabel });
-    for (const m of found.methods) band(p, xs, m[key][1].slice(0, end), m[key][2].slice(0, end), m.colour);
-    for (const m of found.methods) line(p, xs, m[key][0].slice(0, end), m.colour);
+    for (const m of found.methods) band(p, xs, m[key][1].slice(0, end), m[key][2].slice(0, end), m.color);
+    for (const m of found.methods) line(p, xs, m[key][0].slice(0, end), m.color);
     bands ||= found.methods.some((m) => m[key][1].some(known));
     hover(p, xs, (i) => [`above ${valueText(xs[i])}`, ...found.methods.map((m) => `${m.label}  ${percentText(m[key][0][i])} of runs`)]);
   }

@@ -1,6 +1,6 @@
 // One run in detail.
 
-const MODE_COLOURS = ["var(--improve)", "var(--balance)", "var(--recovering)"];
+const MODE_COLORS = ["var(--improve)", "var(--balance)", "var(--recovering)"];
 const xScale = (last, width) => ({ map: (v) => v / last, ticks: niceTicks(0, last, width < 420 ? 3 : 5) });
 const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
@@ -68,20 +68,20 @@ function recoveries(p, run) {
 function curves(card, run) {
   const c = run.curves, last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth);
   const tell = (i) => [stepText(run.steps[i]), `return ${valueText(c.ret[i])}`, `cost ${valueText(c.cost[i])}`, `worst ${valueText(c.worst[i])}`];
-  const keys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: run.colour }, { label: "recovery", colour: "var(--recover)", kind: "box" }];
+  const keys = [{ label: `last ${run.window} episodes`, color: "var(--ink)" }, { label: "this epoch", color: run.color }, { label: "recovery", color: "var(--recover)", kind: "box" }];
   const r = plot(card, { title: "Return", height: 200, xLabel: "environment steps", x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
   recoveries(r, run);
-  if (c.epochRet) line(r, run.steps, c.epochRet, run.colour, 1.4, 0.9);
+  if (c.epochRet) line(r, run.steps, c.epochRet, run.color, 1.4, 0.9);
   line(r, run.steps, c.ret, "var(--ink)");
   hover(r, run.steps, tell);
   const top = Math.max(2.1 * run.limit, ...[...c.worst, ...c.high].filter(known)) * 1.08;
-  const costKeys = [{ label: `last ${run.window} episodes`, colour: "var(--ink)" }, { label: "this epoch", colour: run.colour }, { label: "most episodes (10–90 %)", colour: `${run.colour}44`, kind: "box" }, { label: "worst episode", colour: run.colour, kind: "dot" }, { label: "limit", colour: "var(--limit)", kind: "dashed" }];
+  const costKeys = [{ label: `last ${run.window} episodes`, color: "var(--ink)" }, { label: "this epoch", color: run.color }, { label: "most episodes (10–90 %)", color: `${run.color}44`, kind: "box" }, { label: "worst episode", color: run.color, kind: "dot" }, { label: "limit", color: "var(--limit)", kind: "dashed" }];
   const p = plot(card, { title: "Cost", height: 250, xLabel: "environment steps", x, y: costScale(run.limit, top), keys: costKeys });
   recoveries(p, run);
-  band(p, run.steps, c.low, c.high, run.colour, 0.22);
-  if (c.epochCost) line(p, run.steps, c.epochCost, run.colour, 1.4, 0.9);
+  band(p, run.steps, c.low, c.high, run.color, 0.22);
+  if (c.epochCost) line(p, run.steps, c.epochCost, run.color, 1.4, 0.9);
   const size = Math.max(1.1, Math.min(2.6, 300 / run.steps.length));
-  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75 }, p.root).style.fill = tint(run.colour); });
+  c.worst.forEach((v, i) => { if (known(v)) svg("circle", { cx: p.X(run.steps[i]).toFixed(1), cy: p.Y(v).toFixed(1), r: size, opacity: 0.75 }, p.root).style.fill = tint(run.color); });
   line(p, run.steps, c.cost, "var(--ink)");
   limitLine(p, run.limit, `limit ${valueText(run.limit)}`);
   hover(p, run.steps, tell);
@@ -100,8 +100,8 @@ function gate(card, run, modes) {
     const usual = sorted[Math.floor(0.97 * (sorted.length - 1))];
     const top = 1.15 * Math.max(usual, 2 * Math.max(...g.budget.filter(known), 0));
     const keys = [
-      { label: "reference risk", colour: "var(--reference)", kind: "box" }, { label: "atoms", colour: "var(--atoms)", kind: "box" },
-      { label: "interior", colour: "var(--interior)", kind: "box" }, { label: "value that decides", colour: "var(--ink)" }, { label: "budget", colour: "var(--limit)", kind: "dashed" },
+      { label: "reference risk", color: "var(--reference)", kind: "box" }, { label: "atoms", color: "var(--atoms)", kind: "box" },
+      { label: "interior", color: "var(--interior)", kind: "box" }, { label: "value that decides", color: "var(--ink)" }, { label: "budget", color: "var(--limit)", kind: "dashed" },
     ];
     const p = plot(card, { title: "The gate over training: bound and its terms against the budget", height: 220, x, y: linearScale(0, top), keys });
     let base = run.steps.map(() => 0);
@@ -122,12 +122,12 @@ function gate(card, run, modes) {
 }
 
 function modeStrip(card, run, modes, x) {
-  const used = modes.map((label, mode) => ({ label, colour: MODE_COLOURS[mode], kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
+  const used = modes.map((label, mode) => ({ label, color: MODE_COLORS[mode], kind: "box", mode })).filter((key) => run.modes.includes(`${key.mode}`));
   const p = plot(card, { height: 60, x, y: { map: (v) => v, ticks: [] }, keys: used, label: "mode of each epoch", xLabel: "environment steps" });
   for (let i = 0; i < run.modes.length; ) {
     let end = i + 1;
     while (end < run.modes.length && run.modes[end] === run.modes[i]) end++;
-    shade(p, i * run.perEpoch, end * run.perEpoch, MODE_COLOURS[+run.modes[i]]);
+    shade(p, i * run.perEpoch, end * run.perEpoch, MODE_COLORS[+run.modes[i]]);
     i = end;
   }
 }
@@ -177,9 +177,9 @@ function costBars(place, counts, total, reference, limit) {
   const floor = height - bottom, room = floor - top, share = (n) => (total ? n / total : 0);
   const from = atom + gap, inner = width - 2 * from;
   svg("line", { class: "gridline", x1: 0, x2: width, y1: floor, y2: floor }, root);
-  const end = (x, n, mass, colour, label) => {
+  const end = (x, n, mass, color, label) => {
     const h = room * share(n);
-    svg("rect", { class: "atom", x: x + 4, width: atom - 8, y: floor - h, height: h, rx: 2 }, root).style.fill = colour;
+    svg("rect", { class: "atom", x: x + 4, width: atom - 8, y: floor - h, height: h, rx: 2 }, root).style.fill = color;
     if (mass > 0) svg("line", { x1: x, x2: x + atom, y1: floor - room * mass, y2: floor - room * mass, "stroke-width": 2.4 }, root).style.stroke = "var(--ink)";
     svg("text", { x: x + atom / 2, y: floor - Math.max(h, room * mass) - 5, "text-anchor": "middle", text: total ? `${+(100 * share(n)).toFixed(1)} %` : "–" }, root);
     svg("text", { x: x + atom / 2, y: floor + 15, "text-anchor": "middle", text: label }, root);

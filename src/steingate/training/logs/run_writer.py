@@ -13,7 +13,7 @@ from steingate.envs.names import folder_of
 from steingate.errors import RunError
 from steingate.gates.account import Account
 from steingate.gates.sight import Sight
-from steingate.heads import stored_action
+from steingate.policies.action_distribution import stored_action
 from steingate.runs import (
     RunFolder,
     Table,
@@ -52,7 +52,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
         "config": cfg.to_dict(),
         "env_folder": folder_of(cfg.env),
         "identity": cfg.identity,
-        "look": {"order": place if isfinite(place) else None, "colour": cfg.algo.about.colour},
+        "look": {"order": place if isfinite(place) else None, "color": cfg.algo.about.color},
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
@@ -89,14 +89,14 @@ class RunWriter:
     envs
         Their action space is what the policy's outputs are mapped to; stored with each checkpoint, so that a
         policy can be used without its environment.
-    normalise
-        Whether observations are normalised; stored too.
+    normalize
+        Whether observations are normalized; stored too.
     account
         What the environments add to an observation; stored too.
     """
 
     def __init__(
-        self, run: RunFolder, envs: TrainerEnv, normalise: bool, account: Account | None = None
+        self, run: RunFolder, envs: TrainerEnv, normalize: bool, account: Account | None = None
     ) -> None:
         self.run = run
         self.progress = Table(run.progress, clocks=("Time/",))
@@ -107,7 +107,7 @@ class RunWriter:
         sight: Sight | None = getattr(envs, "sight", None)
         self._extras: dict[str, Any] = {
             "action": stored_action(envs.single_action_space),
-            "normalise": normalise,
+            "normalize": normalize,
             "sight": None if sight is None else sight.plain(),
             "identity": record.get("identity"),
             "config": deciding(record["config"]),

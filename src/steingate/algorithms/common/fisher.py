@@ -1,0 +1,193 @@
+"""The policy through its derivatives: gradients of surrogates, and the Fisher product.
+
+All of it works on blocks of about ``BLOCK`` samples with features first and samples last, so that one block
+stays in the processor's cache between the matrix products. Each layer's bias is one more row of its weights,
+fed by a feature that is always 1.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from steingate.algorithms.common.base import Batch, Params
+from steingate.algorithms.common.heads import Law, choice_curvature, choice_score, kl, law_log_prob
+
+BLOCK = 2000
+Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each
+
+
+class Theta(NamedTuple):
+    """Policy parameters, or a direction among them."""
+
+    layers: Layers
+    log_std: jax.Array | None  # None for a categorical policy, whose parameters are the layers alone
+
+
+class Blocks(NamedTuple):
+    """A batch cut into B blocks of n samples; weights sum to 1, and padding has weight 0."""
+
+    obs: jax.Array  # (B, d + 1, n), last feature 1
+    act: jax.Array  # (B, a, n), a = 1 for choices
+    logp: jax.Array  # (B, n)
+    adv: jax.Array  # (B, n)
+    cost_adv: jax.Array  # (B, n)
+    weight: jax.Array  # (B, n)
+
+
+class Linearized(NamedTuple):
+    """The policy's outputs (means, or logits) at every sample, with what their derivatives need."""
+
+    theta: Theta
+    hidden: tuple[jax.Array, ...]  # output of each hidden layer, (B, width + 1, n), last feature 1
+    mu: jax.Array  # (B, a, n), or (B, choices, n)
+
+
+def to_theta(params: Params) -> Theta:
+    """Return a policy's parameters with each bias joined to its weights."""
+    pairs = zip(params["w"], params["b"], strict=True)
+    log_std = params.get("log_std")
+    layers = tuple(jnp.concatenate([w, b[None]]) for w, b in pairs)
+    return Theta(layers, None if log_std is None else jnp.asarray(log_std))
+
+
+def to_params(theta: Theta) -> Params:
+    """Return the parameters of a policy: the inverse of :func:`to_theta`."""
+    layers = theta.layers
+    network = {"w": tuple(layer[:-1] for layer in layers), "b": tuple(layer[-1] for layer in layers)}
+    return network if theta.log_std is None else {**network, "log_std": theta.log_std}
+
+
+def cut(batch: Batch) -> Blocks:
+    """Return the batch as equal blocks of at most ``BLOCK`` samples, padded where it does not divide."""
+    total = batch.obs.shape[0]
+    count = -(-total // BLOCK)
+    size = -(-total // count)
+
+    def blocks(rows: Any) -> jax.Array:
+        padded = jnp.pad(jnp.asarray(rows), ((0, count * size - total), *((0, 0),) * (rows.ndim - 1)))
+        return padded.reshape(count, size, *rows.shape[1:])
+
+    count_once = jnp.full(total, 1.0 / total, jnp.float32)
+    weight = count_once if batch.weight is None else batch.weight / jnp.sum(batch.weight)
+    obs = jnp.concatenate([jnp.asarray(batch.obs), jnp.ones((total, 1), jnp.float32)], axis=1)
+    return Blocks(
+        jnp.swapaxes(blocks(obs), 1, 2),
+        jnp.swapaxes(blocks(batch.act), 1, 2),
+        blocks(batch.logp),
+        blocks(batch.adv),
+        blocks(batch.cost_adv),
+        blocks(weight),
+    )
+
+
+def _forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
+    """Return the hidden features and the mean of one block."""
+    one = jnp.ones((1, obs.shape[1]), obs.dtype)
+    hidden: list[jax.Array] = []
+    feature = obs
+    for layer in layers[:-1]:
+        feature = jnp.concatenate([jnp.tanh(layer.T @ feature), one])
+        hidden.append(feature)
+    return tuple(hidden), layers[-1].T @ feature
+
+
+def linearize(theta: Theta, blocks: Blocks) -> Linearized:
+    """Return the policy's mean at every sample together with its hidden features."""
+    _, (hidden, mu) = jax.lax.scan(lambda _, obs: (None, _forward(theta.layers, obs)), None, blocks.obs)
+    return Linearized(theta, hidden, mu)
+
+
+def _push(layers: Layers, features: tuple[jax.Array, ...], direction: Layers) -> jax.Array:
+    """Return the change of the mean along a direction, (a, n): the Jacobian times the direction."""
+    change = direction[0].T @ features[0]
+    for layer, step, feature in zip(layers[1:], direction[1:], features[1:], strict=True):
+        slope = 1.0 - feature[:-1] * feature[:-1]
+        change = layer[:-1].T @ (slope * change) + step.T @ feature
+    return change
+
+
+def _pull(layers: Layers, features: tuple[jax.Array, ...], back: jax.Array) -> Layers:
+    """Return the gradient for a cotangent of the mean, (a, n): the transposed Jacobian times it."""
+    gradient = [features[-1] @ back.T]
+    for layer, feature, below in zip(layers[:0:-1], features[:0:-1], features[-2::-1], strict=True):
+        back = (layer[:-1] @ back) * (1.0 - feature[:-1] * feature[:-1])
+        gradient.append(below @ back.T)
+    return tuple(reversed(gradient))
+
+
+def _add(a: Any, b: Any) -> Any:
+    return jax.tree.map(jnp.add, a, b)
+
+
+def surrogate_gradients(policy: Linearized, blocks: Blocks) -> tuple[jax.Array, jax.Array, Theta, Theta]:
+    """Return mean(ratio A) for the reward and the cost advantage, and the gradient of each."""
+    theta = policy.theta
+    inverse_std = None if theta.log_std is None else jnp.exp(-theta.log_std)[:, None]
+
+    def one_block(total: Any, block: Any) -> tuple[Any, None]:
+        data, hidden, mu = block
+        features = (data.obs, *hidden)
+        z = choice_score(mu, data.act) if inverse_std is None else (data.act - mu) * inverse_std
+        ratio = jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
+        parts = []
+        for advantage in (data.adv, data.cost_adv):
+            pull = data.weight * ratio * advantage
+            score = pull * z if inverse_std is None else pull * z * inverse_std
+            log_std = None if inverse_std is None else (z * z - 1.0) @ pull
+            parts += [jnp.sum(pull), Theta(_pull(theta.layers, features, score), log_std)]
+        return _add(total, (parts[0], parts[2], parts[1], parts[3])), None
+
+    zero = (
+        jnp.float32(0),
+        jnp.float32(0),
+        jax.tree.map(jnp.zeros_like, theta),
+        jax.tree.map(jnp.zeros_like, theta),
+    )
+    total, _ = jax.lax.scan(one_block, zero, (blocks, policy.hidden, policy.mu))
+    return total
+
+
+def fisher_product(policy: Linearized, blocks: Blocks, direction: Theta) -> Theta:
+    """Return the Hessian of the dimension-averaged KL at the current policy, times a direction.
+
+    The KL's gradient with respect to mean and log_std vanishes at the current policy, so its Hessian is
+    exactly J' F J with the Gaussian's own curvature F: 1/std^2 for a mean, 2 for a log_std, nothing across.
+    For a choice the same holds in its logits, with F = diag(p) - p p'.
+    """
+    theta = policy.theta
+    dims = Law(policy.mu, theta.log_std).dims
+    gaussian = None if theta.log_std is None else jnp.exp(-2.0 * theta.log_std)[:, None] / dims
+    chances = jax.nn.softmax(policy.mu, axis=1) if gaussian is None else None
+
+    def one_block(total: Layers, block: Any) -> tuple[Layers, None]:
+        obs, weight, hidden, chance = block
+        features = (obs, *hidden)
+        change = _push(theta.layers, features, direction.layers)
+        curved = choice_curvature(chance, change) if gaussian is None else change * gaussian
+        return _add(total, _pull(theta.layers, features, curved * weight)), None
+
+    zero = jax.tree.map(jnp.zeros_like, theta.layers)
+    layers, _ = jax.lax.scan(one_block, zero, (blocks.obs, blocks.weight, policy.hidden, chances))
+    return Theta(layers, None if direction.log_std is None else direction.log_std * (2.0 / dims))
+
+
+def evaluate(theta: Theta, old: Linearized, blocks: Blocks) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return mean(ratio A) for reward and cost, and the dimension-averaged KL(old || theta)."""
+    dims = Law(old.mu, theta.log_std).dims
+
+    def one_block(total: Any, block: Any) -> tuple[Any, None]:
+        data, mu_old = block
+        _, mu = _forward(theta.layers, data.obs)
+        weighted = data.weight * jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
+        moved = kl(Law(mu_old.T, old.theta.log_std), Law(mu.T, theta.log_std))
+        parts = (weighted @ data.adv, weighted @ data.cost_adv, jnp.sum(data.weight @ moved) / dims)
+        return _add(total, parts), None
+
+    total, _ = jax.lax.scan(one_block, (jnp.float32(0),) * 3, (blocks, old.mu))
+    return total
+
+
+def _log_prob(mu: jax.Array, log_std: jax.Array | None, act: jax.Array) -> jax.Array:
+    """Return the log-density, or log-probability, of one block's actions, (n,)."""
+    return law_log_prob(Law(mu.T, log_std), act.T)

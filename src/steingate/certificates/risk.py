@@ -1,0 +1,140 @@
+"""Risk functions: nondecreasing maps from normalized cost in [0, 1] to risk in [0, 1]."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from steingate.certificates.checks import is_real
+from steingate.errors import InputError
+
+Array = npt.NDArray[np.float64]
+Risk = Callable[[Any], Any]  # array in, array out; may carry `breaks`, the points where quadrature must split
+
+
+@dataclass(frozen=True)
+class Sigmoid:
+    """Smooth exceedance: 1 / (1 + exp(-(x - threshold) / width))."""
+
+    threshold: float = 0.5
+    width: float = 0.02
+
+    def __post_init__(self) -> None:
+        _require_unit("risk threshold", self.threshold)
+        if not (is_real(self.width) and 0.0 < self.width < np.inf):
+            raise InputError(f"The risk width is {self.width!r}: give a positive number.")
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        """Risk of each normalized cost."""
+        return np.asarray(expit((np.asarray(x, dtype=np.float64) - self.threshold) / self.width))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Points around the threshold that let fixed-order quadrature resolve the rise, however narrow."""
+        steps = (-40.0, -20.0, -10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 10.0, 20.0, 40.0)
+        return _inside(self.threshold + step * self.width for step in steps)
+
+
+@dataclass(frozen=True)
+class Power:
+    """Risk x ** exponent; exponent 1 is the mean normalized cost."""
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (is_real(self.exponent) and 0.0 < self.exponent < np.inf):
+            raise InputError(f"The risk exponent is {self.exponent!r}: give a positive number.")
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        """Risk of each normalized cost."""
+        return np.asarray(np.asarray(x, dtype=np.float64) ** self.exponent)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """No points: the function is smooth inside (0, 1)."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Exceedance:
+    """Hard exceedance: 1 where x > threshold, 0 elsewhere."""
+
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        _require_unit("risk threshold", self.threshold)
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        """Risk of each normalized cost."""
+        return np.asarray(np.asarray(x) > self.threshold, dtype=np.float64)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The jump."""
+        return _inside((self.threshold,))
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """CVaR-type excess over a threshold: clip((x - threshold) / (1 - threshold), 0, 1)."""
+
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        _require_unit("risk threshold", self.threshold)
+
+    def __call__(self, x: npt.ArrayLike) -> Array:
+        """Risk of each normalized cost."""
+        rise = (np.asarray(x, dtype=np.float64) - self.threshold) / (1.0 - self.threshold)
+        return np.asarray(np.clip(rise, 0.0, 1.0))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The kink."""
+        return _inside((self.threshold,))
+
+
+def check_risk(risk: Risk) -> Risk:
+    """Return ``risk`` after checking on a fine grid that it stays in [0, 1] and never falls.
+
+    Parameters
+    ----------
+    risk
+        Any callable on arrays of normalized costs.
+
+    Raises
+    ------
+    InputError
+        When a value is not finite, leaves [0, 1], or is smaller than one to its left.
+    """
+    if not callable(risk):
+        raise InputError(
+            f"The risk is {risk!r}: give a function of the normalized cost, or a text such as exceedance, "
+            "hinge:0.5, power:2 or sigmoid:0.5,0.02."
+        )
+    edges = np.concatenate([np.geomspace(1e-9, 1e-3, 200), [0.0]])
+    breaks = np.asarray(getattr(risk, "breaks", ()), dtype=np.float64)
+    grid = np.unique(np.concatenate([edges, 1.0 - edges, np.linspace(0.0, 1.0, 20001), breaks]))
+    value = np.asarray(risk(grid), dtype=np.float64)
+    if value.shape != grid.shape:
+        raise InputError(f"The risk returns shape {value.shape} for {grid.shape}: return one value per cost.")
+    outside = ~((value >= 0.0) & (value <= 1.0))
+    if outside.any():
+        x = grid[outside][0]
+        raise InputError(f"The risk at x = {x:.6g} is {value[outside][0]:.6g}: keep it within [0, 1].")
+    falls = np.diff(value) < -1e-12
+    if falls.any():
+        raise InputError(f"The risk falls near x = {grid[1:][falls][0]:.6g}: give a nondecreasing function.")
+    return risk
+
+
+def _require_unit(name: str, value: float) -> None:
+    if not (is_real(value) and 0.0 <= value < 1.0):
+        raise InputError(f"The {name} is {value!r}: give a normalized cost in [0, 1).")
+
+
+def _inside(points: Any) -> tuple[float, ...]:
+    return tuple(point for point in points if 0.0 < point < 1.0)

@@ -1,0 +1,10 @@
+"""CPO and its relatives RCPO and PCPO on the four navigation tasks."""
+
+from steingate.experiments.grid import Sizes
+from steingate.experiments.grids.tasks import NAVIGATION
+from steingate.training.config import RunConfig
+
+
+def grid(sizes: Sizes) -> list[RunConfig]:
+    """Return the runs of the paper's figure on variants of CPO; SteinGate's are in ``table1``."""
+    return sizes.runs(NAVIGATION, ("cpo", "rcpo", "pcpo"))

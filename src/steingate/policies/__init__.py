@@ -1,0 +1,1 @@
+"""Trained policies with NumPy alone: loading, exporting, running."""

@@ -1,0 +1,1 @@
+"""Native Safety-Gymnasium and velocity tasks on Gymnasium and MuJoCo."""

@@ -1,0 +1,234 @@
+"""Reading costs: each format, and a clear refusal of everything that is not a list of costs."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+
+from steingate.certificates.costs import check_costs, read_costs
+from steingate.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        [1, 2.5, 0],
+        (0.0,),
+        np.arange(4),
+        np.array([1.0, 2.0], dtype=np.float16),
+        np.arange(6, dtype=np.uint8)[::2],
+    ],
+)
+def test_anything_one_dimensional_and_real_is_taken(costs):
+    values = check_costs(costs)
+    assert values.dtype == np.float64
+    assert values.tolist() == [float(cost) for cost in costs]
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ([], "no costs"),
+        ([1.0, float("nan")], "nan at position 1"),
+        ([1.0, float("inf")], "inf at position 1"),
+        ([3.0, 2.0, -0.5], "-0.5 at position 2"),
+        ([[1.0, 2.0]], r"\(1, 2\)"),
+        (5.0, r"shape \(\)"),
+        ([True, False], "bool"),
+        ([1 + 2j], "complex"),
+        (["12", "13"], "'12'"),
+        ([object()], "object"),
+        ([None, 1.0], "object"),
+        ([[1.0], [1.0, 2.0]], "different lengths"),
+        (np.ma.masked_greater(np.array([1.0, 9.0]), 5.0), "masked"),
+        (iter([1.0, 2.0]), r"shape \(\)"),
+    ],
+)
+def test_what_is_no_list_of_costs_is_refused_by_name(costs, words):
+    with pytest.raises(InputError, match=words):
+        check_costs(costs)
+
+
+WANTED = [1.0, 20.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "column"),
+    [
+        ("one.csv", "1\n20.5\n0\n", None),
+        ("header.csv", "cost\n1\n20.5\n0\n", None),
+        ("other_header.csv", "EpCost\n1\n20.5\n0\n", None),
+        ("bom.csv", "\ufeffcost\r\n1\r\n20.5\r\n0\r\n", None),
+        ("blank.csv", "\n1\n\n20.5\n0\n\n", None),
+        ("many.csv", "step,cost,ret\n9,1,5\n9,20.5,5\n9,0,5\n", None),
+        ("named.csv", "step,EpCost\n9,1\n9,20.5\n9,0\n", "EpCost"),
+        ("number.csv", "9,1\n9,20.5\n9,0\n", "2"),
+        ("quoted.csv", '"a, b",cost\n"x, y","1"\n"x",20.5\nz,0\n', None),
+        ("tabs.tsv", "step\tcost\n9\t1\n9\t20.5\n9\t0\n", None),
+        ("semicolons.txt", "step;cost\n9;1\n9;20.5\n9;0\n", None),
+        ("array.json", "[1, 20.5, 0]", None),
+        ("lines.jsonl", '{"cost": 1}\n{"cost": 20.5}\n\n{"cost": 0}\n', None),
+        ("keyed.jsonl", '{"c": 1}\n{"c": 20.5}\n{"c": 0}\n', "c"),
+        ("objects.json", '[{"cost": 1}, {"cost": 20.5}, {"cost": 0}]', None),
+        ("numbers.jsonl", "1\n20.5\n0\n", None),
+    ],
+)
+def test_each_text_format_gives_the_same_costs_from_file_and_stdin(tmp_path, name, text, column):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    assert read_costs(path, column).tolist() == WANTED
+    assert read_costs("-", column, io.BytesIO(text.encode())).tolist() == WANTED
+
+
+def test_npy_is_read_from_file_and_stdin(tmp_path):
+    path = tmp_path / "costs.npy"
+    np.save(path, np.array(WANTED, dtype=np.float32))
+    assert read_costs(path).tolist() == WANTED
+    assert read_costs("-", None, io.BytesIO(path.read_bytes())).tolist() == WANTED
+    table = np.array([(1, 1.0), (2, 20.5), (3, 0.0)], dtype=[("step", "i8"), ("cost", "f8")])
+    np.save(path, table)
+    assert read_costs(path, "cost").tolist() == WANTED
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "words"),
+    [
+        ("", None, "empty"),
+        ("  \n \n", None, "empty"),
+        ("cost\n", None, "no costs"),
+        ("1\n2\nabc\n", None, "line 3: 'abc'"),
+        ("cost\n1\n\n-2\n", None, "line 4: '-2'"),
+        ("cost\n1\nnan\n", None, "line 3: 'nan'"),
+        ("1\ninf\n", None, "line 2: 'inf'"),
+        ("nan\n1\n", None, "line 1: 'nan'"),
+        ("null\n1\n", None, "line 1: 'null'"),
+        ("NA\n1\n", None, "line 1: 'NA'"),
+        ("N/A\n1\n", None, "line 1: 'N/A'"),
+        ("None\n1\n", None, "line 1: 'None'"),
+        ("[" * 100_000, None, "nests brackets"),
+        ('{"cost": 1}\n' + "[" * 100_000, None, "nests brackets"),
+        ("1\n1_000\n", None, "line 2: '1_000'"),
+        ("1\n1e999\n", None, "line 2: '1e999'"),
+        ("a,cost\n1,2\n1\n", None, "line 3, has 1 columns"),
+        ("a,b\n1,2\n", None, "several columns.*a, b"),
+        ("1,2\n", None, "several columns.*2 unnamed"),
+        ("a,b\n1,2\n", "c", "no column 'c'.*a, b"),
+        ("1,2\n", "3", "no column '3'"),
+        ("1,2\n", "0", "no column '0'"),
+        ("[]", None, "no costs"),
+        ("[1, null]", None, "line 2: None"),
+        ("[1, true]", None, "line 2: True"),
+        ("[1, NaN]", None, "line 2: nan"),
+        ('[1, "2"]', None, "entry 2: '2' is text"),
+        ("[[1, 2]]", None, r"line 1: \[1, 2\]"),
+        ('{"cost": 1}\nnonsense\n', None, "line 2: 'nonsense' is not JSON"),
+        ('{"ret": 1}\n', None, "no key 'cost'.*ret"),
+        ("[1, 2]", "cost", "not an object"),
+        ("[1" + "0" * 400 + "]", None, "line 1"),
+    ],
+)
+def test_bad_text_is_refused_with_line_and_value(text, column, words):
+    with pytest.raises(InputError, match=words):
+        read_costs("-", column, io.BytesIO(text.encode()))
+
+
+def test_bad_files_are_refused_by_name(tmp_path):
+    with pytest.raises(InputError, match=r"no file .*missing\.csv"):
+        read_costs(tmp_path / "missing.csv")
+    with pytest.raises(InputError, match="folder"):
+        read_costs(tmp_path)
+    (tmp_path / "image.csv").write_bytes(b"\xff\xd8\xff\xe0")
+    with pytest.raises(InputError, match="neither UTF-8"):
+        read_costs(tmp_path / "image.csv")
+    np.savez(tmp_path / "costs.npz", cost=np.ones(3))
+    with pytest.raises(InputError, match="archive"):
+        read_costs(tmp_path / "costs.npz")
+    np.save(tmp_path / "cut.npy", np.ones(3))
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "cut.npy").read_bytes()[:-4])
+    with pytest.raises(InputError, match="damaged"):
+        read_costs(tmp_path / "cut.npy")
+    np.save(tmp_path / "plain.npy", np.ones(3))
+    with pytest.raises(InputError, match="no column 'cost'"):
+        read_costs(tmp_path / "plain.npy", "cost")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }",
+        b"{'descr': '<q9', 'fortran_order': False, 'shape': (3,), }",
+        b"{'descr': [1], 'fortran_order': False, 'shape': (3,), }",
+        b"((((((((",
+        b"\xff\xfe",
+        b"",
+    ],
+)
+@pytest.mark.parametrize("version", [b"\x01\x00", b"\x03\x00", b"\x09\x00"])
+def test_damaged_npy_headers_are_refused_by_name(tmp_path, header, version):
+    size = len(header).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    path = tmp_path / "odd.npy"
+    path.write_bytes(b"\x93NUMPY" + version + size + header + b"\0" * 8)
+    with pytest.raises(InputError, match=r"odd\.npy is damaged"):
+        read_costs(path)
+
+
+def test_bad_values_in_npy_name_the_file(tmp_path):
+    np.save(tmp_path / "bad.npy", np.array([1.0, np.nan]))
+    with pytest.raises(InputError, match=r"bad\.npy: Cost nan at position 1"):
+        read_costs(tmp_path / "bad.npy")
+    np.save(tmp_path / "wide.npy", np.asfortranarray(np.ones((2, 3))))
+    with pytest.raises(InputError, match=r"wide\.npy: .*shape \(2, 3\)"):
+        read_costs(tmp_path / "wide.npy")
+
+
+def test_a_closed_standard_input_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        read_costs("-")
+
+
+class Payload:
+    """Unpickling this would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_an_npy_with_python_objects_is_refused_and_runs_nothing(tmp_path):
+    trap = tmp_path / "trap"
+    np.save(tmp_path / "objects.npy", np.array([Payload(str(trap))], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="Python objects"):
+        read_costs(tmp_path / "objects.npy")
+    assert not trap.exists()
+
+
+def test_a_long_file_keeps_every_cost(tmp_path):
+    costs = np.random.default_rng(0).gamma(2.0, 5.0, 20_000)
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(json.dumps({"cost": float(cost)}) for cost in costs))
+    np.testing.assert_array_equal(read_costs(path), costs)
+
+
+def test_a_float_longer_than_eight_bytes_is_refused_without_a_warning(tmp_path):
+    values = np.array([1.0, 2.0], np.longdouble)
+    values[1] = np.longdouble("1e4000")
+    if not np.isfinite(values[1]):
+        pytest.skip("no longer floats on this system")
+    np.save(tmp_path / "costs.npy", values)
+    with pytest.raises(InputError, match="Cost inf at position 1"):
+        read_costs(tmp_path / "costs.npy")
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant != 63, reason="long doubles of ten bytes")
+def test_bits_that_are_no_long_double_are_refused_without_a_warning():
+    values = np.frombuffer(bytes([0, 0, 0, 0, 0, 0, 0, 0x40, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0]), np.longdouble)
+    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
+        values.astype(np.float64)  # otherwise this test would show nothing
+    with pytest.raises(InputError, match="position 0 is not usable"):
+        check_costs(values)

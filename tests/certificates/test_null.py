@@ -1,0 +1,112 @@
+"""Null quantiles against direct simulation of the discrepancy, and their reproducibility."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from steingate.certificates import null
+from steingate.certificates.factors import rkhs_factor
+from steingate.certificates.kernels import Kernel
+from steingate.certificates.null import null_quantile
+from steingate.certificates.reference import Beta, Density, LogitNormal
+from steingate.certificates.risk import Sigmoid
+from steingate.certificates.stein import ksd
+from steingate.errors import InputError
+
+MATERN = Kernel("matern52", 0.2)
+
+
+def simulated(interior, kernel, operator, m, draws, seed=0):
+    rng = np.random.default_rng([seed, m])
+    samples = np.clip(interior.sample(rng, draws * m), 1e-5, 1 - 1e-5).reshape(draws, m)
+    return np.array([ksd(x, interior, kernel, operator) for x in samples])
+
+
+@pytest.mark.parametrize(("m", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), (1000, 0.023)])
+def test_recorded_medians_of_the_noise_term(m, median):
+    factor = rkhs_factor(Beta(2, 5), Sigmoid(), MATERN, "weighted").value
+    assert factor * null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha=0.5) == pytest.approx(
+        median, rel=0.04
+    )
+
+
+@pytest.mark.parametrize(
+    ("interior", "kernel", "operator"),
+    [
+        (Beta(2, 6.506), MATERN, "weighted"),
+        (Beta(1, 10), Kernel("imq", 0.1), "weighted"),
+        (LogitNormal(-1.0, 1.0), MATERN, "weighted"),
+        (Beta(2, 5), Kernel("rbf", 0.1), "langevin"),
+    ],
+)
+@pytest.mark.parametrize("m", [1, 5, 40, 150])
+def test_the_null_is_exceeded_as_often_as_promised(interior, kernel, operator, m):
+    """Counts over quantiles at 5 % and 50 % lie within what a share 20 % off the nominal one would give."""
+    draws = 1200
+    values = simulated(interior, kernel, operator, m, draws)
+    for alpha in (0.05, 0.5):
+        over = int(np.sum(values > null_quantile(interior, kernel, operator, m, alpha)))
+        slack = 0.25 if alpha == 0.05 else 0.06
+        assert (
+            binom.ppf(1e-4, draws, alpha * (1 - slack))
+            <= over
+            <= binom.ppf(1 - 1e-4, draws, alpha * (1 + slack))
+        )
+
+
+@pytest.mark.parametrize("m", [2000, 6000])
+def test_large_samples_follow_the_limit(m):
+    values = simulated(Beta(2, 6.506), MATERN, "weighted", m, 120)
+    limit = null_quantile(Beta(2, 6.506), MATERN, "weighted", m, alpha=0.5)
+    assert np.median(values) == pytest.approx(limit, rel=0.1)
+    assert null_quantile(Beta(2, 6.506), MATERN, "weighted", 4 * m) == pytest.approx(
+        null_quantile(Beta(2, 6.506), MATERN, "weighted", m) / 2
+    )
+
+
+def test_quantiles_fall_with_size_and_rise_with_confidence():
+    sizes = [1, 2, 3, 5, 7, 10, 16, 29, 40, 77, 200, 511, 512, 513, 10_000, 1_000_000]
+    for alpha in (0.01, 0.05, 0.5):
+        found = [null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha) for m in sizes]
+        assert np.all(np.diff(found) < 0)
+    by_alpha = [null_quantile(Beta(2, 5), MATERN, "weighted", 40, alpha) for alpha in (0.5, 0.1, 0.05, 0.01)]
+    assert np.all(np.diff(by_alpha) > 0)
+
+
+def test_low_rank_keeps_all_but_the_trace_it_reports():
+    x = np.linspace(0.01, 0.99, 80)
+    matrix = MATERN(x[:, None] - x)
+    factor, lost = null._low_rank(matrix, 1e-4)
+    rest = matrix - factor @ factor.T
+    assert factor.shape[1] < 30
+    assert np.trace(rest) == pytest.approx(lost)
+    assert lost <= 1e-4 * 80
+    assert np.linalg.eigvalsh(rest).min() > -1e-12
+
+
+def test_the_simulation_runs_once_and_is_reproducible(monkeypatch):
+    first = null_quantile(Beta(2, 4.5), MATERN, "weighted", 33)
+    again = np.quantile(null._scaled_table(Beta(2, 4.5), MATERN, "weighted", 1e-5), 0.95, axis=1)
+    assert first == np.interp(np.log(33), np.log(null.LADDER), again) / np.sqrt(33)
+
+    def forbidden(*_):
+        raise AssertionError("simulated twice")
+
+    monkeypatch.setattr(null, "_scaled_table", forbidden)
+    assert null_quantile(Beta(2.0, 4.5), Kernel("matern52", 0.2), "weighted", 33) == first
+    assert null_quantile(Beta(2, 4.5), MATERN, "weighted", 34, 0.01) > 0
+
+
+def test_a_density_given_by_its_log_pdf_has_the_same_quantiles():
+    same = Density(log_pdf=lambda x: np.log(x) + 4 * np.log1p(-x))
+    found = null_quantile(same, MATERN, "weighted", 40)
+    assert found == pytest.approx(null_quantile(Beta(2, 5), MATERN, "weighted", 40), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("m", "alpha", "clip", "named"),
+    [(0, 0.05, 1e-5, "m is 0"), (9, 1.0, 1e-5, "alpha is 1.0"), (9, 0.05, 0.6, "clip is 0.6")],
+)
+def test_bad_input_is_named(m, alpha, clip, named):
+    with pytest.raises(InputError, match=named):
+        null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha, clip)

@@ -1,0 +1,164 @@
+"""References: densities against SciPy and each other, means against closed forms."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import beta as beta_function
+from scipy.special import expit
+
+from steingate.certificates.reference import Beta, Density, HybridReference, LogitNormal
+from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
+from steingate.errors import InputError
+
+X = np.array([1e-5, 1e-3, 0.05, 0.3, 0.5, 0.77, 0.99, 1.0 - 1e-5])
+TWIN = Beta(2.3, 0.6)
+
+
+def twin_log_pdf(x):
+    return 1.3 * np.log(x) - 0.4 * np.log1p(-x) + 7.0  # the constant is unknown to the density
+
+
+TWINS = {"log_pdf": Density(log_pdf=twin_log_pdf), "score": Density(score=TWIN.score)}
+INTERIORS = [
+    Beta(2, 5),
+    Beta(1, 10),
+    Beta(0.5, 0.7),
+    LogitNormal(-1, 0.8),
+    LogitNormal(0.5, 2.5),
+    *TWINS.values(),
+]
+
+
+def ids(interior):
+    return repr(interior)
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 5), (1, 10), (0.5, 0.7), (40, 3)])
+def test_beta_density_is_scipys(a, b):
+    np.testing.assert_allclose(Beta(a, b).pdf(X), stats.beta(a, b).pdf(X), rtol=1e-11)
+
+
+def test_logit_normal_density_is_the_change_of_variables():
+    expected = stats.norm(-1, 0.8).pdf(np.log(X / (1 - X))) / (X * (1 - X))
+    np.testing.assert_allclose(LogitNormal(-1, 0.8).pdf(X), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("interior", INTERIORS, ids=ids)
+def test_scores_are_derivatives(interior):
+    step = 1e-4 * np.minimum(X, 1 - X)
+    slope = (interior.log_pdf(X + step) - interior.log_pdf(X - step)) / ((X + step) - (X - step))
+    np.testing.assert_allclose(interior.score(X), slope, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(
+        interior.logit_score(X), X * (1 - X) * interior.score(X) + 1 - 2 * X, rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("interior", INTERIORS, ids=ids)
+def test_density_in_logit_has_mass_one_and_matches_the_density(interior):
+    low, high = interior.logit_range
+    mass = sum(
+        integrate.quad(lambda t: float(np.exp(interior.logit_log_pdf(t))), *part, epsabs=1e-11, limit=500)[0]
+        for part in ((low, -3.0), (-3.0, 3.0), (3.0, high))
+    )
+    assert mass == pytest.approx(1.0, abs=1e-9)
+    t = np.linspace(-8, 8, 9)
+    x = expit(t)
+    np.testing.assert_allclose(
+        interior.logit_log_pdf(t), interior.log_pdf(x) + np.log(x * (1 - x)), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("given", ["log_pdf", "score"])
+def test_density_recovers_a_beta_from_either_function(given):
+    density = TWINS[given]
+    np.testing.assert_allclose(density.log_pdf(X), TWIN.log_pdf(X), atol=1e-10)
+    np.testing.assert_allclose(density.score(X), TWIN.score(X), rtol=1e-9)
+
+
+def test_density_given_both_functions_uses_both():
+    density = Density(log_pdf=twin_log_pdf, score=TWIN.score)
+    np.testing.assert_array_equal(density.score(X), TWIN.score(X))
+    np.testing.assert_allclose(density.log_pdf(X), TWIN.log_pdf(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("interior", INTERIORS, ids=ids)
+def test_samples_follow_the_density(interior):
+    sample = interior.sample(np.random.default_rng(5), 4000)
+    assert sample.shape == (4000,)
+    edges = np.array([0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98])
+    expected = [1.0 - HybridReference(interior).expectation(Exceedance(edge)) for edge in edges]
+    observed = [(sample <= edge).mean() for edge in edges]
+    # 4.5 standard deviations of a binomial share.
+    np.testing.assert_array_less(np.abs(np.subtract(observed, expected)), 4.5 * np.sqrt(0.25 / 4000))
+
+
+def test_published_reference_risks():
+    assert HybridReference(Beta(2, 5)).expectation(Sigmoid()) == pytest.approx(0.113048, abs=5e-7)
+    assert HybridReference(Beta(1, 10)).expectation(Sigmoid()) == pytest.approx(0.00123, abs=5e-6)
+    assert HybridReference(Beta(2, 6.506)).expectation(Sigmoid()) == pytest.approx(0.05, abs=5e-5)
+
+
+@pytest.mark.parametrize(("a", "b"), [(2, 5), (1, 10), (0.3, 0.2), (300, 500), (1e6, 2e6)])
+def test_means_under_beta_have_closed_forms(a, b):
+    reference = HybridReference(Beta(a, b))
+    law = stats.beta(a, b)
+    assert reference.expectation(Power(1.0)) == pytest.approx(a / (a + b), abs=1e-11)
+    assert reference.expectation(Exceedance(0.37)) == pytest.approx(
+        law.sf(0.37), abs=1e-8 if a > 1e3 else 1e-11
+    )
+    tail = a / (a + b) * stats.beta(a + 1, b).sf(0.37) - 0.37 * law.sf(0.37)
+    assert reference.expectation(Hinge(0.37)) == pytest.approx(tail / 0.63, abs=1e-8 if a > 1e3 else 1e-11)
+    if a < 1e3:
+        moment = beta_function(a + 2.5, b) / beta_function(a, b)
+        assert reference.expectation(Power(2.5)) == pytest.approx(moment, abs=1e-11)
+
+
+@pytest.mark.parametrize("width", [1e-6, 1e-3, 0.02, 0.5])
+def test_sigmoid_mean_agrees_with_adaptive_quadrature(width):
+    risk, law = Sigmoid(0.4, width), stats.beta(2, 5)
+    points = [0.4 - 30 * width, 0.4 - 3 * width, 0.4, 0.4 + 3 * width, 0.4 + 30 * width]
+    points = [p for p in points if 0 < p < 1]
+    expected = integrate.quad(
+        lambda x: float(risk(x)) * law.pdf(x), 0, 1, points=points, epsabs=1e-12, limit=2000
+    )[0]
+    assert HybridReference(Beta(2, 5)).expectation(risk) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("risk", [Sigmoid(), Power(0.5), Exceedance(0.7), Hinge(0.2)])
+def test_given_densities_have_the_same_means(risk):
+    expected = HybridReference(TWIN).expectation(risk)
+    for twin in TWINS.values():
+        assert HybridReference(twin).expectation(risk) == pytest.approx(expected, abs=1e-11)
+
+
+def test_atoms_enter_with_their_masses():
+    reference = HybridReference(Beta(2, 5), zero_mass=0.3, one_mass=0.2)
+    assert reference.interior_mass == pytest.approx(0.5)
+    inner = HybridReference(Beta(2, 5)).expectation(Sigmoid())
+    expected = 0.3 * Sigmoid()(0.0) + 0.2 * Sigmoid()(1.0) + 0.5 * inner
+    assert reference.expectation(Sigmoid()) == pytest.approx(float(expected), abs=1e-14)
+    assert HybridReference(Beta(2, 5), 0.25, 0.75).expectation(Power(1.0)) == 0.75
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Beta(0, 5), "shape a is 0"),
+        (lambda: Beta(2, float("inf")), "shape b is inf"),
+        (lambda: Beta("a", 2), "shape a is 'a'"),
+        (lambda: Beta(2, np.ones(3)), "shape b is array"),
+        (lambda: LogitNormal(None, 1), "mu is None"),
+        (lambda: LogitNormal(0, "x"), "sigma is 'x'"),
+        (lambda: LogitNormal(float("nan"), 1), "mu is nan"),
+        (lambda: LogitNormal(0, -1), "sigma is -1"),
+        (lambda: Density(), "neither"),
+        (lambda: Density(score=lambda x: -2 / x), "cannot be integrated"),
+        (lambda: Density(log_pdf=lambda x: -3 * np.log1p(-x)), "cannot be integrated"),
+        (lambda: HybridReference(Beta(), 0.7, 0.4), "add up to 1.1"),
+        (lambda: HybridReference(Beta(), -0.1), "zero_mass is -0.1"),
+        (lambda: HybridReference(Beta(), 0.0, float("nan")), "one_mass is nan"),
+    ],
+)
+def test_bad_references_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

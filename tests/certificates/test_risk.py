@@ -1,0 +1,69 @@
+"""Risk functions: values, range, monotony, and what the checker refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid, check_risk
+from steingate.errors import InputError
+
+thresholds = st.floats(0.0, 0.99)
+risks = st.one_of(
+    st.builds(Sigmoid, thresholds, st.floats(1e-5, 10.0)),
+    st.builds(Power, st.floats(0.01, 50.0)),
+    st.builds(Exceedance, thresholds),
+    st.builds(Hinge, thresholds),
+)
+
+
+def test_values():
+    assert Sigmoid()(0.5) == 0.5
+    assert Sigmoid(0.5, 0.02)(0.54) == pytest.approx(1 / (1 + np.exp(-2.0)), rel=1e-12)
+    np.testing.assert_allclose(Power(2.0)([0.0, 0.5, 1.0]), [0.0, 0.25, 1.0])
+    np.testing.assert_array_equal(Exceedance(0.5)([0.4, 0.5, 0.6]), [0.0, 0.0, 1.0])
+    np.testing.assert_allclose(Hinge(0.6)([0.0, 0.6, 0.8, 1.0]), [0.0, 0.0, 0.5, 1.0])
+
+
+@settings(deadline=None)
+@given(risks)
+def test_every_risk_passes_the_check_and_splits_inside(risk):
+    assert check_risk(risk) is risk
+    assert all(0.0 < point < 1.0 for point in risk.breaks)
+
+
+def test_narrow_sigmoid_saturates_without_overflow():
+    np.testing.assert_array_equal(Sigmoid(0.5, 1e-300)([0.0, 1.0]), [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("risk", "message"),
+    [
+        (lambda x: 1.0 - x, "falls"),
+        (lambda x: 2.0 * x, "within"),
+        (lambda x: x - 0.1, "within"),
+        (lambda x: x * np.nan, "within"),
+        (lambda x: np.where(np.abs(x - 0.5) < 0.01, 0.0, x), "falls"),
+        (lambda x: 0.5, "one value per cost"),
+        ("sigmoid", "function"),
+    ],
+)
+def test_bad_risks_are_refused(risk, message):
+    with pytest.raises(InputError, match=message):
+        check_risk(risk)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Sigmoid(width=0.0),
+        lambda: Sigmoid(threshold=1.5),
+        lambda: Sigmoid(width=float("nan")),
+        lambda: Power(0.0),
+        lambda: Exceedance(-0.1),
+        lambda: Hinge(1.0),
+    ],
+)
+def test_bad_parameters_are_refused(make):
+    with pytest.raises(InputError, match="give a"):
+        make()

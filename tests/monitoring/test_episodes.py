@@ -1,0 +1,156 @@
+"""From steps to episodes, and running only as many as a certificate needs."""
+
+import numpy as np
+import pytest
+
+from steingate import InputError, Monitor, Monitors, RunError, StepWatcher, certify_policy
+from steingate.monitoring.certify import play, until_certified
+from steingate.monitoring.episodes import EpisodeCosts
+
+
+class Walk:
+    """Ten steps; costs the action at each; a gust adds 100 at the end with some chance."""
+
+    def __init__(self, gusts=0.0, six=False, length=10):
+        self.gusts, self.six, self.length, self.closed, self.resets = gusts, six, length, False, []
+
+    def reset(self, seed=None):
+        self.rng, self.left = np.random.default_rng(seed), self.length
+        self.resets.append(seed)
+        return 0.0, {}
+
+    def step(self, action):
+        self.left -= 1
+        cost = action + (100.0 if self.left == 0 and self.rng.random() < self.gusts else 0.0)
+        ends = (self.left == 0, False)
+        return (0.0, 1.0, cost, *ends, {}) if self.six else (0.0, 1.0, *ends, {"cost": cost})
+
+    def close(self):
+        self.closed = True
+
+
+def test_episodes_wait_for_those_that_began_before():
+    episodes = EpisodeCosts(3)
+    assert episodes.add([1, 1, 2], [False, True, True]) == []
+    assert episodes.add([1, 9, 1], [False, True, False]) == []
+    assert episodes.add([1, 0, 1], [True, False, False]) == [3.0, 1.0, 2.0, 9.0]
+    assert EpisodeCosts().add(2.0, True) == [2.0]
+
+
+def test_order_is_that_of_starts_whatever_finishes_first():
+    """Against a plain record of (start, cost) of every episode, sorted by start."""
+    rng = np.random.default_rng(0)
+    n, episodes, began, sums, record, out = 5, EpisodeCosts(5), list(range(5)), [0.0] * 5, [], []
+    count = n
+    for _ in range(400):
+        costs, ended = rng.integers(0, 5, n).astype(float), rng.random(n) < 0.15
+        out += episodes.add(costs, ended)
+        for i in range(n):
+            sums[i] += costs[i]
+            if ended[i]:
+                record.append((began[i], sums[i]))
+                began[i], sums[i] = count, 0.0
+                count += 1
+    expected = [cost for _, cost in sorted(record)]
+    assert len(out) > 200
+    assert out == expected[: len(out)]
+    assert len(expected) - len(out) < 60
+
+
+def test_abandoned_episodes_hold_nothing_back():
+    episodes = EpisodeCosts(2)
+    assert episodes.add([1, 2], [False, True]) == []
+    assert episodes.abandon(0) == [2.0]
+    with pytest.raises(InputError, match="3 costs"):
+        episodes.add([1, 2, 3], [False, True, True])
+
+
+def test_counting_by_start_removes_the_bias_towards_short_episodes():
+    """Short episodes are safe and long ones are not; the order of finishing favors the safe ones."""
+    rng = np.random.default_rng(1)
+    by_start, by_end = [], []
+    for _ in range(200):
+        episodes, left, long, sums = EpisodeCosts(8), np.zeros(8, int), np.zeros(8, bool), []
+        long = rng.random(8) < 0.5
+        left = np.where(long, 40, 4)
+        for _ in range(60):
+            left -= 1
+            ended = left == 0
+            costs = np.where(ended & long, 50.0, 0.0)
+            sums += costs[ended].tolist()
+            by_start.append(episodes.add(costs, ended))
+            new = rng.random(8) < 0.5
+            long = np.where(ended, new, long)
+            left = np.where(ended, np.where(long, 40, 4), left)
+        by_end += sums
+    started = [cost for part in by_start for cost in part]
+    assert abs(np.mean(np.array(started) > 0) - 0.5) < 0.08
+    assert np.mean(np.array(by_end) > 0) < 0.4
+
+
+def test_the_watcher_is_a_plain_function_for_any_loop():
+    monitor = Monitor(limit=25)
+    watch = StepWatcher(monitor, num_envs=2)
+    assert watch([1.0, 2.0], [False, False]) is None
+    numbers = watch([1.0, 30.0], [True, True])
+    assert (numbers["episodes"], numbers["over"]) == (2, 1)
+    assert numbers["bound"] == monitor.bound
+    named = StepWatcher(Monitors({"a": 1, "b": 2}))
+    assert named({"a": 0.5, "b": 5.0}, True)["bound/b"] == 1.0
+
+
+def test_no_more_episodes_are_drawn_than_needed():
+    drawn = []
+
+    def costs(value):
+        while True:
+            drawn.append(value)
+            yield value
+
+    verdict = until_certified(costs(3.0), Monitor())
+    assert verdict
+    assert (verdict.episodes, len(drawn), verdict.unsafe) == (36, 36, False)
+    bad = until_certified(costs(30.0), Monitor())
+    assert not bad
+    assert bad.unsafe
+    assert bad.episodes < 20
+    assert until_certified(iter([1.0] * 5), Monitor()).episodes == 5
+    assert until_certified(costs(3.0), Monitor(), max_episodes=7).episodes == 7
+    with pytest.raises(InputError, match="max_episodes"):
+        until_certified([], Monitor(), max_episodes=0)
+
+
+@pytest.mark.parametrize("six", [False, True])
+def test_certify_any_callable_policy(six):
+    env = Walk(six=six)
+    verdict = certify_policy(lambda obs: 1.0, env)
+    assert verdict.certified
+    assert verdict.episodes == 36
+    assert verdict.monitor.worst == 10.0
+    assert not env.closed
+    assert len(set(env.resets)) == 36
+    made = []
+
+    def make():
+        made.append(Walk(gusts=0.5))
+        return made[0]
+
+    assert certify_policy(lambda obs: 1.0, make).unsafe
+    assert made[0].closed
+    again = certify_policy(lambda obs: 1.0, Walk(gusts=0.05), seed=4)
+    assert again.episodes == certify_policy(lambda obs: 1.0, Walk(gusts=0.05), seed=4).episodes
+
+
+def test_what_cannot_be_run_is_one_sentence():
+    with pytest.raises(InputError, match="function from an observation"):
+        certify_policy(3, Walk())
+    with pytest.raises(InputError, match="not an environment"):
+        certify_policy(lambda obs: 0, "SafetyPointGoal1-v0")
+    with pytest.raises(RunError, match="has not ended"):
+        next(play(lambda obs: 0, Walk(length=50), max_steps=10))
+    with pytest.raises(InputError, match="info"):
+        certify_policy(lambda obs: np.zeros(2), Walk)
+    env = Walk()
+    env.step = lambda action: (1, 2)
+    with pytest.raises(InputError, match="five values"):
+        certify_policy(lambda obs: 0, env)

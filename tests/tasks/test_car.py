@@ -1,0 +1,346 @@
+"""The Car's closed motion against the engine with its solver run to the end (tolerance 0)."""
+
+import copy
+import itertools
+
+import mujoco
+import numpy as np
+import pytest
+
+from steingate.errors import InputError
+from steingate.tasks import car, floor_system
+from steingate.tasks.car_model import read_car
+from steingate.tasks.catalog import find_task
+from steingate.tasks.models import compile_world
+
+MODEL = compile_world(find_task("SafetyCarCircle1-v0"), 0)
+NUMBERS = car.constants(MODEL)
+NOTHING = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
+BOUND = 1e-12
+
+
+def exact(model):
+    model = copy.copy(model)
+    model.opt.tolerance, model.opt.iterations = 0.0, 25  # it never stops early, and needs at most ten
+    return model
+
+
+def move(q, v, action, substeps=10, edges=None, numbers=NUMBERS):
+    """Return result, state and acceleration after a step of the closed motion from a copy of a state."""
+    q, v, acc = q.copy(), v.copy(), np.zeros(3)
+    edges = np.zeros(5, np.int64) if edges is None else edges
+    work = np.full(floor_system.SIZE, np.nan)
+    done = car.advance(numbers, q, v, edges, *action, substeps, *NOTHING, acc, work)
+    return done, q, v, acc
+
+
+def actions(kind, rng):
+    """Yield actions without end."""
+    while True:
+        action, hold = rng.uniform(-1, 1, 2), rng.integers(5, 40)
+        if kind == "bang-bang":
+            yield from itertools.repeat(np.sign(action), rng.integers(1, 20))
+        elif kind == "held":
+            yield from itertools.repeat(0.03 * action, hold)
+        elif kind == "small":
+            yield 0.02 * action
+        else:
+            yield action
+
+
+def thrown(data, rng):
+    """Throw a Car that stands: hops, tilts and spins, most of which it survives on its wheels."""
+    data.qpos[2] += rng.uniform(-0.002, 0.02)
+    data.qpos[3:7] += 0.1 * rng.normal(size=4)
+    data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+    data.qvel[:] += rng.normal(size=11) * [1, 1, 0.5, 2, 2, 2, 20, 20, 20, 20, 20]
+
+
+def differences(kind, count, seed=0):
+    """Return the largest differences (n, 3) of qpos, qvel and acceleration, and the number of refusals."""
+    model, rng = exact(MODEL), np.random.default_rng(seed)
+    data, todo, edges = mujoco.MjData(model), actions(kind, rng), np.zeros(5, np.int64)
+    found, refused = [], 0
+    for step in range(count):
+        if step % 500 == 0:
+            mujoco.mj_resetData(model, data)
+            mujoco.mj_step(model, data, 10)
+        if kind == "thrown" and step % 10 == 0:
+            mujoco.mj_resetData(model, data)
+            mujoco.mj_step(model, data, 100)
+            thrown(data, rng)
+        action = next(todo)
+        done, q, v, acc = move(data.qpos, data.qvel, action, edges=edges)
+        data.ctrl[:] = action
+        mujoco.mj_step(model, data, 10)
+        mujoco.mj_forward(model, data)
+        if done < 0:
+            refused += 1
+            continue
+        assert done == 11
+        scale = max(1.0, np.abs(data.qvel).max())
+        pairs = ((q, data.qpos), (v / scale, data.qvel / scale), (acc / scale, data.qacc[:3] / scale))
+        found.append([np.abs(a - b).max() for a, b in pairs])
+    return np.array(found), refused
+
+
+@pytest.mark.parametrize("kind", ["uniform", "held", "bang-bang", "small"])
+def test_a_step_is_the_engines(kind):
+    gaps, refused = differences(kind, 400)
+    assert refused == 0
+    assert gaps[:, :2].max() < BOUND
+    assert gaps[:, 2].max() < 1e-11
+
+
+def test_a_thrown_car_moves_as_in_the_engine_or_is_left_to_it():
+    gaps, refused = differences("thrown", 400)
+    assert 0 < refused < 200
+    assert gaps[:, :2].max() < BOUND
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["uniform", "held", "bang-bang", "small", "thrown"])
+def test_ten_thousand_steps_are_the_engines(kind):
+    gaps, refused = differences(kind, 10_000, seed=1)
+    assert refused == 0 or kind == "thrown"
+    assert len(gaps) >= 5_000
+    assert gaps[:, :2].max() < BOUND
+
+
+def states(count, seed=3):
+    """Return states on the way of a Car driven by random actions, and the actions taken there."""
+    rng, found = np.random.default_rng(seed), []
+    data, todo = mujoco.MjData(MODEL), actions("uniform", rng)
+    mujoco.mj_step(MODEL, data, 10)
+    for _ in range(count):
+        data.ctrl[:] = next(todo)
+        found.append((data.qpos.copy(), data.qvel.copy(), data.ctrl.copy()))
+        mujoco.mj_step(MODEL, data, 10)
+    return found
+
+
+def test_results_do_not_depend_on_the_edges_the_solver_starts_from():
+    rng = np.random.default_rng(0)
+    for q, v, action in states(60):
+        runs = []
+        for start in (np.zeros(5), np.full(5, 1023), *rng.integers(0, 1024, (6, 5))):
+            edges = start.astype(np.int64)
+            runs.append(np.concatenate([*map(np.atleast_1d, move(q, v, action, edges=edges)), edges]))
+        assert all(np.array_equal(run, runs[0]) for run in runs)
+
+
+def test_the_solution_minimizes_the_cost():
+    """The gradient of the engine's cost, written down plainly, is zero where the solver says."""
+    w, size = np.zeros(floor_system.SIZE), floor_system.COLUMNS
+    for q, v, action in states(20):
+        edges = np.zeros(5, np.int64)
+        car.advance(NUMBERS, q.copy(), v.copy(), edges, *action, 0, *NOTHING, np.zeros(3), w)
+        rolling = w[floor_system.ROLLING :][:12].reshape(3, 4)
+        y, force = w[floor_system.Y :][:11], w[floor_system.FORCE :][:11]
+        k = NUMBERS[0]
+        turned = np.zeros(9)
+        mujoco.mju_quat2Mat(turned, q[3:7])
+        turned = turned.reshape(3, 3)
+        xx, yy, zz, xy, xz, yz = k["inertia"]
+        mass = np.diag([k["mass"]] * 3 + [0.0] * 3 + [k["wheel"]] * 2 + [k["ball"]] * 3)
+        mass[3:6, 3:6] = turned @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turned.T
+        gradient, contacts = mass @ y - force, w[: 5 * size].reshape(5, size)
+        for i in np.flatnonzero(contacts[:, floor_system.STIFF]):
+            c, rows = contacts[i], np.zeros((6, 11))
+            rows[0, 2] = rows[1, 1] = rows[2, 0] = 1.0
+            rows[:3, 3:6] = c[:9].reshape(3, 3)
+            if i == 0:
+                rows[1, 8], rows[2, 9] = c[9], c[10]
+                rows[3, 10] = rows[4, 9] = rows[5, 8] = 1.0
+            else:
+                rotor = 6 + (i > 2)
+                rows[1, rotor], rows[2, rotor] = c[9], c[10]
+                rows[3:, 3:6], rows[3:, rotor] = rolling[:, :3], rolling[:, 3]
+            mu = k["friction"][[0, 0, 1, 2, 2]]
+            for j, sign in itertools.product(range(5), (1.0, -1.0)):
+                edge = rows[0] + sign * mu[j] * rows[1 + j]
+                value = edge @ y + c[floor_system.OFFSET]
+                gradient += c[floor_system.STIFF] * min(value, 0.0) * edge
+        assert np.abs(gradient).max() < 1e-11 * np.abs(force).max()
+
+
+def standing(height=0.0, turn=(1.0, 0.0, 0.0, 0.0)):
+    data = mujoco.MjData(MODEL)
+    mujoco.mj_step(MODEL, data, 200)
+    data.qpos[2] += height
+    data.qpos[3:7] = np.asarray(turn) / np.linalg.norm(turn)
+    return data.qpos.copy(), 0.0 * data.qvel
+
+
+REFUSALS = {
+    "the start, exactly on the floor": (car.GRAZING, MODEL.qpos0, np.zeros(11)),
+    "upside down": (car.CHASSIS, *standing(-0.04, (0.0, 0.0, 1.0, 0.0))),
+    "a wheel flat on its side": (car.LYING, *standing(0.055, (1.0, 0.0, 1.0, 0.0))),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_not_described_is_refused_with_nothing_changed(name):
+    reason, q, v = REFUSALS[name]
+    edges = np.array([1, 2, 3, 4, 5])
+    done, after_q, after_v, acc = move(q, v, (0.01, 0.01), edges=edges)
+    assert done == reason
+    assert np.array_equal(after_q, q)
+    assert np.array_equal(after_v, v)
+    assert not acc.any()
+    assert edges.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_solver_that_does_not_end_is_refused_at_any_substep():
+    """As happens when an edge lies exactly at zero and rounding flips it for ever."""
+    hasty = NUMBERS.copy()
+    hasty["most_steps"] = 1
+    refused = 0
+    for q, v, action in states(40):
+        edges = np.array([1023, 0, 1023, 0, 1023])
+        done, after_q, after_v, acc = move(q, v, action, edges=edges, numbers=hasty)
+        if done != car.UNSOLVED:
+            continue
+        refused += 1
+        assert np.array_equal(after_q, q)
+        assert np.array_equal(after_v, v)
+        assert not acc.any()
+        assert edges.tolist() == [1023, 0, 1023, 0, 1023]
+    assert refused > 20
+
+
+def test_a_step_is_its_substeps():
+    for q, v, action in states(20):
+        _, whole_q, whole_v, acc = move(q, v, action)
+        for _ in range(10):
+            _, q, v, part = move(q, v, action, substeps=1)
+        np.testing.assert_allclose(q, whole_q, atol=1e-13)
+        np.testing.assert_allclose(v, whole_v, atol=1e-12)
+        np.testing.assert_allclose(acc, part, atol=1e-11)
+
+
+def test_fast_rotations_take_the_long_way():
+    """A half angle beyond the series: the wheel's and ball's rates are far beyond what motors reach."""
+    q, v = standing(0.3)
+    v[3:6], v[8:11] = [30.0, -200.0, 100.0], [0.0, 300.0, 0.0]
+    data = mujoco.MjData(exact(MODEL))
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_step(exact(MODEL), data, 3)
+    done, q, v, _ = move(q, v, (0.0, 0.0), substeps=3)
+    assert done == 4
+    np.testing.assert_allclose(q, data.qpos, atol=1e-11)
+    np.testing.assert_allclose(v, data.qvel, rtol=1e-11, atol=1e-9)
+
+
+def _set(field, index, value):
+    def change(model):
+        getattr(model, field)[index] = value
+
+    return change
+
+
+def _scale(field, index, factor):
+    def change(model):
+        getattr(model, field)[index] *= factor
+
+    return change
+
+
+def _option(name, value):
+    return lambda model: setattr(model.opt, name, value)
+
+
+WHEELS_AND_BALL = [MODEL.geom(name).id for name in ("left", "right", "rear")]
+FLOOR = MODEL.geom("floor").id
+CHANGES = {
+    "mass of the chassis": _scale("body_mass", 1, 1.5),
+    "mass of both wheels": _scale("body_mass", [2, 3], 2.0),
+    "mass of one wheel": _scale("body_mass", 2, 2.0),
+    "inertia of the chassis": _scale("body_inertia", 1, 1.7),
+    "inertia of the ball": _scale("body_inertia", 4, [1.0, 2.0, 1.0]),
+    "center of mass": _set("body_ipos", (1, 2), 0.02),
+    "sliding friction": _scale("geom_friction", (slice(None), 0), 0.6),
+    "sliding friction of the ball": _set("geom_friction", (WHEELS_AND_BALL[2], 0), 1.4),
+    "spin friction": _scale("geom_friction", (slice(None), 1), 3.0),
+    "roll friction": _scale("geom_friction", (slice(None), 2), 50.0),
+    "solref": _set("geom_solref", slice(None), [0.03, 0.8]),
+    "solref of the floor": _set("geom_solref", FLOOR, [0.03, 0.8]),
+    "solref of a wheel": _set("geom_solref", WHEELS_AND_BALL[0], [0.03, 0.8]),
+    "direct solref": _set("geom_solref", slice(None), [-1000.0, -30.0]),
+    "solimp": _set("geom_solimp", slice(None), [0.8, 0.9, 0.003, 0.3, 2.0]),
+    "power in solimp": _set("geom_solimp", (slice(None), 4), 3.0),
+    "margin": _set("geom_margin", WHEELS_AND_BALL, 0.001),
+    "condim": _set("geom_condim", slice(None), 4),
+    "wheel size": _set("geom_size", (WHEELS_AND_BALL[0], 0), 0.045),
+    "ball size": _set("geom_size", (WHEELS_AND_BALL[2], 0), 0.045),
+    "damping": _set("dof_damping", slice(6, 11), 0.004),
+    "damping of a wheel": _set("dof_damping", 6, 0.004),
+    "damping of the chassis": _set("dof_damping", slice(0, 6), 0.004),
+    "armature": _set("dof_armature", slice(6, 8), 1e-4),
+    "dry friction": _set("dof_frictionloss", 6, 0.001),
+    "springs": _set("jnt_stiffness", 1, 0.1),
+    "gear": _set("actuator_gear", (0, 0), 2.0),
+    "gain": _set("actuator_gainprm", (slice(None), 0), 2.0),
+    "motor limit": _set("actuator_forcerange", slice(None), [-0.01, 0.01]),
+    "one motor limit": _set("actuator_forcerange", 0, [-0.01, 0.01]),
+    "time step": _option("timestep", 0.003),
+    "gravity": _option("gravity", [0.0, 0.0, -3.0]),
+    "sideways gravity": _option("gravity", [1.0, 0.0, -9.81]),
+    "air": _option("viscosity", 0.1),
+    "elliptic cones": _option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
+    "impratio": _option("impratio", 2.0),
+    "another integrator": _option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+    "no contacts": _option("disableflags", int(mujoco.mjtDisableBit.mjDSBL_CONTACT)),
+    "exact diagonal": _option("enableflags", int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT)),
+}
+FOLLOWED = {
+    *("mass of the chassis", "mass of both wheels", "inertia of the chassis", "center of mass"),
+    *(
+        "sliding friction",
+        "spin friction",
+        "roll friction",
+        "solref",
+        "solref of the floor",
+        "solimp",
+        "ball size",
+    ),
+    *("damping", "motor limit", "time step", "gravity"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_model_is_followed_or_refused(name):
+    model = exact(MODEL)
+    CHANGES[name](model)
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    if name not in FOLLOWED:
+        with pytest.raises(InputError, match="physics='mujoco'"):
+            car.constants(model)
+        return
+    numbers = car.constants(model)
+    data, todo = mujoco.MjData(model), actions("uniform", np.random.default_rng(0))
+    mujoco.mj_step(model, data, 10)
+    worst, changed = 0.0, 0.0
+    for _ in range(60):
+        data.ctrl[:] = next(todo)
+        done, q, v, _ = move(data.qpos, data.qvel, data.ctrl, numbers=numbers)
+        usual = move(data.qpos, data.qvel, data.ctrl)
+        mujoco.mj_step(model, data, 10)
+        if done > 0:
+            worst = max(worst, np.abs(q - data.qpos).max(), 1e-2 * np.abs(v - data.qvel).max())
+            changed = max(changed, np.abs(usual[2] - data.qvel).max())
+    assert worst < BOUND
+    assert changed > 1e-6, "the change does nothing"
+
+
+def test_numbers_that_contradict_the_engine_are_refused(monkeypatch):
+    """What reading the model overlooks, trying it against the engine does not."""
+
+    def wrong(model):
+        numbers = read_car(model)
+        numbers["friction"] *= 1.0001
+        return numbers
+
+    monkeypatch.setattr(car, "read_car", wrong)
+    with pytest.raises(InputError, match="does not move"):
+        car.constants(MODEL)

@@ -1,0 +1,73 @@
+import math
+
+import mujoco
+import numpy as np
+import pytest
+
+from steingate.tasks import point
+from steingate.tasks.catalog import find_task
+from steingate.tasks.models import compile_world
+
+MODEL = compile_world(find_task("SafetyPointCircle1-v0"), 0)
+H = 0.002
+NOTHING = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
+
+
+def states(count, seed=0):
+    """Yield poses, velocities and controls: full range, and within the band where force limits do not act."""
+    rng = np.random.default_rng(seed)
+    for k in range(count):
+        action = rng.uniform(-1, 1, 2) * (0.06 if k % 2 else 1.0)
+        yield rng.normal(size=3) * [2, 2, 5], rng.normal(size=3) * [1, 1, 2], action
+
+
+def test_constants_are_those_of_the_compiled_model():
+    mass, offset = MODEL.body("agent").mass[0], MODEL.body("agent").ipos[0]
+    assert mass == pytest.approx(point.MASS, rel=1e-14)
+    assert mass * offset == pytest.approx(point.MOMENT, rel=1e-14)
+
+
+def test_one_step_is_the_engines():
+    data = mujoco.MjData(MODEL)
+    errors = []
+    for q, v, action in states(400):
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, action
+        mujoco.mj_step(MODEL, data, 10)
+        point.run(q, v, action[0], action[1], H, 10, *NOTHING, np.zeros(3))
+        errors.append((np.abs(q - data.qpos).max(), np.abs(v - data.qvel).max()))
+    qpos, qvel = np.array(errors).T
+    assert qpos.max() < 1e-11
+    assert np.quantile(qvel, 0.99) < 1e-10
+    assert qvel.max() < 1e-8  # the turn servo multiplies rounding errors by about four per substep
+
+
+def test_explicit_acceleration_is_the_engines():
+    data, acc = mujoco.MjData(MODEL), np.zeros(3)
+    for q, v, action in states(100, seed=1):
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, action
+        mujoco.mj_forward(MODEL, data)
+        point.acceleration(q[2], v, action[0], action[1], 0.0, acc)
+        assert acc == pytest.approx(data.qacc, rel=1e-10, abs=1e-10)
+
+
+def test_terminal_speeds():
+    q, v, acc = np.zeros(3), np.zeros(3), np.zeros(3)
+    for _ in range(500):
+        point.run(q, v, 1.0, 0.0, H, 10, *NOTHING, acc)
+    assert math.hypot(v[0], v[1]) == pytest.approx(1.5, abs=0.1)
+    for _ in range(500):
+        point.run(q, v, 0.0, 1.0, H, 10, *NOTHING, acc)
+    assert v[2] == pytest.approx(3.0, abs=0.01)
+
+
+def test_bounds_of_the_contact_test_hold():
+    """Nothing moves the origin further in a step than the bound says, and no geom sticks out."""
+    worst = 0.0
+    for q, v, action in states(4000, seed=2):
+        v[2] = np.clip(v[2], -4, 4)  # 3 rad/s is the limit, and the chatter adds up to 1
+        speed, start = math.hypot(v[0], v[1]), q[:2].copy()
+        point.run(q, v, action[0], action[1], H, 10, *NOTHING, np.zeros(3))
+        worst = max(worst, math.hypot(*(q[:2] - start)) - speed * 10 * H)
+    assert 0.0 < worst < point.SPEED_GAIN * 10 * H
+    corner = math.hypot(0.15, 0.05)
+    assert corner <= point.REACH < corner + 1e-3
