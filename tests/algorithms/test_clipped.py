@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 import pytest
-from tests.algos.problems import problem
+from tests.algorithms.problems import problem
 
 from steingate.algorithms.common.base import Batch, priced
 from steingate.algorithms.common.clipped import clipped_step, followed

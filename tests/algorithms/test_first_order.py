@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.algos.problems import problem
+from tests.algorithms.problems import problem
 
 from steingate.algorithms.common.clipped import clipped_loss, clipped_step
 from steingate.algorithms.common.descent import Minibatch

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.algos.problems import problem
+from tests.algorithms.problems import problem
 
 from steingate.algorithms.common import fisher
 from steingate.algorithms.common.heads import log_prob, mean_kl_per_dim

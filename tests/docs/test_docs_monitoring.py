@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.docs.scripts import docs_script
-from tests.monitor.walks import chance_certified
+from tests.monitoring.walks import chance_certified
 
 from steingate import Monitor
 from steingate.cli import COMMANDS

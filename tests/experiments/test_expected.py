@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.bench.test_grids import runs_of
+from tests.experiments.test_grids import runs_of
 
 from steingate.algorithms import METHODS
 from steingate.algorithms.common.recipe import NaturalGradient, Recipe

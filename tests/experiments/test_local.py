@@ -4,7 +4,7 @@ import signal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.bench.driving import (
+from tests.experiments.driving import (
     EPOCHS,
     WALK,
     alive,
@@ -97,7 +97,7 @@ def test_killed_workers_drivers_and_ctrl_c_change_nothing(tmp_path, unbroken):
 def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
     grid = tmp_path / "mixed.py"
     grid.write_text(
-        "from tests.bench.walk_grid import SETTINGS, SIZES\n"
+        "from tests.experiments.walk_grid import SETTINGS, SIZES\n"
         "def grid(sizes):\n"
         "    walk = 'tests.training.probes:Walk'\n"
         "    good = sizes.runs(walk, 'cpo', **SETTINGS)\n"

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.bench.driving import (
+from tests.experiments.driving import (
     EPOCHS,
     WALK,
     alive,
@@ -103,7 +103,7 @@ def test_a_cluster_by_its_address_and_a_failed_run(tmp_path):
         port = server.getsockname()[1]
     grid = tmp_path / "mixed.py"
     grid.write_text(
-        "from tests.bench.walk_grid import SETTINGS, SIZES\n"
+        "from tests.experiments.walk_grid import SETTINGS, SIZES\n"
         "def grid(sizes):\n"
         "    walk = 'tests.training.probes:Walk'\n"
         "    good = sizes.runs(walk, 'steingate', **SETTINGS)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.bench.driving import (
+from tests.experiments.driving import (
     EPOCHS,
     WALK,
     alive,

@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from tests.bench.test_forecast import CIRCLE, GOAL, config, forecast
+from tests.experiments.test_forecast import CIRCLE, GOAL, config, forecast
 
 from steingate.experiments.times import duration, expectation, stopwatch, time_of_day
 

@@ -4,7 +4,7 @@ from math import log
 
 import numpy as np
 import pytest
-from tests.monitor.walks import chance_certified
+from tests.monitoring.walks import chance_certified
 
 from steingate.certificates.risk import Sigmoid
 from steingate.monitoring.bets import KEPT, STAKES, below

@@ -11,7 +11,8 @@ from tests.training.runs_of_probes import TINY
 import steingate
 from steingate.errors import InputError
 from steingate.gates.account import Extra
-from steingate.training import api, trial
+from steingate.training import api
+from steingate.training import certification_test as trial
 
 
 @pytest.fixture(scope="module")

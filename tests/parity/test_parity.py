@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import parity
 from tests.parity.recordings import read_recording
 from tests.parity.statistics import run_episodes
 
-from steingate.envs import parity
 from steingate.tasks.catalog import TASKS
 
 DATA = Path(__file__).parents[2] / "data" / "envs"
