@@ -13,8 +13,8 @@ from steingate.errors import InputError, RunError
 from steingate.monitoring.upper import count_upper
 from steingate.policies.policy import load
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, read_verdict
-from steingate.training import selector as keeper as module
 from steingate.training import loop
+from steingate.training import selector as module
 from steingate.training.candidates import Trial
 from steingate.training.evaluate import evaluate
 from steingate.training.loop import resume, stored_config, train

@@ -79,7 +79,7 @@ class Density:
         return np.asarray(self.logit_log_pdf(logit(x)) - np.log(x) - np.log1p(-x))
 
     def pdf(self, x: npt.ArrayLike) -> Array:
-        """Normalized density at ``x``."""
+        """Return the normalized density at ``x``."""
         return np.asarray(np.exp(self.log_pdf(x)))
 
     def score(self, x: npt.ArrayLike) -> Array:
