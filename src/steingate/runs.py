@@ -31,19 +31,19 @@ __all__ = [
     "find_runs",
     "folder_lock",
     "latest_checkpoint",
+    "load_certification",
     "newest_checkpoint",
     "read_checkpoint",
     "read_config",
     "read_episodes",
     "read_progress",
-    "read_verdict",
     "run_path",
     "table_content",
     "table_file",
+    "write_certification",
     "write_checkpoint",
     "write_config",
     "write_tree",
-    "write_verdict",
 ]
 
 _MAX_CONFIG_BYTES = 1 << 20
@@ -81,9 +81,9 @@ class RunFolder:
         return self.path / "certified.safetensors"
 
     @property
-    def verdict(self) -> Path:
+    def certification(self) -> Path:
         """Which policy is certified, by which episodes, or why none is."""
-        return self.path / "verdict.json"
+        return self.path / "certification.json"
 
 
 def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
@@ -114,22 +114,22 @@ def read_config(path: str | Path) -> dict[str, Any]:
     return _read_object(run.config, "configuration")
 
 
-def write_verdict(run: RunFolder, verdict: dict[str, Any]) -> None:
-    """Write ``verdict.json``."""
-    replace_file(run.verdict, (json.dumps(verdict, indent=2, allow_nan=False) + "\n").encode())
+def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
+    """Write ``certification.json``."""
+    replace_file(run.certification, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
-def read_verdict(path: str | Path) -> dict[str, Any] | None:
-    """Return the content of a run's ``verdict.json``, None where there is none.
+def load_certification(path: str | Path) -> dict[str, Any] | None:
+    """Return the content of a run's ``certification.json``, None where there is none.
 
     ``sentence`` says it in words; ``certified`` is true or false.
     """
     run = RunFolder(Path(path))
-    if not run.verdict.exists():
+    if not run.certification.exists():
         return None
-    verdict = _read_object(run.verdict, "verdict")
+    verdict = _read_object(run.certification, "verdict")
     if not isinstance(verdict.get("certified"), bool) or not isinstance(verdict.get("sentence"), str):
-        raise RunError(f"{run.verdict} is damaged: it says neither certified nor not; remove it.")
+        raise RunError(f"{run.certification} is damaged: it says neither certified nor not; remove it.")
     return verdict
 
 

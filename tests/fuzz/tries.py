@@ -97,7 +97,7 @@ def run_try(base: Base, place: Path, rng) -> tuple[str, list[str], str]:
     """Damage one file of a run folder; return what it is, the command, and a description."""
     run = Path(shutil.copytree(base.run, place / "run"))
     (_, older), (_, newest) = checkpoint_files(run / "checkpoints")
-    kept = [run / "certified.safetensors", run / "verdict.json"]
+    kept = [run / "certified.safetensors", run / "certification.json"]
     file = rng.choice([run / "config.json", run / "progress.csv", run / "episodes.csv", newest, *kept])
     name = "checkpoint" if file is newest else file.name
     command = rng.choice(["resume", "resume", "report", "report", "evaluate", "export", "dashboard"])
@@ -110,7 +110,7 @@ def run_try(base: Base, place: Path, rng) -> tuple[str, list[str], str]:
         told = damage_cells(file, rng)
     elif file.suffix == ".safetensors":
         told = "tree, " + resealed(file, rng)
-    elif file.name == "verdict.json":
+    elif file.name == "certification.json":
         told = damage_json(file, rng)
     else:
         told = damage_json(file, rng)

@@ -72,9 +72,10 @@ def test_a_copy_of_a_copy_is_the_copy(runs, tmp_path):
 
 def test_the_verdict_goes_along(runs, tmp_path):
     run = load_runs([runs])[0][0]
-    (run.path / "verdict.json").write_text(json.dumps({"certified": False, "sentence": "None is."}))
+    (run.path / "certification.json").write_text(json.dumps({"certified": False, "sentence": "None is."}))
     assert (
-        json.loads((keep_run(run, tmp_path / "kept") / "verdict.json").read_text())["sentence"] == "None is."
+        json.loads((keep_run(run, tmp_path / "kept") / "certification.json").read_text())["sentence"]
+        == "None is."
     )
 
 

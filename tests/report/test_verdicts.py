@@ -7,7 +7,7 @@ from steingate.report.verdicts import verdict_sentences
 def run(folder, **verdict):
     folder.mkdir()
     if verdict:
-        (folder / "verdict.json").write_text(json.dumps({"sentence": "It is so.", **verdict}))
+        (folder / "certification.json").write_text(json.dumps({"sentence": "It is so.", **verdict}))
     return SimpleNamespace(path=folder)
 
 
@@ -30,8 +30,8 @@ def test_one_run_speaks_for_itself_and_several_are_counted(tmp_path):
 
 def test_what_is_damaged_or_elsewhere_says_nothing(tmp_path):
     damaged = run(tmp_path / "a")
-    (damaged.path / "verdict.json").write_text("[")
+    (damaged.path / "certification.json").write_text("[")
     away = run(tmp_path / "b")
-    (tmp_path / "verdict.json").write_text(json.dumps({"sentence": "Away.", "certified": True}))
-    (away.path / "verdict.json").symlink_to(tmp_path / "verdict.json")
+    (tmp_path / "certification.json").write_text(json.dumps({"sentence": "Away.", "certified": True}))
+    (away.path / "certification.json").symlink_to(tmp_path / "certification.json")
     assert verdict_sentences([group(damaged), group(away)]) == []

@@ -30,7 +30,7 @@ def test_examples_say_the_truth(module):
 
 def test_a_run_tells_its_folder_and_its_verdict(run):
     lines = str(run).splitlines()
-    assert lines == [str(run.path), run.verdict["sentence"]]
+    assert lines == [str(run.path), run.certification["sentence"]]
     assert run.certified  # half of the episodes may be over
 
 
@@ -113,7 +113,7 @@ def test_what_is_given_wins_over_the_file(tmp_path):
         "tests.training.probes:Walk", config=file, seed=4, out=tmp_path, quiet=True, **small
     )
     assert found.path.name == "seed-4"
-    assert found.verdict is None
+    assert found.certification is None
     assert not found.certified
     assert str(found) == str(found.path)
     with warnings.catch_warnings(record=True) as said:

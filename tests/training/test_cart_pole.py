@@ -30,9 +30,9 @@ def test_the_delivered_policy_is_certified_or_the_user_is_told(tmp_path, capsys,
     cfg = make_config({**RUN, "algo": algo, "total_steps": 1600 * epochs, "out": str(tmp_path), **settings})
     path = train(cfg)
     run = steingate.Run(path)
-    assert run.verdict["finished"]
-    assert run.verdict["sentence"] in capsys.readouterr().err
-    assert run.verdict["sentence"] in str(run)
+    assert run.certification["finished"]
+    assert run.certification["sentence"] in capsys.readouterr().err
+    assert run.certification["sentence"] in str(run)
     if not run.certified:
         with pytest.warns(UserWarning, match="not certified"):
             steingate.load(path)
@@ -47,8 +47,8 @@ def test_the_delivered_policy_is_certified_or_the_user_is_told(tmp_path, capsys,
     if algo == "ppo":  # knows no cost: its last policy drives to where it costs
         last = steingate.evaluate(run, 100, policy="last")
         assert last.over > 50
-        assert run.verdict["which"] == "earlier"
-        assert "the last policy is not certified" in run.verdict["sentence"]
+        assert run.certification["which"] == "earlier"
+        assert "the last policy is not certified" in run.certification["sentence"]
 
 
 def _cart_pole():

@@ -12,7 +12,7 @@ from tests.training.runs_of_probes import facts, tiny
 from steingate.errors import InputError, RunError
 from steingate.monitoring.upper import count_upper
 from steingate.policies.policy import load
-from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, read_verdict
+from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
 from steingate.training import loop
 from steingate.training import selector as module
 from steingate.training.candidates import Trial
@@ -25,7 +25,7 @@ LONG = {"total_steps": 80 * 40, "checkpoint_every": 3, "certify.share": 0.5}  # 
 def delivered(path):
     """The bytes that a run delivers."""
     run = RunFolder(path)
-    return {file.name: file.read_bytes() for file in (run.certified, run.verdict) if file.exists()}
+    return {file.name: file.read_bytes() for file in (run.certified, run.certification) if file.exists()}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def kill(*args, **options):
 
 def test_the_delivered_policy_is_what_the_verdict_says(whole):
     path = whole[0]
-    verdict, held = read_verdict(path), certified_checkpoint(path)
+    verdict, held = load_certification(path), certified_checkpoint(path)
     assert verdict["certified"]
     assert verdict["finished"]
     trial = Trial(**held.tree["trial"])
@@ -57,7 +57,7 @@ def test_the_delivered_policy_is_what_the_verdict_says(whole):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loaded = load(path)
-    assert (loaded.which, loaded.epoch, loaded.verdict) == ("certified", held.epoch, verdict)
+    assert (loaded.which, loaded.epoch, loaded.certification) == ("certified", held.epoch, verdict)
     fresh = evaluate(path, 200, seed=5)
     assert fresh.which == "certified"
     assert np.mean(fresh.episodes.cost > 4.0) <= 0.1
@@ -104,7 +104,7 @@ def test_a_killed_run_delivers_the_same(whole, tmp_path, monkeypatch, when):
     assert delivered(cfg.path) == whole[2]
 
 
-@pytest.mark.parametrize("what", ["try_policy", "write_verdict"])
+@pytest.mark.parametrize("what", ["try_policy", "write_certification"])
 def test_so_does_one_killed_in_its_last_tests(whole, tmp_path, monkeypatch, what):
     cfg = tiny(tmp_path, **{**LONG, "certify.share": 0.0})
     plain = train(tiny(tmp_path / "plain", **{**LONG, "certify.share": 0.0}), quiet=True)
@@ -139,11 +139,11 @@ def test_a_signal_in_a_test_stops_before_its_epoch_and_nothing_is_lost(whole, tm
 def test_a_run_made_longer_learns_as_if_it_had_been_longer(whole, tmp_path):
     short = tiny(tmp_path, **{**LONG, "total_steps": 80 * 25})
     train(short, quiet=True)
-    ends = read_verdict(short.path)["ends"]
+    ends = load_certification(short.path)["ends"]
     assert ends >= 1
     resume(short.path, quiet=True, total_steps=80 * 40)
     assert facts(short.path) == whole[1]
-    verdict = read_verdict(short.path)
+    verdict = load_certification(short.path)
     assert verdict["ends"] > ends  # delta went on being spent
     assert verdict["epoch"] == 40
 
@@ -151,7 +151,7 @@ def test_a_run_made_longer_learns_as_if_it_had_been_longer(whole, tmp_path):
 def test_where_none_is_certified_everyone_is_told(tmp_path, capsys):
     cfg = tiny(tmp_path, cost_limit=1e-9)
     path = train(cfg)
-    verdict = read_verdict(path)
+    verdict = load_certification(path)
     assert not verdict["certified"]
     assert verdict["closest"]["over"] > 0
     assert verdict["sentence"] in capsys.readouterr().err
@@ -165,7 +165,7 @@ def test_where_none_is_certified_everyone_is_told(tmp_path, capsys):
 
 def test_an_environment_that_never_ends_does_not_hang(tmp_path):
     path = train(tiny(tmp_path, env="tests.training.probes:Endless", total_steps=160), quiet=True)
-    assert "no episode ended during training" in read_verdict(path)["sentence"]
+    assert "no episode ended during training" in load_certification(path)["sentence"]
 
 
 def test_a_test_that_fails_does_not_take_the_training_with_it(tmp_path, monkeypatch):
@@ -174,7 +174,7 @@ def test_a_test_that_fails_does_not_take_the_training_with_it(tmp_path, monkeypa
 
     monkeypatch.setattr(module, "make_envs", broken)
     path = train(tiny(tmp_path), quiet=True)
-    verdict = read_verdict(path)
+    verdict = load_certification(path)
     assert not verdict["certified"]
     assert "only one robot" in verdict["sentence"]
 
@@ -188,10 +188,10 @@ def test_a_damaged_certified_policy_is_named(whole, tmp_path):
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=r"certified\.safetensors is unusable"):
         assert load(copy).which == "last"
-    RunFolder(copy).verdict.write_text("{")
+    RunFolder(copy).certification.write_text("{")
     said = []
-    assert load(copy, warn=said.append).verdict is None
-    assert any("verdict.json is damaged" in text for text in said)
+    assert load(copy, warn=said.append).certification is None
+    assert any("certification.json is damaged" in text for text in said)
 
 
 def test_another_runs_certified_policy_is_refused(whole, tmp_path):

@@ -94,8 +94,8 @@ def concentration_radii(
     ----------
     kernel_bound
         M_u, the supremum of the Stein kernel on the clipped interval
-        (:func:`steingate.certificates.stein.stein_kernel_bound`). The Langevin kernel of a Beta density clipped at
-        1e-5 has M_u of the order 1e10: the statement is true and says nothing at any practical n.
+        (:func:`steingate.certificates.stein.stein_kernel_bound`). The Langevin kernel of a Beta density
+        clipped at 1e-5 has M_u of the order 1e10: the statement is true and says nothing at any practical n.
     stein_factor
         Factor with which the radii enter a bound on a risk, ``None`` if there is no such bound; decides
         ``vacuous`` only.

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         "seed": settings.get("seed"),
         "epoch": loaded.epoch,
         "policy": loaded.which,
-        "verdict": None if loaded.verdict is None else loaded.verdict["sentence"],
+        "verdict": None if loaded.certification is None else loaded.certification["sentence"],
     }
     tell(f"the {loaded.which} policy, after epoch {loaded.epoch}: {loaded.policy}")
     for file in export_policy(loaded.policy, args.to, about):

@@ -1,4 +1,4 @@
-"""The process behind :class:`steingate.envs.worker_pool.Workers`: makes some environments and steps them on request.
+"""The process behind :class:`steingate.envs.worker_pool.Workers`: it steps environments.
 
 ``python -m steingate.envs.worker PIPE PARENT`` reads requests from an inherited pipe and answers each with a
 pair (problem, answers), one of which is None. It ends when the pipe closes or its parent is gone.

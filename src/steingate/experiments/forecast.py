@@ -19,8 +19,8 @@ class Forecast:
     """Seconds until runs end, from all that is known about their speed.
 
     A run counts with its own speed over its last epochs; before that with the speed of the same method on the
-    same task, in its folder or elsewhere in the grid; before that with what :mod:`steingate.experiments.expected`
-    says, corrected by how others of the grid compare with it.
+    same task, in its folder or elsewhere in the grid; before that with what
+    :mod:`steingate.experiments.expected` says, corrected by how others of the grid compare with it.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """A Ray cluster of several nodes on this machine: to see a grid survive a lost node before renting machines.
 
-Each node is a process of its own, ``python -m steingate.experiments.ray_nodes`` with the options of ``ray start``:
+Each node is a process of its own, ``python -m steingate.experiments.ray_nodes`` with the options of
+``ray start``:
 killing one is to the others what losing a machine is. Its stdin stays open as long as the node is wanted.
 """
 

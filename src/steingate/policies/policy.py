@@ -15,7 +15,13 @@ from steingate.gates.account import Extra
 from steingate.gates.sight import Sight
 from steingate.policies.action_distribution import Choice
 from steingate.policies.normalizer import CLIP, Stats, std
-from steingate.runs import Checkpoint, certified_checkpoint, newest_checkpoint, read_config, read_verdict
+from steingate.runs import (
+    Checkpoint,
+    certified_checkpoint,
+    load_certification,
+    newest_checkpoint,
+    read_config,
+)
 
 Array = npt.NDArray[np.float64]
 Which = Literal["certified", "last"]
@@ -123,7 +129,7 @@ class Loaded:
     epoch : policy updates before this policy
     policy : the policy
     which : "certified" or "last"
-    verdict : what ``verdict.json`` says, None where there is none; its ``sentence`` is for people
+    certification : content of ``certification.json``, None if there is none; ``sentence`` summarizes it
     """
 
     path: Path
@@ -131,7 +137,7 @@ class Loaded:
     epoch: int
     policy: Policy
     which: str
-    verdict: dict[str, Any] | None
+    certification: dict[str, Any] | None
 
     def __repr__(self) -> str:
         return f"Loaded({str(self.path)!r}, the {self.which} policy, after epoch {self.epoch}: {self.policy})"
@@ -201,7 +207,7 @@ def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
 
 def _verdict(path: str | Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
     try:
-        return read_verdict(path)
+        return load_certification(path)
     except RunError as error:
         warn(str(error))
         return None

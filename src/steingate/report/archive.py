@@ -52,8 +52,8 @@ def keep_run(run: Run, target: str | Path) -> Path:
     episodes = {name: run.episodes[name] for name in EPISODE_COLUMNS}
     replace_file(_packed(folder.progress), pack(shown))
     replace_file(_packed(folder.episodes), pack(episodes))
-    if source.verdict.exists():
-        replace_file(folder.verdict, read_regular(source.verdict))
+    if source.certification.exists():
+        replace_file(folder.certification, read_regular(source.certification))
     here = {"config": {**run.config, "out": "runs"}, "env_folder": None}
     write_config(folder, run.record | here)  # last: it makes the folder a run
     return folder.path

@@ -7,15 +7,15 @@ from steingate.errors import RunError
 from steingate.report.groups import Group
 from steingate.report.loading import Run, inside
 from steingate.report.report_tables import task
-from steingate.runs import RunFolder, read_verdict
+from steingate.runs import RunFolder, load_certification
 
 
 def verdict_of(run: Run) -> dict[str, Any] | None:
     """Return what a run says about the policy it delivers; None where it says nothing that can be read."""
-    if not inside(RunFolder(run.path).verdict, run.path):
+    if not inside(RunFolder(run.path).certification, run.path):
         return None
     try:
-        return read_verdict(run.path)
+        return load_certification(run.path)
     except (RunError, OSError):
         return None
 

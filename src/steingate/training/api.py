@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steingate.errors import InputError, needs
 from steingate.policies.policy import Loaded, Which, load
-from steingate.runs import read_verdict
+from steingate.runs import load_certification
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class Run:
     path: Path
 
     @property
-    def verdict(self) -> dict[str, Any] | None:
-        """Which policy is certified, by which episodes, or why none is: the content of ``verdict.json``."""
-        return read_verdict(self.path)
+    def certification(self) -> dict[str, Any] | None:
+        """Which policy is certified, by which episodes, or why none is: see ``certification.json``."""
+        return load_certification(self.path)
 
     @property
     def certified(self) -> bool:
         """Whether the run delivers a certified policy."""
-        verdict = self.verdict
+        verdict = self.certification
         return verdict is not None and bool(verdict["certified"])
 
     def load(self, policy: Which | None = None) -> Loaded:
@@ -61,7 +61,7 @@ class Run:
         return figures.run_figure(self.path)
 
     def __str__(self) -> str:
-        verdict = self.verdict
+        verdict = self.certification
         return f"{self.path}\n{verdict['sentence']}" if verdict is not None else str(self.path)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from steingate.algorithms.common.base import Algorithm
 from steingate.errors import RunError
-from steingate.runs import certified_checkpoint, read_verdict, write_verdict
+from steingate.runs import certified_checkpoint, load_certification, write_certification
 from steingate.training.assemble import make_envs
 from steingate.training.candidates import (
     FEWEST,
@@ -75,11 +75,11 @@ class Keeper:
         kept = after_trial(kept, head, trial, steps)
         if kept.best is not None:
             self._files.save_certified(*kept.best)
-        ends = (read_verdict(self._files.run.path) or {}).get("ends", 0)
+        ends = (load_certification(self._files.run.path) or {}).get("ends", 0)
         trials = [] if kept.closest is None else [kept.closest]
         best = None if kept.best is None else kept.best[1]
         verdict = make_verdict(self.cfg, following.epoch, best, trials, False, ends)
-        write_verdict(self._files.run, verdict)
+        write_certification(self._files.run, verdict)
         return kept
 
     def finish(self, state: TrainState) -> str:
@@ -91,7 +91,7 @@ class Keeper:
         if not self.settings.keep:
             return ""
         folder = self._files.run
-        before = read_verdict(folder.path) or {}
+        before = load_certification(folder.path) or {}
         if before.get("finished") and before.get("epoch") == state.epoch:
             return str(before["sentence"])
         ends = int(before.get("ends", 0))
@@ -109,7 +109,7 @@ class Keeper:
         verdict = make_verdict(
             self.cfg, state.epoch, best_trial, trials, True, ends + kept.tests - state.kept.tests, why
         )
-        write_verdict(folder, verdict)
+        write_certification(folder, verdict)
         return str(verdict["sentence"])
 
     def _last_tests(self, state: TrainState, ends: int) -> tuple[list[Trial], Kept]:

@@ -14,8 +14,8 @@ from steingate.gates.base import Mode
 def project(first: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float) -> Direction:
     """Return the trust region's step along ``first``, projected onto c + b·step <= 0 in the KL's metric.
 
-    Letters as in :mod:`steingate.algorithms.common.subproblem`. With ``first`` = x this is the nearest step, in
-    ½ (step - full)·H·(step - full), to the full step for the reward that meets the linearized limit.
+    Letters as in :mod:`steingate.algorithms.common.subproblem`. With ``first`` = x this is the nearest step,
+    in ½ (step - full)·H·(step - full), to the full step for the reward that meets the linearized limit.
     """
     size = jnp.sqrt(2.0 * max_kl / (q + SMALL))
     back = jnp.maximum((size * r + c) / (s + SMALL), 0.0)

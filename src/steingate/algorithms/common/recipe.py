@@ -2,7 +2,8 @@
 
 A method of your own is a class like those of ``algos/methods``: derive it from :class:`FirstOrder` or
 :class:`SecondOrder` (and :class:`Constrained` if it learns from costs), say what it is in ``about``, and
-return an :class:`~steingate.algorithms.common.base.Algorithm` from ``build``. ``--algo module:Class`` trains it.
+return an :class:`~steingate.algorithms.common.base.Algorithm` from ``build``. ``--algo module:Class`` trains
+it.
 """
 
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ def record_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes
             f"{run.path} already holds a run: go on with `steingate resume {run.path}`, "
             "or choose another --out."
         )
-    for path in (*(path for _, path in checkpoint_files(run.checkpoints)), run.certified, run.verdict):
+    for path in (*(path for _, path in checkpoint_files(run.checkpoints)), run.certified, run.certification):
         path.unlink(missing_ok=True)
     place = cfg.algo.about.order
     record = {
