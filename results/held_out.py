@@ -22,10 +22,10 @@ from steingate.gates.base import Decision, Mode
 from steingate.runs import latest_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.batch import tail_costs, to_batch
-from steingate.training.collect import Rollout, collect
-from steingate.training.collect_kernels import GOES_ON, PUSH, RAW
 from steingate.training.loop import stored_config
-from steingate.training.randomness import action_noise, epoch_seeds
+from steingate.training.rollout import Rollout, collect
+from steingate.training.rollout_kernels import OFF, RUNNING, UPDATE
+from steingate.training.seeding import action_noise, epoch_seeds
 from steingate.training.state import first_state, from_tree
 
 REPETITIONS, SEED = 12, 1000
@@ -35,7 +35,7 @@ def episode_cost(rollout: Rollout, algo: Algorithm, decision: Decision) -> float
     """Return the mean cost of an episode that the policy learns from, counting all steps of the epoch."""
     cost, tail = rollout.rewards[:, 1], algo.tail
     if tail is not None:
-        cost = tail_costs(cost, rollout.ends != GOES_ON, None, lambda running: tail(running, decision))
+        cost = tail_costs(cost, rollout.ends != RUNNING, None, lambda running: tail(running, decision))
     return float(cost.mean() * rollout.episodes.length.mean())
 
 
@@ -58,7 +58,7 @@ def held_out(path: Path) -> dict[str, str]:
     state = from_tree(checkpoint.tree, first, str(path))
     critics = state.critics.result().params
 
-    mode = PUSH if cfg.algo.normalize_obs else RAW
+    mode = UPDATE if cfg.algo.normalize_obs else OFF
 
     def roll(policy: Params, epoch: int) -> Rollout:
         noise = action_noise(SEED, epoch, (cfg.horizon, cfg.num_envs, sizes[1]))

@@ -17,7 +17,7 @@ TESTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training/epoch.py", ("tests/training/test_epoch.py",)),
     ("training/batch.py", ("tests/training/test_epoch.py",)),
     ("training/fitting.py", ("tests/training/test_epoch.py",)),
-    ("training/randomness.py", ("tests/training/test_epoch.py",)),
+    ("training/seeding.py", ("tests/training/test_epoch.py",)),
     ("training/config.py", ("tests/training/test_config.py",)),
     ("training/state.py", ("tests/training/test_state.py",)),
     ("training/assemble.py", ("tests/training/test_assemble.py",)),
@@ -98,13 +98,13 @@ WIRING = (
     ),
     Mutant(
         "training/epoch.py",
-        "mode=PUSH if cfg.algo.normalize_obs else RAW",
-        "mode=PUSH",
+        "mode=UPDATE if cfg.algo.normalize_obs else OFF",
+        "mode=UPDATE",
         "normalize_obs=False ignored in training",
     ),
     Mutant(
         "training/play.py",
-        "mode = FROZEN if cfg.algo.normalize_obs else RAW",
+        "mode = FROZEN if cfg.algo.normalize_obs else OFF",
         "mode = FROZEN",
         "normalize_obs=False ignored in evaluation",
     ),
@@ -294,18 +294,18 @@ EPOCH = (
         "repeated passes are one call, whose shape changes from epoch to epoch",
     ),
     Mutant(
-        "training/randomness.py",
+        "training/seeding.py",
         "spawn_key=(epoch, int(purpose))",
         "spawn_key=(epoch,)",
         "all purposes share a stream",
     ),
     Mutant(
-        "training/randomness.py",
+        "training/seeding.py",
         "SeedSequence([seed, epoch, i])",
         "SeedSequence([seed, epoch])",
         "all environments are reset with one seed",
     ),
-    Mutant("training/randomness.py", "FIT = 4", "FIT = 6", "a seed means something else than before"),
+    Mutant("training/seeding.py", "FIT = 4", "FIT = 6", "a seed means something else than before"),
 )
 
 RUNS = (

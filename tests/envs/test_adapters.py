@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 
 from steingate.envs.adapters import ForeignVectorEnv
 from steingate.errors import InputError
-from steingate.training.randomness import epoch_seeds
+from steingate.training.seeding import epoch_seeds
 
 
 class Walk(gymnasium.Env):

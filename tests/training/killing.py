@@ -21,9 +21,9 @@ import numpy as np
 from steingate.algorithms.common.networks import init_policy
 from steingate.policies.normalizer import init_stats
 from steingate.training.assemble import build_algorithm, make_envs
-from steingate.training.collect import collect
 from steingate.training.config import read_stored
 from steingate.training.loop import resume, train
+from steingate.training.rollout import collect
 from steingate.training.stop import stop_on_signals
 
 

@@ -4,14 +4,14 @@ from steingate.algorithms.common.networks import init_critic, value
 from steingate.algorithms.common.recipe import Returns
 from steingate.gates.base import Episodes
 from steingate.training.batch import few_values, many_values, to_batch, values
-from steingate.training.collect import Carry, Rollout
-from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
+from steingate.training.rollout import Carry, Rollout
+from steingate.training.rollout_kernels import RUNNING, TERMINATED, TRUNCATED
 
 
 def rollout(steps=9, envs=3, dim=4, seed=0):
     rng = np.random.default_rng(seed)
-    ends = rng.choice([GOES_ON, GOES_ON, TERMINATED, TRUNCATED], (steps, envs)).astype(np.uint8)
-    ends[-1] = [GOES_ON, TERMINATED, TRUNCATED]
+    ends = rng.choice([RUNNING, RUNNING, TERMINATED, TRUNCATED], (steps, envs)).astype(np.uint8)
+    ends[-1] = [RUNNING, TERMINATED, TRUNCATED]
     at = np.flatnonzero(ends.ravel() == TRUNCATED)
     return Rollout(
         obs=rng.normal(size=(steps + 1, envs, dim)).astype(np.float32),
@@ -49,7 +49,7 @@ def slow_advantages(r, critic, stream, discount, lam):
                 else:
                     after = v[k + 1]
                 advantage[t, e] += weight * (r.rewards[k, stream, e] + discount * after - v[k])
-                if end != GOES_ON:
+                if end != RUNNING:
                     break
                 weight *= discount * lam
     return advantage

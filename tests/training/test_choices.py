@@ -14,12 +14,12 @@ from steingate.envs.make import make_vec
 from steingate.errors import InputError
 from steingate.policies.normalizer import init_stats
 from steingate.runs import read_progress
-from steingate.training.collect import collect
-from steingate.training.collect_kernels import RAW
 from steingate.training.config import make_config
 from steingate.training.evaluate import evaluate
 from steingate.training.loop import resume, train
-from steingate.training.randomness import action_noise
+from steingate.training.rollout import collect
+from steingate.training.rollout_kernels import OFF
+from steingate.training.seeding import action_noise
 
 ARMS, RING = "tests.training.choices:Arms", "tests.training.choices:Ring"
 
@@ -27,7 +27,7 @@ ARMS, RING = "tests.training.choices:Arms", "tests.training.choices:Ring"
 def arms(noise, choices=2):
     envs = make_vec(Arms, noise.shape[1])
     policy = init_policy(np.random.default_rng(1), 1, choices, (4,), discrete=True)
-    rollout, _ = collect(envs, policy, init_stats(1), noise, mode=RAW, seeds=range(noise.shape[1]))
+    rollout, _ = collect(envs, policy, init_stats(1), noise, mode=OFF, seeds=range(noise.shape[1]))
     return policy, rollout
 
 

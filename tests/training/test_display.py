@@ -4,7 +4,7 @@ from rich.console import Console
 
 from steingate.algorithms import METHODS
 from steingate.training.config import RunConfig, make_config
-from steingate.training.logs.display import Display, _bar
+from steingate.training.logging.display import Display, _bar
 
 ROW = {
     "Train/Epoch": 4,

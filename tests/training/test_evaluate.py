@@ -12,10 +12,10 @@ from steingate.policies.policy import load
 from steingate.runs import RunFolder
 from steingate.training import play as module
 from steingate.training.candidates import Trial
-from steingate.training.collect_kernels import FROZEN
-from steingate.training.evaluate import episode_seeds, evaluate, load_player
+from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
 from steingate.training.loop import train
 from steingate.training.play import play
+from steingate.training.rollout_kernels import FROZEN
 from steingate.training.stored import stored_config
 from steingate.training.verdict import make_verdict
 
@@ -54,13 +54,13 @@ def test_episodes_are_those_of_the_policy(run):
 
 def test_an_episode_does_not_depend_on_its_neighbors(run):
     player = load_player(run, print, "last")
-    seeds = episode_seeds(0, 7)
+    seeds = evaluation_seeds(0, 7)
     for sample in (False, True):
         together = play(make_vec(Walk, 4, copy=False), player, seeds, sample)
         alone = play(make_vec(Walk, 1, copy=False), player, seeds[2:3], sample)
         assert alone.cost[0] == together.cost[2]
         assert alone.ret[0] == together.ret[2]
-    assert episode_seeds(0, 9)[:7] == seeds
+    assert evaluation_seeds(0, 9)[:7] == seeds
     assert player.mode == FROZEN
 
 

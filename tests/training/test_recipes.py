@@ -15,7 +15,7 @@ from steingate.policies.policy import load
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
 from steingate.training.batch import tail_costs
-from steingate.training.evaluate import episode_seeds, evaluate, load_player
+from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
 from steingate.training.loop import resume, stored_config, train
 
 CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}
@@ -123,7 +123,7 @@ def test_a_policy_that_sees_what_was_spent_acts_alone_as_in_evaluation(tmp_path,
     found = evaluate(path, 6, policy="last")
     policy = load(path, "last").policy
     env = probes.Walk()
-    for seed, cost, ret in zip(episode_seeds(0, 6), found.episodes.cost, found.episodes.ret, strict=True):
+    for seed, cost, ret in zip(evaluation_seeds(0, 6), found.episodes.cost, found.episodes.ret, strict=True):
         obs, _ = env.reset(seed=seed)
         number, total, earned, ended = policy.extra.start, 0.0, 0.0, False
         while not ended:

@@ -18,10 +18,10 @@ from steingate.training import evaluate as evaluate_module
 from steingate.training import loop
 from steingate.training import play as play_module
 from steingate.training.api import train as train_from_python
-from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import make_config
 from steingate.training.evaluate import evaluate, load_player
 from steingate.training.loop import resume, stored_config, train
+from steingate.training.rollout_kernels import FROZEN, OFF
 from steingate.training.stop import StopRequest
 
 SIZES = {
@@ -222,7 +222,7 @@ class TestEarlierVersions:
 
 
 class TestEvaluation:
-    @pytest.mark.parametrize(("normalize", "mode"), [(False, RAW), (True, FROZEN)])
+    @pytest.mark.parametrize(("normalize", "mode"), [(False, OFF), (True, FROZEN)])
     def test_observations_are_normalized_as_in_training(self, tmp_path, monkeypatch, normalize, mode):
         path = train(run_of(tmp_path, **SECOND, normalize_obs=normalize), quiet=True)
         assert load_player(path, lambda text: None, "last").mode == mode

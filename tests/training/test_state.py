@@ -14,7 +14,7 @@ from steingate.gates.mean import PerStep
 from steingate.storage.checkpoint import read_checkpoint, write_checkpoint
 from steingate.training.assemble import build_algorithm
 from steingate.training.candidates import Kept
-from steingate.training.collect import Carry
+from steingate.training.rollout import Carry
 from steingate.training.state import TrainState, finished, first_state, from_tree, to_tree
 
 

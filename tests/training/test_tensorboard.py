@@ -5,7 +5,7 @@ import struct
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event
 
-from steingate.training.logs.tensorboard import Events
+from steingate.training.logging.tensorboard import Events
 
 
 def records(path):

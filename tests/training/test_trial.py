@@ -10,8 +10,8 @@ from steingate.envs.make import make_vec
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.normalizer import init_stats
 from steingate.training.certification_test import clean_episodes, delta_of, try_policy
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.play import make_player
+from steingate.training.rollout import RolloutStoppedError
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
 

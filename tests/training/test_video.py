@@ -13,7 +13,7 @@ from tests.training.runs_of_probes import tiny
 from steingate.cli.film_progress import film_progress
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
-from steingate.training.evaluate import episode_seeds, load_player
+from steingate.training.evaluate import evaluation_seeds, load_player
 from steingate.training.loop import train
 from steingate.training.overlay import RED, Numbers, annotate
 from steingate.training.play import play
@@ -54,7 +54,7 @@ def frames_of(path, width=256, height=132 + 22):
 
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])
 def test_a_film_shows_whole_episodes(player, tmp_path, suffix):
-    seeds = episode_seeds(0, 2)
+    seeds = evaluation_seeds(0, 2)
     lengths = play(envs(), player, seeds, False).length
     out = tmp_path / "sub" / f"film{suffix}"
     told = []
@@ -148,7 +148,7 @@ def test_what_draws_unasked_is_filmed_and_what_does_not_draw_is_told(player, tmp
         def render(self):
             return None
 
-    seeds = episode_seeds(0, 1)
+    seeds = evaluation_seeds(0, 1)
     made = make_vec(Drawn, 1, copy=False, render_mode="rgb_array")
     assert film(made, player, seeds, tmp_path / "film.gif", False) > 1
     for blind in (Walk, Nothing):
@@ -164,7 +164,7 @@ def test_films_have_two_formats(player, tmp_path):
 
 
 def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(player, tmp_path, monkeypatch):
-    seeds = episode_seeds(0, 2)
+    seeds = evaluation_seeds(0, 2)
     monkeypatch.setitem(Drawn.metadata, "render_fps", 100)
     lengths = play(envs(), player, seeds, False).length
     for suffix, every in ((".mp4", 3), (".gif", 7)):

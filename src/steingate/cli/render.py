@@ -50,7 +50,7 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
     try:
         from steingate.tasks.catalog import TASKS
         from steingate.training.assemble import build_algorithm, make_envs
-        from steingate.training.evaluate import episode_seeds, evaluate, load_player
+        from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
         from steingate.training.video import FilmedEnv, film
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate render", "train") from error
@@ -67,7 +67,7 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         show.say("reading the policy")
         player = load_player(args.run, warn, args.policy, args.env)
         warn(f"the {player.which} policy, after epoch {player.epoch}")
-        seeds = episode_seeds(args.seed, episodes)
+        seeds = evaluation_seeds(args.seed, episodes)
         lengths: list[int] | None = None
         if args.worst:
             show.say(f"playing {episodes} episodes to find the worst")

@@ -11,8 +11,8 @@ from steingate.algorithms.common.base import Algorithm, Batch, Params
 from steingate.algorithms.common.networks import value
 from steingate.algorithms.common.recipe import Returns
 from steingate.gates.base import Array, Decision, Log
-from steingate.training.collect import Rollout
-from steingate.training.collect_kernels import GOES_ON, TERMINATED, TRUNCATED
+from steingate.training.rollout import Rollout
+from steingate.training.rollout_kernels import RUNNING, TERMINATED, TRUNCATED
 
 BLOCK = 64  # rows; more than the matrix product takes at once
 Targets = npt.NDArray[np.float32]  # (2, N): reward, cost
@@ -101,7 +101,7 @@ def to_batch(
     rewards = rollout.rewards
     if algo is not None and algo.tail is not None and decision is not None:
         tail, decided = algo.tail, decision
-        ended = rollout.ends != GOES_ON
+        ended = rollout.ends != RUNNING
         costs = tail_costs(rewards[:, 1], ended, spent, lambda running: tail(running, decided))
         rewards = np.stack([rewards[:, 0], costs], axis=1)
     steps, num_envs, obs_dim = rollout.act.shape[0], rollout.act.shape[1], rollout.obs.shape[2]

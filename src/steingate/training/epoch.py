@@ -16,14 +16,14 @@ from steingate.gates.sampling import count_episodes
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.training.assemble import saved_env
 from steingate.training.batch import to_batch
-from steingate.training.collect import Rollout, collect
-from steingate.training.collect_kernels import PUSH, RAW
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
 from steingate.training.episode_notes import episode_notes
 from steingate.training.fitting import Critics, fit_critics
-from steingate.training.logs.rows import progress_row, slide
-from steingate.training.randomness import action_noise, epoch_seeds
+from steingate.training.logging.rows import progress_row, slide
+from steingate.training.rollout import Rollout, collect
+from steingate.training.rollout_kernels import OFF, UPDATE
+from steingate.training.seeding import action_noise, epoch_seeds
 from steingate.training.state import TrainState
 
 
@@ -74,13 +74,13 @@ def run_epoch(
         state.policy,
         state.stats,
         noise,
-        mode=PUSH if cfg.algo.normalize_obs else RAW,
+        mode=UPDATE if cfg.algo.normalize_obs else OFF,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
         stop=stop,
         name=cfg.env,
         steps_before=state.epoch * cfg.steps_per_epoch,
-        kept="the state before this epoch is kept; ",
+        error_hint="the state before this epoch is kept; ",
     )
     clock.lap("collect")
     episodes, memory = recalled(algo, state, rollout, cfg)

@@ -25,7 +25,7 @@ from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 from steingate.training.episode_notes import below_zero
 from steingate.training.play import Player, make_player, play
-from steingate.training.randomness import Purpose
+from steingate.training.seeding import evaluation_seeds
 from steingate.training.stored import stored_config
 
 TAIL = 0.1  # share of worst episodes in the CVaR
@@ -178,7 +178,7 @@ def evaluate(
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
     player = load_player(path, warn, policy, env)
-    seeds = episode_seeds(seed, episodes)
+    seeds = evaluation_seeds(seed, episodes)
     bar, recipe = player.cfg.cost_limit if limit is None else limit, player.cfg.algo
     own = recipe.certificate_for(bar) if preset is None and isinstance(recipe, Certified) else None
     certificate = own or Certificate.preset(preset or "released", limit=bar)
@@ -262,9 +262,3 @@ def _check_account(cfg: RunConfig, tree: dict[str, Any], name: str) -> None:
             f"The policy of {name} was trained to see another account of its spending than {cfg.algo.name} "
             "keeps in this version: train it anew, or use steingate.load(), which has its own."
         )
-
-
-def episode_seeds(seed: int, episodes: int) -> list[int]:
-    """Return one reset seed per evaluation episode; a longer list begins with the shorter one."""
-    keys = (np.random.SeedSequence(seed, spawn_key=(i, int(Purpose.EVALUATION))) for i in range(episodes))
-    return [int(key.generate_state(1)[0]) for key in keys]

@@ -10,7 +10,7 @@ from steingate.algorithms.common.critics import Adam, fit_critic, init_adam, min
 from steingate.algorithms.common.networks import init_critic
 from steingate.errors import RunError
 from steingate.training.config import RunConfig
-from steingate.training.randomness import Purpose, stream
+from steingate.training.seeding import Purpose, stream
 
 
 class Critics(NamedTuple):

@@ -16,13 +16,13 @@ from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_confi
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
-from steingate.training.logs.display import Display
-from steingate.training.logs.run_writer import RunWriter, changed_versions, record_config
-from steingate.training.logs.tensorboard import Events
-from steingate.training.logs.wandb_log import WandbLog
+from steingate.training.logging.display import Display
+from steingate.training.logging.run_writer import RunWriter, changed_versions, record_config
+from steingate.training.logging.tensorboard import Events
+from steingate.training.logging.wandb_log import WandbLog
+from steingate.training.rollout import RolloutStoppedError
 from steingate.training.selector import Keeper
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals

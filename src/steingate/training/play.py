@@ -11,11 +11,11 @@ from steingate.errors import RunError
 from steingate.gates.base import Episodes
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.policies.normalizer import Stats
-from steingate.training.collect import Carry, collect
-from steingate.training.collect_kernels import FROZEN, RAW
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.randomness import Purpose, stream
+from steingate.training.rollout import Carry, collect
+from steingate.training.rollout_kernels import FROZEN, OFF
+from steingate.training.seeding import Purpose, stream
 
 CHUNK = 100  # vector steps per rollout
 MAX_STEPS = 1_000_000
@@ -40,7 +40,7 @@ class EndlessError(RunError):
 def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, budget: float) -> Player:
     """Return the player for a policy of a run, with what training had arrived at after ``epoch`` epochs."""
     params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
-    mode = FROZEN if cfg.algo.normalize_obs else RAW
+    mode = FROZEN if cfg.algo.normalize_obs else OFF
     # The published codes evaluate with the whole budget, whatever share training had arrived at.
     return Player(cfg, epoch, params, stats, mode, 1.0 if cfg.algo.is_published else float(budget))
 

@@ -19,11 +19,11 @@ from steingate.training.candidates import (
 )
 from steingate.training.certification_test import clean_episodes, delta_of, try_policy
 from steingate.training.config import RunConfig
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
-from steingate.training.logs.run_writer import RunWriter
+from steingate.training.logging.run_writer import RunWriter
 from steingate.training.play import make_player
-from steingate.training.randomness import Purpose, trial_seed
+from steingate.training.rollout import RolloutStoppedError
+from steingate.training.seeding import Purpose, certification_seed
 from steingate.training.state import TrainState
 from steingate.training.verdict import make_verdict
 
@@ -150,7 +150,7 @@ class Keeper:
                 player,
                 budget=self.settings.budget,
                 delta=delta,
-                seeds=partial(trial_seed, self.cfg.seed, purpose, number),
+                seeds=partial(certification_seed, self.cfg.seed, purpose, number),
                 episodes=episodes,
                 longest=candidate.length,
                 stop=self._stop,

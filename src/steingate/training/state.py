@@ -11,11 +11,11 @@ from steingate.errors import InputError, RunError
 from steingate.gates.base import State
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.candidates import Kept, kept_from
-from steingate.training.collect import Carry
 from steingate.training.config import RunConfig
 from steingate.training.fitting import Critics, init_critics
-from steingate.training.logs.rows import Window, empty_window
-from steingate.training.randomness import Purpose, stream
+from steingate.training.logging.rows import Window, empty_window
+from steingate.training.rollout import Carry
+from steingate.training.seeding import Purpose, stream
 
 
 class TrainState(NamedTuple):

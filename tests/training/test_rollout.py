@@ -8,9 +8,8 @@ from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.policies.action_distribution import action_map
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
-from steingate.training.collect import Carry, collect, flat_policy
-from steingate.training.collect_kernels import FROZEN, RAW, TERMINATED, TRUNCATED, forward, tanh_rows
-from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.rollout import Carry, RolloutStoppedError, collect, flat_policy
+from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, forward, tanh_rows
 
 
 def rng(seed=0):
@@ -143,7 +142,7 @@ def test_statistics_can_be_frozen_or_unused():
     np.testing.assert_allclose(rollout.obs[0, 0], (first - [0.5, 1.0, 7.0]) / [1.0, 2.0, 0.01], rtol=1e-6)
     assert after.count == 100
     np.testing.assert_array_equal(after.mean, stats.mean)
-    raw, after = collect(envs, policy, stats, noise, mode=RAW, seeds=[1, 2, 3])
+    raw, after = collect(envs, policy, stats, noise, mode=OFF, seeds=[1, 2, 3])
     np.testing.assert_allclose(raw.obs[0, 0], first, rtol=1e-6)
     assert after.count == 100
 
@@ -165,7 +164,7 @@ def test_going_on_equals_not_stopping():
 def test_a_policy_for_other_observations_is_refused():
     envs, _, stats, noise = setup()
     policy = init_policy(rng(1), envs.single_observation_space.shape[0] + 2, 2, (8,))
-    with pytest.raises(InputError, match="shows 3 numbers; the policy expects 5"):
+    with pytest.raises(InputError, match="have 3 numbers; the policy expects 5"):
         collect(envs, policy, stats, noise)
 
 

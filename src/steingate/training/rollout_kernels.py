@@ -1,7 +1,7 @@
-"""The compiled inner loop of collection: one call per vector step records, normalizes and acts.
+"""The compiled inner loop of a rollout: one call per vector step records, normalizes and acts.
 
-Compiled without fast-math, so the same numbers come out however many threads there are. Nothing is
-allocated here: every array is made by ``collect.collect``. Rows are environments, t counts vector steps.
+Compiled without fast-math, so that results do not depend on the number of threads. Nothing is allocated here:
+``rollout.collect`` makes every array. Rows are environments, t counts vector steps.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ import numpy as np
 from steingate.compiled import compiled
 from steingate.policies.normalizer import CLIP, STD_FLOOR
 
-GOES_ON, TERMINATED, TRUNCATED = 0, 1, 2
+RUNNING, TERMINATED, TRUNCATED = 0, 1, 2
 QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")
-RAW, PUSH, FROZEN = 0, 1, 2  # what the normalizer does: nothing, learn and normalize, normalize only
+OFF, UPDATE, FROZEN = 0, 1, 2  # observation normalization: none, update and normalize, normalize
 
 
 @compiled
@@ -19,7 +19,7 @@ def tanh_rows(rows, width):
     """Replace the first ``width`` numbers of each float32 row by their hyperbolic tangent, exact to rounding.
 
     Lambert's continued fraction x/(1 + x²/(3 + x²/(5 + ...))), nine levels, at half the argument, then the
-    double-angle formula in the same quotient (error below 1e-10): plain arithmetic, so it is vectorized.
+    double-angle formula (error below 1e-10). This is plain arithmetic, so the compiler vectorizes it.
     """
     for i in range(rows.shape[0]):
         for j in range(width):
@@ -35,7 +35,7 @@ def tanh_rows(rows, width):
 
 @compiled
 def forward(weights, sizes, obs, scratch):
-    """Return which half of ``scratch`` (2, E, width) holds the network's output for the rows of ``obs``.
+    """Evaluate the policy network; return the index of the half of ``scratch`` (2, E, width) with the output.
 
     ``weights`` is one flat vector, layer after layer: W (in, out) in C order, then the bias.
     """
@@ -53,7 +53,7 @@ def forward(weights, sizes, obs, scratch):
             for j in range(fan_out):
                 line[j] = weights[start + fan_in * fan_out + j]
             whole = fan_in - fan_in % 4
-            for k in range(0, whole, 4):  # four at a time: a quarter of the loads and stores of ``line``
+            for k in range(0, whole, 4):  # four inputs at a time: fewer loads and stores
                 a, b, c, d = source[k], source[k + 1], source[k + 2], source[k + 3]
                 for j in range(fan_out):
                     line[j] += (a * w[k, j] + b * w[k + 1, j]) + (c * w[k + 2, j] + d * w[k + 3, j])
@@ -68,14 +68,14 @@ def forward(weights, sizes, obs, scratch):
 
 
 @compiled
-def push_rows(count, mean, m2, rows, chosen, scratch):
-    """Add the chosen rows to the running statistics as one batch (Chan's update), in place.
+def push_rows(count, mean, m2, rows, selected, scratch):
+    """Add the selected rows to the running statistics as one batch (Chan's update), in place.
 
     ``count`` has one entry; ``scratch`` is (2, d) float64.
     """
     n = 0
     for i in range(rows.shape[0]):
-        n += chosen[i]
+        n += selected[i]
     if n == 0:
         return
     batch_mean, batch_m2 = scratch[0], scratch[1]
@@ -83,13 +83,13 @@ def push_rows(count, mean, m2, rows, chosen, scratch):
         batch_mean[j] = 0.0
         batch_m2[j] = 0.0
     for i in range(rows.shape[0]):
-        if chosen[i]:
+        if selected[i]:
             for j in range(mean.size):
                 batch_mean[j] += rows[i, j]
     for j in range(mean.size):
         batch_mean[j] /= n
     for i in range(rows.shape[0]):
-        if chosen[i]:
+        if selected[i]:
             for j in range(mean.size):
                 gap = rows[i, j] - batch_mean[j]
                 batch_m2[j] += gap * gap
@@ -112,7 +112,7 @@ def scales(count, m2, out):
 
 @compiled
 def normalize_row(mean, std, row, out):
-    """Write one float64 row, centered, scaled and clipped, to a float32 row."""
+    """Center, scale and clip one float64 row; write it to a float32 row."""
     for j in range(mean.size):
         x = (row[j] - mean[j]) / std[j]
         x = x if x < CLIP else CLIP
@@ -121,10 +121,10 @@ def normalize_row(mean, std, row, out):
 
 
 @compiled
-def finite_rows(rows, chosen):
-    """Return the first chosen row that holds a NaN or an infinity, or -1."""
+def finite_rows(rows, selected):
+    """Return the first selected row that holds a NaN or an infinity, or -1."""
     for i in range(rows.shape[0]):
-        if chosen[i]:
+        if selected[i]:
             total = 0.0
             for j in range(rows.shape[1]):
                 total += rows[i, j] * 0.0  # 0 unless the number is not finite
@@ -135,9 +135,9 @@ def finite_rows(rows, chosen):
 
 @compiled
 def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends, ended, episodes, counters):
-    """Store step t, add it to the running episodes, and move those that ended to ``episodes``.
+    """Store step t, add it to the running episodes, and append those that ended to ``episodes``.
 
-    ``reward`` is what is learned from, ``earned`` what an episode's return adds up.
+    ``reward`` is the learning signal, ``earned`` the task's own reward, which episode returns add up.
     Returns 0, or 1 + row + E * quantity for the first number that is not finite.
     """
     envs = reward.size
@@ -152,7 +152,7 @@ def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends
         totals[i, 1] += cost[i]
         totals[i, 2] += 1.0
         ended[i] = terminated[i] or truncated[i]
-        ends[t, i] = GOES_ON
+        ends[t, i] = RUNNING
         if ended[i]:
             ends[t, i] = TERMINATED if terminated[i] else TRUNCATED
             n = counters[0]
@@ -167,7 +167,7 @@ def record(t, reward, earned, cost, terminated, truncated, totals, rewards, ends
 
 @compiled
 def choose(logits, noise):
-    """Return which choice has the largest logit plus noise, and the logarithm of its probability."""
+    """Return the action with the largest logit plus noise, and the logarithm of its probability."""
     best, top = 0, logits[0]
     for j in range(1, noise.size):
         if logits[j] + noise[j] > logits[best] + noise[best]:
@@ -184,8 +184,8 @@ def choose(logits, noise):
 def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch):
     """Sample the actions of step t and map them from [-1, 1] to the environments' range.
 
-    Without deviations the network's outputs are logits, and the action is a choice; its log-probability is
-    kept as well, because, unlike a Gaussian's, it does not follow from the noise.
+    With an empty ``std`` the network's outputs are logits of a discrete action, and its log-probability is
+    stored as well.
     """
     side = forward(weights, sizes, obs[t], scratch)
     if std.size == 0:
@@ -203,23 +203,23 @@ def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command
 
 
 @compiled
-def observe(t, mode, raw, chosen, count, mean, m2, obs, finals, final_at, counters, at, moments):
-    """Normalize the chosen rows of ``raw`` after adding them to the statistics; return a bad row or -1.
+def observe(t, mode, raw, selected, count, mean, m2, obs, finals, final_at, counters, at, moments):
+    """Normalize the selected rows of ``raw`` after adding them to the statistics; return a bad row or -1.
 
-    Features beyond those of the statistics are passed on as they are. The rows go to ``obs[t]``, or, when
-    ``at`` is given (its size is not 0), the ones marked TRUNCATED there to the list ``finals``
-    together with their place in the rollout.
+    Features beyond those of the statistics are copied unchanged. The rows go to ``obs[t]``; if ``at`` is not
+    empty, only the rows that it marks as TRUNCATED are written, to the list ``finals``, with their index in
+    the rollout.
     """
-    bad = finite_rows(raw, chosen)
+    bad = finite_rows(raw, selected)
     if bad >= 0:
         return bad
-    if mode == PUSH:
-        push_rows(count, mean, m2, raw, chosen, moments)
-    known = mode != RAW and count[0] > 1
+    if mode == UPDATE:
+        push_rows(count, mean, m2, raw, selected, moments)
+    known = mode != OFF and count[0] > 1
     if known:
         scales(count, m2, moments[0])
     for i in range(raw.shape[0]):
-        if not chosen[i]:
+        if not selected[i]:
             continue
         if at.size == 0:
             out = obs[t, i]
@@ -244,45 +244,24 @@ def advance(
     obs, actions, rewards, ends, finals, final_at, episodes, totals, ended, everyone, counters,  # results
     logp, command, scratch, moments,
 ):  # fmt: skip
-    """Record step t - 1, normalize what was seen, and write the actions of step t to ``command``.
+    """Record step t - 1, normalize the observations, and write the actions of step t to ``command``.
 
-    At t = 0 there is nothing to record, at t = T (the last row of ``obs``) nothing to do. Returns 0, or
+    At t = 0 there is nothing to record, at t = T (the last row of ``obs``) no action to choose. Returns 0, or
     1 + row + E * quantity for the first number that is not finite (names in ``QUANTITIES``).
     """
     envs = raw.shape[0]
     if t > 0:
         bad = record(
-            t - 1,
-            reward,
-            earned,
-            cost,
-            terminated,
-            truncated,
-            totals,
-            rewards,
-            ends,
-            ended,
-            episodes,
-            counters,
-        )
+            t - 1, reward, earned, cost, terminated, truncated,
+            totals, rewards, ends, ended, episodes, counters,
+        )  # fmt: skip
         if bad:
             return bad
         if np.any(ended):
             bad = observe(
-                t,
-                mode,
-                final_raw,
-                ended,
-                count,
-                mean,
-                m2,
-                obs,
-                finals,
-                final_at,
-                counters,
-                ends[t - 1],
-                moments,
-            )
+                t, mode, final_raw, ended, count, mean, m2,
+                obs, finals, final_at, counters, ends[t - 1], moments,
+            )  # fmt: skip
             if bad >= 0:
                 return 1 + bad + envs * 4
     bad = observe(

@@ -1,40 +1,45 @@
-"""One epoch of experience from a vector environment: rollout, finished episodes, observation statistics."""
+"""Rollouts: T steps of E environments with a fixed policy, finished episodes, observation statistics."""
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.common.base import Params
-from steingate.errors import InputError
+from steingate.envs.foreign import said_and_place
+from steingate.errors import InputError, RunError, SteingateError
 from steingate.gates.base import Episodes
 from steingate.policies.action_distribution import action_map, choice_of
 from steingate.policies.normalizer import Stats
-from steingate.training import collect_kernels as kernels
-from steingate.training.env_errors import NamedErrors, RolloutStoppedError
+from steingate.training import rollout_kernels as kernels
 from steingate.training.environment import TrainerEnv
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
+class RolloutStoppedError(Exception):
+    """The rollout was abandoned because the user asked the run to stop."""
+
+
 class Carry(NamedTuple):
-    """Where running episodes stand between two rollouts: last observation (normalized) and totals so far."""
+    """State of the running episodes between two rollouts: last observation (normalized) and totals so far."""
 
     obs: npt.NDArray[np.float32]  # (E, d)
     totals: npt.NDArray[np.float64]  # (E, 3): return, cost, length
 
 
 class Rollout(NamedTuple):
-    """T steps of E environments, and what is needed to close their paths."""
+    """T steps of E environments, and what is needed to bootstrap the paths that were cut."""
 
-    obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalized as seen; the last row follows the last step
-    act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space; (T, E, 1) numbers of choices
+    obs: npt.NDArray[np.float32]  # (T + 1, E, d), normalized; the last row follows the last step
+    act: npt.NDArray[np.float32]  # (T, E, a) as sampled, in policy space; (T, E, 1) indices if discrete
     logp: npt.NDArray[np.float32]  # (T, E)
     rewards: npt.NDArray[np.float64]  # (T, 2, E): reward, cost
-    ends: npt.NDArray[np.uint8]  # (T, E): GOES_ON, TERMINATED, TRUNCATED
+    ends: npt.NDArray[np.uint8]  # (T, E): RUNNING, TERMINATED, TRUNCATED
     finals: npt.NDArray[np.float32]  # (n, d) final observations of truncated episodes, normalized
-    final_at: npt.NDArray[np.int64]  # (n,) their places in the flattened (T, E)
+    final_at: npt.NDArray[np.int64]  # (n,) their indices in the flattened (T, E)
     episodes: Episodes  # finished in this rollout
     finished_at: npt.NDArray[np.int64]  # (episodes, 2): step t and environment
     carry: Carry
@@ -46,47 +51,49 @@ def collect(
     stats: Stats,
     noise: npt.NDArray[np.float32],
     *,
-    mode: int = kernels.PUSH,
+    mode: int = kernels.UPDATE,
     seeds: Sequence[int] | None = None,
     start: Carry | None = None,
     stop: Callable[[], bool] = lambda: False,
     name: str = "the environment",
     steps_before: int = 0,
-    kept: str = "",
+    error_hint: str = "",
 ) -> tuple[Rollout, Stats]:
     """Return a rollout of ``len(noise)`` vector steps, and the observation statistics after it.
 
     Parameters
     ----------
     envs
-        A vector environment with same-step autoreset and ``info["cost"]``; one that changes the reward gives
-        the true one, which episodes count, as ``info["original_reward"]``.
+        A vector environment with same-step autoreset and ``info["cost"]``. A wrapper that changes the reward
+        puts the task's own reward, which is what episode returns count, into ``info["original_reward"]``.
     policy
         Parameters of the policy.
     stats
-        Observation statistics before; left unchanged.
+        Observation statistics before the rollout; not modified.
     noise
-        (T, E, a) standard normal numbers, Gumbel's for choices; zeros take the mean, or likeliest, action.
+        (T, E, a) standard normal numbers, or Gumbel numbers for discrete actions; zeros give the mean (most
+        likely) action.
     mode
-        ``PUSH`` to learn the statistics on the way, ``FROZEN`` to use them as they are, ``RAW`` for neither.
+        Observation normalization: ``UPDATE`` the statistics and normalize, ``FROZEN`` to normalize only, or
+        ``OFF``.
     seeds
         One reset seed per environment.
     start
-        Goes on from here without a reset; ``seeds`` are then not used.
+        Continue the episodes of an earlier rollout instead of resetting; ``seeds`` are then not used.
     stop
-        Asked before every step; true abandons the rollout with ``RolloutStoppedError``.
-    name, steps_before, kept
-        For error messages: the environment, how many steps were taken before, and what has been kept.
+        Called before every step; if it returns true, the rollout ends with ``RolloutStoppedError``.
+    name, steps_before, error_hint
+        For error messages: the environment, the number of steps taken before, and an additional clause.
     """
     steps, num_envs, act_dim = noise.shape
     choice = choice_of(envs.single_action_space)
     act_dim = act_dim if choice is None else 1
-    obs_dim = len(policy["w"][0])  # features beyond the statistics are never normalized
+    obs_dim = len(policy["w"][0])  # features beyond those of the statistics are not normalized
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = flat_policy(policy)
     shift, scale = action_map(envs.single_action_space)
 
-    # New arrays each time: critics may still read the last rollout on another thread.
+    # New arrays each time: the critics may still read the last rollout on another thread.
     obs = np.empty((steps + 1, num_envs, obs_dim), np.float32)
     actions = np.empty((steps, num_envs, act_dim), np.float32)
     rewards = np.empty((steps, 2, num_envs))
@@ -100,22 +107,22 @@ def collect(
     command = np.empty((num_envs, act_dim), np.float64 if choice is None else np.int64)
     sent: Any = command if choice is None else command[:, 0]
     scratch = np.empty((2, num_envs, int(sizes[1:].max())), np.float32)
-    memory = (
+    buffers = (
         count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
         final_at, episodes, totals, np.zeros(num_envs, np.bool_), np.ones(num_envs, np.bool_), counters,
         logp, command, scratch, np.empty((2, stats.mean.size)),
     )  # fmt: skip
     advance, step = kernels.advance, envs.step
-    nothing, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
+    zeros, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
 
-    with NamedErrors(envs, name, steps_before, kept) as errors:
+    with _EnvErrors(envs, name, steps_before, error_hint) as errors:
         if start is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
             if raw.shape[1] != obs_dim:
-                raise InputError(f"{name} shows {raw.shape[1]} numbers; the policy expects {obs_dim}.")
-            _check(
-                advance(0, mode, raw, nothing, nothing, nothing, never, never, raw, *memory), errors, num_envs
-            )
+                raise InputError(
+                    f"Observations of {name} have {raw.shape[1]} numbers; the policy expects {obs_dim}."
+                )
+            errors.check(advance(0, mode, raw, zeros, zeros, zeros, never, never, raw, *buffers))
         else:
             obs[0] = start.obs
             kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch)
@@ -125,9 +132,9 @@ def collect(
             errors.t = t
             raw, reward, terminated, truncated, info = step(sent)
             earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
-            bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *memory)
+            bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *buffers)
             if bad:
-                _check(bad, errors, num_envs)
+                errors.check(bad)
 
     finished, cut = int(counters[0]), int(counters[1])
     done = episodes[:finished]
@@ -149,31 +156,62 @@ def collect(
 def _episodes(done: npt.NDArray[np.float64]) -> Episodes:
     """Return the finished episodes from rows of (step, environment, return, cost, length)."""
     length = done[:, 4].astype(np.int64)
-    start = done[:, 0].astype(np.int64) + 1 - length  # negative for those carried over from before
+    start = done[:, 0].astype(np.int64) + 1 - length  # negative if the episode began in an earlier rollout
     return Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start)
 
 
 def flat_policy(
     policy: Params,
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return the policy as the kernels take it: all layers as one vector, layer sizes, deviations.
+    """Return the policy as the kernels take it: all layers as one vector, layer sizes, standard deviations.
 
-    A categorical policy has no deviations, which is how the kernels know it.
+    Empty standard deviations mean a categorical policy.
     """
     layers = list(zip(policy["w"], policy["b"], strict=True))
-    parts = [np.ravel(np.asarray(part, np.float32)) for layer in layers for part in layer]
+    flat = [np.ravel(np.asarray(array, np.float32)) for layer in layers for array in layer]
     sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
     std = np.exp(np.asarray(policy.get("log_std", ()), np.float32))
-    return np.concatenate(parts), np.array(sizes, np.int64), std
+    return np.concatenate(flat), np.array(sizes, np.int64), std
 
 
 def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.float32]:
-    """Log-density of mean + std * noise: the mean cancels."""
+    """Return the log-density of mean + std * noise, in which the mean cancels."""
     constant = np.sum(log_std, dtype=np.float64) + noise.shape[-1] * HALF_LOG_2PI
     return (-0.5 * np.sum(np.square(noise, dtype=np.float64), axis=-1) - constant).astype(np.float32)
 
 
-def _check(bad: int, errors: NamedErrors, num_envs: int) -> None:
-    if bad:
-        quantity, row = divmod(bad - 1, num_envs)
-        raise errors.not_finite(row, kernels.QUANTITIES[quantity])
+class _EnvErrors:
+    """Context that turns exceptions of an environment into a RunError with environment, index and step."""
+
+    def __init__(self, envs: TrainerEnv, name: str, steps_before: int, hint: str) -> None:
+        self.t = 0  # vector steps begun
+        self._envs, self._name, self._steps_before, self._hint = envs, name, steps_before, hint
+
+    def __enter__(self) -> "_EnvErrors":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, SteingateError | RolloutStoppedError):
+            return
+        said, place = said_and_place(error)
+        raise RunError(
+            f"{self._where(self._envs.at_work)} failed at {self._step()} with {said}{place}; {self._hint}fix "
+            "the environment."
+        ) from error
+
+    def check(self, bad: int) -> None:
+        """Raise the error for a nonzero result of ``kernels.advance``: a number that is not finite."""
+        if bad:
+            quantity, row = divmod(bad - 1, self._envs.num_envs)
+            raise RunError(
+                f"{self._where(row)} gave {kernels.QUANTITIES[quantity]} that is not finite at "
+                f"{self._step()}; {self._hint}fix the environment."
+            )
+
+    def _where(self, row: int | None) -> str:
+        return self._name if row is None else f"{self._name} (number {row} of {self._envs.num_envs})"
+
+    def _step(self) -> str:
+        return f"step {self._steps_before + self.t * self._envs.num_envs}"
