@@ -1,18 +1,23 @@
-"""Text, files and Python values to settings and back: the one converter, led by types of fields.
+"""Options of configuration dataclasses: conversion from the command line, TOML, JSON and Python.
 
-A record is a frozen dataclass; its fields may be parts, which are records too. ``"part.field"`` names a field
-of a part. The same rules hold for words of the command line, TOML files, ``config.json`` and Python values.
+A configuration is a frozen dataclass. Its fields are options, or groups of options (frozen dataclasses
+themselves). An option of a group is named ``group.option``; the options of a group with ``flat=True`` are named
+without the group. The same conversion serves every source of values.
 
->>> from dataclasses import dataclass, field
+>>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
-... class Sizes:
-...     passes: int = 10
+... class Gae:
+...     gae_lambda: float = option(0.95, "lambda of the advantages")
 >>> @dataclass(frozen=True)
-... class Method:
-...     rate: float = 0.5
-...     sizes: Sizes = Sizes()
->>> with_settings(Method(), {"rate": "1", "sizes.passes": 20.0}, "this method")
-Method(rate=1.0, sizes=Sizes(passes=20))
+... class Ppo:
+...     epochs: int = option(10, "passes over the batch")
+>>> @dataclass(frozen=True)
+... class Config:
+...     seed: int = option(0, "random seed")
+...     ppo: Ppo = group(Ppo)
+...     gae: Gae = group(Gae, flat=True)
+>>> with_options(Config(), {"seed": "1e3", "ppo.epochs": 20.0, "gae-lambda": 0.9}, "this run")
+Config(seed=1000, ppo=Ppo(epochs=20), gae=Gae(gae_lambda=0.9))
 """
 
 import json
@@ -20,28 +25,50 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from steingate.errors import InputError, nearest
 
-Record = TypeVar("Record")
-_NAMES = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+Config = TypeVar("Config")
 
 
-def setting(default: Any, text: str) -> Any:
-    """Return a dataclass field with a default and a sentence for ``--help``."""
+@dataclass(frozen=True)
+class Option:
+    """One option: name for users, field names that lead to it, type, current value, help text."""
+
+    name: str
+    path: tuple[str, ...]
+    type: Any
+    value: Any
+    help: str
+
+
+def option(default: Any, text: str) -> Any:
+    """Return a dataclass field with a default and a help text; a dict is copied for every instance."""
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata={"help": text})
     return field(default=default, metadata={"help": text})
 
 
-def part(make: Callable[[], Any], text: str = "") -> Any:
-    """Return a dataclass field that is made anew for each record: a part, or a table."""
-    return field(default_factory=make, metadata={"help": text})
+def group(make: Callable[[], Any], text: str = "", flat: bool = False) -> Any:
+    """Return a dataclass field that holds a group of options.
+
+    Parameters
+    ----------
+    make
+        The dataclass of the group, or a function that returns an instance of it.
+    text
+        Help text of the group.
+    flat
+        Name the options of the group without the name of the group.
+    """
+    return field(default_factory=make, metadata={"help": text, "flat": flat})
 
 
 def field_types(cls: type) -> dict[str, Any]:
@@ -50,159 +77,170 @@ def field_types(cls: type) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in fields(cls)}  # type: ignore[arg-type]
 
 
-def setting_names(record: object) -> list[str]:
-    """Return the names of all settings of a record, with dots for those of its parts."""
-    names: list[str] = []
-    for item in fields(record):  # type: ignore[arg-type]
-        part = getattr(record, item.name)
-        names += [f"{item.name}.{name}" for name in setting_names(part)] if _is_record(part) else [item.name]
-    return names
+def list_options(config: object, prefix: str = "", path: tuple[str, ...] = ()) -> list[Option]:
+    """Return all options of a configuration, those of its groups included, in the order of the fields."""
+    hints = field_types(type(config))
+    found: list[Option] = []
+    for item in fields(config):  # type: ignore[arg-type]
+        value, name, here = getattr(config, item.name), prefix + item.name, (*path, item.name)
+        if _is_config(value):
+            found += list_options(value, prefix if item.metadata.get("flat") else f"{name}.", here)
+        else:
+            found.append(Option(name, here, hints[item.name], value, item.metadata.get("help", "")))
+    return found
 
 
-def with_settings(record: Record, given: Mapping[str, Any], owner: str) -> Record:
-    """Return the record with settings changed; one that it does not have is refused with the nearest.
+def option_names(config: object) -> list[str]:
+    """Return the names of all options of a configuration."""
+    return [item.name for item in list_options(config)]
+
+
+def with_options(config: Config, given: Mapping[str, Any], owner: str) -> Config:
+    """Return the configuration with some options changed.
 
     Parameters
     ----------
-    record
+    config
         A frozen dataclass.
     given
-        Values by name; ``"part.field"``, or a mapping for a whole part. Dashes may stand for underscores. All
-        fields of a record are changed at once, so that values which need each other can be given together.
+        Values by name. A group can be given as a mapping or as an instance of its dataclass. Dashes and
+        underscores are the same. Values are validated together after all of them are set.
     owner
-        How messages call the record.
+        Name of the configuration in error messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such option (the message names the nearest one) or a value has the wrong type.
     """
-    return _changed(record, given, owner, "", record)
-
-
-def _changed(record: Record, given: Mapping[str, Any], owner: str, prefix: str, whole: object) -> Record:
-    hints = field_types(type(record))
-    values: dict[str, Any] = {}
-    parts: dict[str, dict[str, Any]] = {}
-    for key, value in given.items():
-        first, _, rest = str(key).replace("-", "_").partition(".")
-        if first not in hints or (rest and not _is_record(getattr(record, first))):
-            raise InputError(_unknown(f"{prefix}{key}", owner, whole))
-        inner = getattr(record, first)
-        if rest:
-            parts.setdefault(first, {})[rest] = value
-        elif _is_record(inner) and isinstance(value, Mapping):
-            parts.setdefault(first, {}).update(value)
-        elif _is_record(inner) and type(value) is type(inner):
-            values[first] = value
-        elif _is_record(inner):
-            example = f"{prefix}{first}.{setting_names(inner)[0]}"
-            raise InputError(f"{prefix}{key} is {value!r}: set its fields, such as {example}.")
+    known = list_options(config)
+    by_name = {".".join(item.path): item for item in known} | {item.name: item for item in known}
+    groups = {".".join(item.path[:depth]) for item in known for depth in range(1, len(item.path))}
+    changes: dict[tuple[str, ...], Any] = {}
+    for name, value in _flattened(given, "", groups):
+        if name in by_name:
+            changes[by_name[name].path] = convert(by_name[name].type, value, name)
+        elif name in groups:
+            path = tuple(name.split("."))
+            if type(value) is not type(attrgetter(name)(config)):
+                example = next(item.name for item in known if item.path[: len(path)] == path)
+                raise InputError(f"{name} is a group of options, not {value!r}; set {example}, for example.")
+            changes[path] = value
         else:
-            values[first] = convert(hints[first], value, f"{prefix}{key}")
-    for name, changes in parts.items():
-        part = values.get(name, getattr(record, name))
-        values[name] = _changed(part, changes, owner, f"{prefix}{name}.", whole)
-    return replace(record, **values) if values else record  # type: ignore[type-var]
+            hint = nearest_option(name, [item.name for item in known])
+            raise InputError(f"{owner} has no option {name!r}{hint}.")
+    return _replaced(config, changes)
 
 
-def _unknown(key: str, owner: str, record: object) -> str:
-    hint = nearest_setting(key.replace("-", "_"), setting_names(record))
-    return f"{owner} has no setting {key!r}{hint}."
+def _flattened(given: Mapping[str, Any], prefix: str, groups: set[str]) -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
+        name = prefix + str(key).replace("-", "_")
+        if name in groups and isinstance(value, Mapping):
+            yield from _flattened(value, f"{name}.", groups)
+        else:
+            yield name, value
 
 
-def nearest_setting(name: str, known: Sequence[str]) -> str:
-    """Return the hint ``nearest`` gives, but first of all a part's setting that is called the same.
+def _replaced(config: Config, changes: Mapping[tuple[str, ...], Any]) -> Config:
+    values = {path[0]: value for path, value in changes.items() if len(path) == 1}
+    for name in {path[0] for path in changes if len(path) > 1}:
+        inner = {path[1:]: value for path, value in changes.items() if path[0] == name and len(path) > 1}
+        values[name] = _replaced(values.get(name, getattr(config, name)), inner)
+    return replace(config, **values) if values else config  # type: ignore[type-var]
 
-    >>> nearest_setting("passes", ["rate", "sizes.passes"])
-    ' (did you mean sizes.passes?)'
+
+def nearest_option(name: str, known: Sequence[str]) -> str:
+    """Return ``" (did you mean X?)"`` or an empty string; an option of a group with that name comes first.
+
+    >>> nearest_option("epochs", ["rate", "ppo.epochs"])
+    ' (did you mean ppo.epochs?)'
     """
-    last = name.removeprefix("--").rpartition(".")[2]
-    same = [other for other in known if other.rpartition(".")[2] == last]
+    last = name.removeprefix("--").replace("-", "_").rpartition(".")[2]
+    same = [other for other in known if other.removeprefix("--").replace("-", "_").rpartition(".")[2] == last]
     return f" (did you mean {same[0]}?)" if same else nearest(name, known)
 
 
-def convert(hint: Any, value: Any, where: str) -> Any:
-    """Return a value as the type ``hint`` asks, or refuse it; nothing is ever rounded.
+def convert(hint: Any, value: Any, name: str) -> Any:
+    """Convert a value to the type of an option; nothing is rounded.
 
-    Text is read as the type says (``1e6`` is a fine whole number, ``64,64`` a tuple, ``none`` None); a whole
-    float is an integer where one is expected, and an integer a float. True and false are not numbers.
+    Text is parsed: ``1e6`` is an integer where one is expected, ``64,64`` a tuple, ``none`` None. A whole
+    float becomes an integer, and an integer a float. Booleans are not numbers.
 
-    >>> convert(int, "1e6", "total_steps"), convert(float, 2, "lam"), convert(int | None, "none", "threads")
+    Raises
+    ------
+    InputError
+        If the value does not fit; the message starts with ``name``.
+
+    Examples
+    --------
+    >>> convert(int, "1e6", "total_steps"), convert(float, 2, "max_kl"), convert(int | None, "none", "seed")
     (1000000, 2.0, None)
     """
-    choices = _alternatives(hint)
+    is_union = isinstance(hint, UnionType) or get_origin(hint) is Union
+    # None first, because the text "none" would be a valid str.
+    choices = sorted(get_args(hint), key=lambda kind: kind is not NoneType) if is_union else [hint]
     for choice in choices:
-        found = _converted(choice, value, where)
-        if found is not _REFUSED:
-            return found
-    expected = " or ".join(_expected(choice) for choice in choices)
-    hint_text = ""
-    if isinstance(value, str):
-        hint_text = nearest(value, [str(item) for choice in choices for item in _literals(choice)])
-    raise InputError(f"{where} is {value!r}: {expected} is expected{hint_text}.")
+        result = _convert_one(choice, value, name)
+        if result is not _INVALID:
+            return result
+    expected = " or ".join(map(_describe, choices))
+    literals = [str(item) for choice in choices if get_origin(choice) is Literal for item in get_args(choice)]
+    hint_text = nearest(value, literals) if isinstance(value, str) else ""
+    raise InputError(f"{name} must be {expected}, got {value!r}{hint_text}.")
 
 
-_REFUSED = object()
+_INVALID = object()
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def _converted(hint: Any, value: Any, where: str) -> Any:
+def _convert_one(hint: Any, value: Any, name: str) -> Any:
     origin = get_origin(hint)
-    if hint in (None, NoneType):
-        empty = value is None or (isinstance(value, str) and value.casefold() == "none")
-        return None if empty else _REFUSED
+    text = value.casefold() if isinstance(value, str) else None
+    if hint is NoneType:
+        return None if value is None or text == "none" else _INVALID
     if hint is Any or hint is object:
         return value
     if origin is Literal:
-        return value if value in get_args(hint) else _REFUSED
-    if hint is bool:
-        return _truth(value)
+        return value if value in get_args(hint) else _INVALID
+    if hint is bool and text is not None:
+        return _BOOLEANS.get(text, _INVALID)
     if hint in (int, float):
-        return _number(hint, value)
-    if hint is str:
-        return value if isinstance(value, str) else _REFUSED
+        return _convert_number(hint, value)
     if origin is tuple:
-        items = [word for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+        items = [word for word in value.split(",") if word.strip()] if text is not None else value
         if not isinstance(items, list | tuple):
-            return _REFUSED
-        return tuple(convert(get_args(hint)[0], item, where) for item in items)
-    if origin is dict or origin is Mapping or hint is dict or getattr(origin, "__name__", "") == "Mapping":
-        return _table(value, where)
-    if isinstance(hint, type) and isinstance(value, hint):
-        return value
-    return _REFUSED
+            return _INVALID
+        return tuple(convert(get_args(hint)[0], item, name) for item in items)
+    if dict in (hint, origin) or origin is Mapping:
+        return _convert_table(value, name)
+    return value if isinstance(hint, type) and isinstance(value, hint) else _INVALID
 
 
-def _truth(value: Any) -> Any:
-    if isinstance(value, str):
-        word = value.casefold()
-        return True if word in _TRUE else False if word in _FALSE else _REFUSED
-    return value if isinstance(value, bool) else _REFUSED
-
-
-def _number(kind: type, value: Any) -> Any:
-    if isinstance(value, bool) or (isinstance(value, str) and not value.strip()):
-        return _REFUSED
-    if isinstance(value, str):
-        text = value.strip().replace("_", "")
-        try:
-            value = int(text) if text.lstrip("+-").isdigit() else float(text)
-        except ValueError:
-            return _REFUSED
+def _convert_number(kind: type, value: Any) -> Any:
+    if isinstance(value, bool) or value == "":
+        return _INVALID
     try:
+        if isinstance(value, str):
+            text = value.strip().replace("_", "")
+            value = int(text) if text.lstrip("+-").isdigit() else float(text)
         number = kind(value)
-        return number if number == value or (kind is float and math.isnan(number)) else _REFUSED
+        return number if number == value or (kind is float and math.isnan(number)) else _INVALID
     except (TypeError, ValueError, OverflowError):
-        return _REFUSED
+        return _INVALID
 
 
-def _table(value: Any, where: str) -> Any:
-    """Return a table of names and values from a mapping, or from words such as ``budget=0.2``."""
+def _convert_table(value: Any, name: str) -> Any:
+    """Return a dict from a mapping, or from ``KEY=VALUE`` words whose values are JSON or text."""
     if isinstance(value, Mapping):
         return dict(value)
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        return _REFUSED
+        return _INVALID
     table = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not key:
-            raise InputError(f"{where} is {word!r}: KEY=VALUE is expected.")
+            raise InputError(f"{name} must be KEY=VALUE, got {word!r}.")
         try:
             table[key] = json.loads(text)
         except json.JSONDecodeError:
@@ -210,89 +248,82 @@ def _table(value: Any, where: str) -> Any:
     return table
 
 
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union, None first, so that the word none is not taken for text."""
-    if isinstance(hint, UnionType) or get_origin(hint) is Union:
-        return tuple(sorted(get_args(hint), key=lambda kind: kind is not NoneType))
-    return (hint,)
-
-
-def _literals(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
-
-
-def _expected(hint: Any) -> str:
+def _describe(hint: Any) -> str:
     origin = get_origin(hint)
     if origin is Literal:
         return "one of " + ", ".join(map(str, get_args(hint)))
     if origin is tuple:
-        return "a list of whole numbers like 64,64"
-    if hint is NoneType:
-        return "none"
+        return (
+            "a list of integers such as 64,64" if int in get_args(hint) else "a list of numbers such as 4,12"
+        )
     if origin is not None or hint is dict:
         return "a table of names and values"
-    return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))
+    names = {int: "an integer", float: "a number", str: "text", bool: "true or false", NoneType: "none"}
+    return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 
-def to_plain(value: Any) -> Any:
-    """Return a record, with its parts, as JSON types; infinities become text, which is read back."""
-    if _is_record(value):
-        return {item.name: to_plain(getattr(value, item.name)) for item in fields(value)}
+def to_json(value: Any) -> Any:
+    """Return a configuration or value as JSON types: flat groups are merged, infinite floats become text."""
+    if _is_config(value):
+        table: dict[str, Any] = {}
+        for item in fields(value):
+            inner = to_json(getattr(value, item.name))
+            table |= inner if item.metadata.get("flat") else {item.name: inner}
+        return table
     if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+        return [to_json(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def read_toml(file: str | Path) -> dict[str, Any]:
-    """Return the names and values of a TOML file."""
+def load_toml(file: str | Path) -> dict[str, Any]:
+    """Return the contents of a TOML file."""
     try:
         return tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"The file {file} cannot be read: {error.strerror}.") from error
+        raise InputError(f"Cannot read {file}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # of text, of TOML, or of integers with too many digits
-        raise InputError(f"The file {file} is not valid TOML: {error}.") from error
+        raise InputError(f"{file} is not valid TOML: {error}.") from error
 
 
-def import_named(text: str, what: str, others: Iterable[str] = ()) -> Any:
-    """Return the object that ``module:name`` names, importing the module.
-
-    Parameters
-    ----------
-    text
-        Such as ``mypackage.safety:risk``.
-    what
-        How messages call what is looked for, such as "the risk".
-    others
-        Names that may have been meant instead of the module.
-    """
+def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:
+    """Import the object that ``module:name`` names. ``what`` is the subject of errors, ``others`` are valid names."""
     module_name, _, name = text.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m` does: a module beside the user is found
+        sys.path.insert(0, os.getcwd())  # find modules in the working directory, as `python -m` does
     try:
         found: Any = import_module(module_name)
     except ImportError as error:
+        hint = nearest(module_name, others)
         raise InputError(
-            f"{what} {text!r} cannot be imported: {error}{nearest(module_name, others)}; "
-            "the module must be on the import path."
+            f"{what} {text!r} cannot be imported: {error}{hint}; the module must be on the import path."
         ) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            raise InputError(
-                f"{what} {text!r} is not there: {module_name} has no {part!r}{nearest(part, dir(found))}."
-            )
+            hint = nearest(part, dir(found))
+            raise InputError(f"{what} {text!r} does not exist: {module_name} has no {part!r}{hint}.")
         found = getattr(found, part)
     return found
 
 
-def named(value: Any) -> str:
-    """Return ``module:name`` of a class or function, which ``import_named`` takes back."""
-    kind: Callable[..., Any] | type = value if hasattr(value, "__qualname__") else type(value)
+def object_name(value: Any) -> str:
+    """Return ``module:name`` of a class, a function, or the class of an instance."""
+    kind: Any = value if hasattr(value, "__qualname__") else type(value)
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _is_record(value: Any) -> bool:
+def _is_config(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
+
+
+# Names before the redesign; removed when every package uses the new ones.
+setting = option
+part = group
+setting_names = option_names
+with_settings = with_options
+nearest_setting = nearest_option
+to_plain = to_json
+read_toml = load_toml
+import_named = import_object
+named = object_name

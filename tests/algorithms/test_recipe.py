@@ -559,9 +559,9 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("name", "settings", "complaint"),
         [
-            ("ppo", {"max_kl": 0.5}, r"ppo has no setting 'max_kl' \(did you mean clipped.max_kl\?\)"),
-            ("cpo", {"max_lk": 0.5}, r"cpo has no setting 'max_lk' \(did you mean max_kl\?\)"),
-            ("trpo", {"cost_lam": 0.5}, r"trpo has no setting 'cost_lam'"),
+            ("ppo", {"max_kl": 0.5}, r"ppo has no option 'max_kl' \(did you mean clipped.max_kl\?\)"),
+            ("cpo", {"max_lk": 0.5}, r"cpo has no option 'max_lk' \(did you mean max_kl\?\)"),
+            ("trpo", {"cost_lam": 0.5}, r"trpo has no option 'cost_lam'"),
             ("cpo", {"critic_passes": None}, "critic_passes is none: the policy step makes no passes"),
             ("cpo", {"discount": 1.5}, "discount must be from 0 to 1, got 1.5"),
             ("cpo", {"cost_adv_lam": -0.5}, "cost_adv_lam must be from 0 to 1"),
@@ -569,7 +569,7 @@ class TestFinding:
             ("cpo", {"shrink": 1.0}, "shrink must be below 1"),
             ("crpo", {"tolerance": -1.0}, "tolerance must be at least 0"),
             ("steingate", {"certificate": {"budgte": 1}}, "budgte"),
-            ("steingate", {"recovery": "head"}, "recovery is 'head': one of mean, tail is expected"),
+            ("steingate", {"recovery": "head"}, "recovery must be one of mean, tail, got .head."),
             ("cpo", {"critic_lr": 0.0}, "critic_lr must be positive"),
         ],
     )

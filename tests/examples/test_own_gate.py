@@ -57,4 +57,4 @@ def test_a_method_from_outside_trains_goes_on_and_is_evaluated(tmp_path):
     assert json.loads(played.stdout)["episodes"] == 3
     wrong = steingate("train", "--algo", "own_gate:Patient", "--patiense", "2")
     assert wrong.returncode == 2
-    assert "has no setting --patiense (did you mean --patience?)" in wrong.stderr
+    assert "has no option --patiense (did you mean --patience?)" in wrong.stderr

@@ -110,18 +110,18 @@ class TestRefusals:
         ("given", "complaint"),
         [
             ({"algo": "ppo", "max_kl": 0.5},
-             r"ppo has no setting 'max_kl' \(did you mean clipped.max_kl\?\); steingate algos ppo lists"),
-            ({"algo": "ppo", "preset": "confident"}, r"ppo has no setting 'preset'"),
-            ({"algo": "cpo", "clipped.passes": 3}, r"cpo has no setting 'clipped.passes'"),
-            ({"algo": "cpo", "clipped": {"passes": 3}}, r"cpo has no setting 'clipped'"),
+             r"ppo has no option 'max_kl' \(did you mean clipped.max_kl\?\); steingate algos ppo lists"),
+            ({"algo": "ppo", "preset": "confident"}, r"ppo has no option 'preset'"),
+            ({"algo": "cpo", "clipped.passes": 3}, r"cpo has no option 'clipped.passes'"),
+            ({"algo": "cpo", "clipped": {"passes": 3}}, r"cpo has no option 'clipped'"),
             ({"algo": "cpo", "totl_steps": 3}, r"no setting 'totl_steps' \(did you mean total_steps\?\)"),
             ({"algo": "ppo", "clipped.pases": 3}, r"'clipped.pases' \(did you mean clipped.passes\?\)"),
-            ({"algo": "trpo", "cost_lam": 0.5}, "trpo has no setting 'cost_lam'"),
+            ({"algo": "trpo", "cost_lam": 0.5}, "trpo has no option 'cost_lam'"),
             ({"algo": "cpoo"}, r"algorithm 'cpoo' is not known \(did you mean cpo\?\)"),
-            ({"clipped.passes": True, "algo": "ppo"}, "clipped.passes is True: a whole number is expected"),
-            ({"seed": True}, "seed is True: a whole number is expected"),
-            ({"cost_limit": False}, "cost_limit is False: a number is expected"),
-            ({"total_steps": 1000.5}, "total_steps is 1000.5: a whole number is expected"),
+            ({"clipped.passes": True, "algo": "ppo"}, "clipped.passes must be an integer, got True"),
+            ({"seed": True}, "seed must be an integer, got True"),
+            ({"cost_limit": False}, "cost_limit must be a number, got False"),
+            ({"total_steps": 1000.5}, "total_steps must be an integer, got 1000.5"),
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
             ({"seed": 2**63}, "it must be a whole number from 0 to"),
             ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
@@ -145,7 +145,7 @@ class TestRefusals:
     def test_a_setting_of_another_method_is_refused_on_the_command_line(self, capsys):
         assert main(["train", "--algo", "ppo", "--max-kl", "0.5", "--preset", "confident"]) == 2
         said = capsys.readouterr().err
-        assert "ppo has no setting --max-kl (did you mean --clipped.max-kl?)" in said
+        assert "ppo has no option --max-kl (did you mean --clipped.max-kl?)" in said
         assert said.count("\n") == 1
 
     def test_whole_numbers_may_be_written_with_a_point(self):
@@ -390,9 +390,9 @@ class TestStored:
             InputError, match=r"x cannot be used: recipe is 3: a table of names and values is expected\."
         ):
             read_stored({**stored, "recipe": 3}, "x")
-        with pytest.raises(InputError, match="x cannot be used: cpo has no setting 'zeal'"):
+        with pytest.raises(InputError, match="x cannot be used: cpo has no option 'zeal'"):
             read_stored({**stored, "recipe": {"zeal": 3}}, "x")
-        with pytest.raises(InputError, match="max_kl is 'much': a number is expected"):
+        with pytest.raises(InputError, match="max_kl must be a number, got .much."):
             read_stored({**stored, "recipe": {"max_kl": "much"}}, "x")
 
 

@@ -90,7 +90,7 @@ class TestLonger:
 
     def test_none_is_made_shorter(self, tmp_path, capsys):
         path = train(run_of(tmp_path, **SECOND), quiet=True)
-        for steps, said in (("80", "is planned for 160 already"), ("many", "a whole number is expected")):
+        for steps, said in (("80", "is planned for 160 already"), ("many", "must be an integer")):
             assert main(["resume", str(path), "--total-steps", steps, "--quiet"]) == 2
             assert said in capsys.readouterr().err
 
@@ -177,7 +177,7 @@ class TestOutsiders:
         assert load(path, "last").policy(np.zeros(3)).shape == (2,)
         capsys.readouterr()
         assert main(["train", "--algo", f"{module}:Mine", "--evry=3"]) == 2
-        assert f"{module}:Mine has no setting --evry (did you mean --every?)" in capsys.readouterr().err
+        assert f"{module}:Mine has no option --evry (did you mean --every?)" in capsys.readouterr().err
 
     def test_from_python_it_may_be_a_recipe(self, module, tmp_path):
         from method_of_a_user import Mine
@@ -214,7 +214,7 @@ class TestEarlierVersions:
     def test_what_no_version_wrote_is_refused_in_one_sentence(self, old):
         record = read_config(old)
         write_config(RunFolder(old), {**record, "config": {**record["config"], "zeal": 1}})
-        with pytest.raises(RunError, match="cpo has no setting 'zeal'"):
+        with pytest.raises(RunError, match="cpo has no option 'zeal'"):
             stored_config(old)
         write_config(RunFolder(old), {**record, "config": 3})
         with pytest.raises(RunError, match="has no table 'config'"):

@@ -85,7 +85,7 @@ def refuse(option: str, known: Sequence[str], argv: Sequence[str]) -> str:
     """Return the complaint about an option that neither the run nor its algorithm has."""
     name = _algorithm(argv)
     hint = nearest_setting(option, known)
-    return f"{name} has no setting {option}{hint}; steingate algos {name} lists what it has."
+    return f"{name} has no option {option}{hint}; steingate algos {name} lists what it has."
 
 
 def run(args: argparse.Namespace) -> int:

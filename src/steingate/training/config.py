@@ -222,7 +222,7 @@ def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: li
         if key.partition(".")[0] in parts:
             continue
         hint = nearest_setting(key, [*known, *own])
-        raise InputError(f"{name} has no setting {key!r}{hint}; steingate algos {name} lists what it has.")
+        raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
 def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
