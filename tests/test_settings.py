@@ -1,4 +1,4 @@
-"""The one converter: types decide, nothing is rounded, what is not there is refused with the nearest."""
+"""Conversion of option values, nested and flat groups, and error messages with the nearest name."""
 
 import json
 import math
@@ -11,14 +11,14 @@ from steingate.errors import InputError
 from steingate.settings import (
     convert,
     field_types,
-    import_named,
-    named,
-    part,
-    read_toml,
-    setting,
-    setting_names,
-    to_plain,
-    with_settings,
+    group,
+    import_object,
+    load_toml,
+    object_name,
+    option,
+    option_names,
+    to_json,
+    with_options,
 )
 
 
@@ -36,13 +36,13 @@ class Axle:
 
 @dataclass(frozen=True)
 class Cart:
-    name: str = setting("cart", "how it is called")
+    name: str = option("cart", "name of the cart")
     load: float = math.inf
     sizes: tuple[int, ...] = (64, 64)
     color: Literal["red", "green"] = "red"
     horses: int | None = None
-    extras: dict[str, Any] = part(dict)
-    axle: Axle = part(Axle)
+    extras: dict[str, Any] = option({}, "")
+    axle: Axle = group(Axle)
 
 
 class TestConvert:
@@ -80,7 +80,7 @@ class TestConvert:
             (Any, {1}, {1}),
         ],
     )
-    def test_it_takes_what_means_the_same(self, hint, value, expected):
+    def test_equivalent_values_are_accepted(self, hint, value, expected):
         found = convert(hint, value, "it")
         assert found == expected
         assert type(found) is type(expected)
@@ -88,29 +88,29 @@ class TestConvert:
     @pytest.mark.parametrize(
         ("hint", "value", "expected"),
         [
-            (int, True, "a whole number"),
+            (int, True, "an integer"),
             (float, False, "a number"),
-            (int, 2.5, "a whole number"),
-            (int, "2.5", "a whole number"),
-            (int, "", "a whole number"),
-            (int, "inf", "a whole number"),
-            (int, math.nan, "a whole number"),
+            (int, 2.5, "an integer"),
+            (int, "2.5", "an integer"),
+            (int, "", "an integer"),
+            (int, "inf", "an integer"),
+            (int, math.nan, "an integer"),
             (float, "fast", "a number"),
             (float, None, "a number"),
             (float, [1.0], "a number"),
             (str, 3, "text"),
             (bool, 1, "true or false"),
             (bool, "maybe", "true or false"),
-            (int | None, "nun", "none or a whole number"),
-            (tuple[int, ...], 64, "a list of whole numbers like 64,64"),
+            (int | None, "nun", "none or an integer"),
+            (tuple[int, ...], 64, "a list of integers such as 64,64"),
             (dict[str, Any], 3, "a table of names and values"),
             (Literal["red", "green"], "blue", "one of red, green"),
         ],
     )
-    def test_it_refuses_what_does_not(self, hint, value, expected):
+    def test_other_values_are_rejected(self, hint, value, expected):
         with pytest.raises(InputError) as error:
             convert(hint, value, "it")
-        assert str(error.value) == f"it is {value!r}: {expected} is expected."
+        assert str(error.value) == f"it must be {expected}, got {value!r}."
 
     def test_numbers_are_never_rounded(self):
         with pytest.raises(InputError):
@@ -118,68 +118,68 @@ class TestConvert:
         with pytest.raises(InputError):
             convert(tuple[int, ...], "64,1.5", "it")
 
-    def test_the_nearest_choice_is_named(self):
-        with pytest.raises(InputError, match=r"one of red, green is expected \(did you mean green\?\)\."):
+    def test_a_misspelt_choice_gets_a_suggestion(self):
+        with pytest.raises(InputError, match=r"one of red, green, got 'gren' \(did you mean green\?\)\."):
             convert(Literal["red", "green"], "gren", "color")
 
-    def test_words_of_a_table_need_a_name_and_a_value(self):
+    def test_table_entries_need_a_key_and_a_value(self):
         for word in ("budget", "=3"):
-            with pytest.raises(InputError, match="KEY=VALUE is expected"):
+            with pytest.raises(InputError, match="certificate must be KEY=VALUE"):
                 convert(dict[str, Any], [word], "certificate")
 
-    def test_numbers_that_are_not_any_are_kept_as_such(self):
+    def test_nan_is_a_float(self):
         assert math.isnan(convert(float, "nan", "it"))
 
 
-class TestRecords:
-    def test_names_have_dots_for_parts(self):
-        assert setting_names(Cart()) == [
+class TestConfigurations:
+    def test_options_of_groups_have_dotted_names(self):
+        assert option_names(Cart()) == [
             "name", "load", "sizes", "color", "horses", "extras",
             "axle.wheel.spokes", "axle.wheel.radius", "axle.stiff",
         ]  # fmt: skip
         assert list(field_types(Axle)) == ["wheel", "stiff"]
 
-    def test_dots_and_tables_reach_the_same_fields(self):
+    def test_dotted_names_and_nested_tables_are_equivalent(self):
         expected = Cart(name="van", axle=Axle(Wheel(12), True))
         by_dots = {"name": "van", "axle.wheel.spokes": "12", "axle.stiff": "yes"}
         by_tables = {"name": "van", "axle": {"wheel": {"spokes": 12.0}, "stiff": True}}
         mixed = {"name": "van", "axle": {"wheel.spokes": 12}, "axle.stiff": True}
         for given in (by_dots, by_tables, mixed, {"name": "van", "axle": Axle(Wheel(12), True)}):
-            assert with_settings(Cart(), given, "cart") == expected
+            assert with_options(Cart(), given, "cart") == expected
 
-    def test_a_part_given_whole_can_be_changed_at_once(self):
-        found = with_settings(Cart(), {"axle": Axle(stiff=True), "axle.wheel.spokes": 3}, "cart")
+    def test_a_group_can_be_replaced_and_changed_together(self):
+        found = with_options(Cart(), {"axle": Axle(stiff=True), "axle.wheel.spokes": 3}, "cart")
         assert found.axle == Axle(Wheel(3), True)
 
-    def test_dashes_may_stand_for_underscores(self):
+    def test_dashes_and_underscores_are_the_same(self):
         @dataclass(frozen=True)
         class Long:
             max_load: float = 1.0
 
-        assert with_settings(Long(), {"max-load": 3}, "it").max_load == 3.0
+        assert with_options(Long(), {"max-load": 3}, "it").max_load == 3.0
 
-    def test_nothing_given_is_the_same_record(self):
+    def test_no_changes_return_the_same_object(self):
         cart = Cart()
-        assert with_settings(cart, {}, "cart") is cart
+        assert with_options(cart, {}, "cart") is cart
 
     @pytest.mark.parametrize(
         ("given", "complaint"),
         [
-            ({"nmae": 1}, r"this cart has no setting 'nmae' \(did you mean name\?\)\."),
-            ({"spokes": 1}, r"this cart has no setting 'spokes' \(did you mean axle.wheel.spokes\?\)\."),
-            ({"axle.spoke": 1}, r"no setting 'axle.spoke' \(did you mean axle.wheel.spokes\?\)"),
-            ({"axle": {"wheel": {"spoks": 1}}}, r"no setting 'axle.wheel.spoks' \(did you mean axle.wheel"),
-            ({"name.first": 1}, "this cart has no setting 'name.first'"),
-            ({"qqq": 1}, r"this cart has no setting 'qqq'\.$"),
-            ({"axle": 3}, r"axle is 3: set its fields, such as axle.wheel.spokes\."),
-            ({"axle.wheel.spokes": "many"}, "axle.wheel.spokes is 'many': a whole number is expected"),
+            ({"nmae": 1}, r"this cart has no option 'nmae' \(did you mean name\?\)\."),
+            ({"spokes": 1}, r"this cart has no option 'spokes' \(did you mean axle.wheel.spokes\?\)\."),
+            ({"axle.spoke": 1}, r"no option 'axle.spoke' \(did you mean axle.wheel.spokes\?\)"),
+            ({"axle": {"wheel": {"spoks": 1}}}, r"no option 'axle.wheel.spoks' \(did you mean axle.wheel"),
+            ({"name.first": 1}, "this cart has no option 'name.first'"),
+            ({"qqq": 1}, r"this cart has no option 'qqq'\.$"),
+            ({"axle": 3}, r"axle is a group of options, not 3; set axle.wheel.spokes, for example\."),
+            ({"axle.wheel.spokes": "many"}, "axle.wheel.spokes must be an integer, got 'many'"),
         ],
     )
-    def test_what_is_not_there_is_refused_with_the_nearest(self, given, complaint):
+    def test_unknown_options_get_a_suggestion(self, given, complaint):
         with pytest.raises(InputError, match=complaint):
-            with_settings(Cart(), given, "this cart")
+            with_options(Cart(), given, "this cart")
 
-    def test_values_that_need_each_other_can_be_given_together(self):
+    def test_dependent_values_are_validated_together(self):
         @dataclass(frozen=True)
         class Pair:
             low: int = 0
@@ -189,51 +189,101 @@ class TestRecords:
                 if self.low >= self.high:
                     raise InputError("low must be below high.")
 
-        assert with_settings(Pair(), {"low": 5, "high": 6}, "pair") == Pair(5, 6)
+        assert with_options(Pair(), {"low": 5, "high": 6}, "pair") == Pair(5, 6)
         with pytest.raises(InputError, match="below"):
-            with_settings(Pair(), {"low": 5}, "pair")
+            with_options(Pair(), {"low": 5}, "pair")
 
-    def test_a_record_survives_json(self):
+    def test_json_round_trip(self):
         cart = Cart(load=math.inf, sizes=(1, 2), extras={"deep": {"x": (1, 2)}}, axle=Axle(Wheel(3, 0.25)))
-        plain = to_plain(cart)
+        plain = to_json(cart)
         assert plain["load"] == "inf"
-        back = with_settings(Cart(load=0.0), json.loads(json.dumps(plain, allow_nan=False)), "cart")
+        back = with_options(Cart(load=0.0), json.loads(json.dumps(plain, allow_nan=False)), "cart")
         assert back.load == math.inf
         assert (back.sizes, back.axle, back.horses) == (cart.sizes, cart.axle, None)
         assert back.extras == {"deep": {"x": [1, 2]}}
 
-    def test_help_stays_with_the_field(self):
-        assert Cart.__dataclass_fields__["name"].metadata["help"] == "how it is called"
+    def test_help_and_table_defaults(self):
+        assert Cart.__dataclass_fields__["name"].metadata["help"] == "name of the cart"
         assert Cart().extras is not Cart().extras
 
 
+@dataclass(frozen=True)
+class Gae:
+    gamma: float = option(0.99, "discount")
+    gae_lambda: float = option(0.95, "lambda")
+
+
+@dataclass(frozen=True)
+class Ppo:
+    epochs: int = option(10, "passes")
+    gae: Gae = group(Gae, flat=True)
+
+
+@dataclass(frozen=True)
+class Method:
+    gae: Gae = group(Gae, flat=True)
+    ppo: Ppo = group(lambda: Ppo(epochs=5))
+
+
+class TestFlatGroups:
+    def test_names_leave_the_group_out(self):
+        assert option_names(Method()) == ["gamma", "gae_lambda", "ppo.epochs", "ppo.gamma", "ppo.gae_lambda"]
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"gae_lambda": "0.5", "ppo.gamma": 0.25},
+            {"gae.gae_lambda": 0.5, "ppo": {"gae": {"gamma": 0.25}}},
+            {"gae": {"gae-lambda": 0.5}, "ppo.gae.gamma": "0.25"},
+            {"gae": Gae(gae_lambda=0.5), "ppo": {"gamma": 0.25}},
+        ],
+    )
+    def test_short_and_full_names_are_equivalent(self, given):
+        expected = Method(Gae(gae_lambda=0.5), Ppo(5, Gae(gamma=0.25)))
+        assert with_options(Method(), given, "method") == expected
+
+    def test_json_has_the_short_names_and_is_read_back(self):
+        method = Method(Gae(gae_lambda=0.5), Ppo(gae=Gae(gamma=0.25)))
+        table = to_json(method)
+        assert table == {
+            "gamma": 0.99,
+            "gae_lambda": 0.5,
+            "ppo": {"epochs": 10, "gamma": 0.25, "gae_lambda": 0.95},
+        }
+        assert with_options(Method(), table, "method") == method
+
+    def test_suggestions_have_the_short_names(self):
+        with pytest.raises(InputError, match=r"'gae_lamda' \(did you mean gae_lambda\?\)\."):
+            with_options(Method(), {"gae_lamda": 0.5}, "method")
+
+
 class TestFilesAndNames:
-    def test_a_file_that_cannot_be_used_is_named(self, tmp_path):
-        with pytest.raises(InputError, match=r"missing\.toml cannot be read: No such file"):
-            read_toml(tmp_path / "missing.toml")
+    def test_errors_contain_the_file(self, tmp_path):
+        with pytest.raises(InputError, match=r"Cannot read .*missing\.toml: No such file"):
+            load_toml(tmp_path / "missing.toml")
         (tmp_path / "bad.toml").write_text("seed = = 3")
         with pytest.raises(InputError, match=r"bad\.toml is not valid TOML"):
-            read_toml(tmp_path / "bad.toml")
+            load_toml(tmp_path / "bad.toml")
         (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
         with pytest.raises(InputError, match=r"bytes\.toml is not valid TOML"):
-            read_toml(tmp_path / "bytes.toml")
+            load_toml(tmp_path / "bytes.toml")
 
-    def test_names_lead_back_to_their_objects(self):
-        assert import_named(named(Cart), "The cart") is import_named(f"{__name__}:Cart", "The cart")
-        assert named(Cart()) == named(Cart) == f"{__name__}:Cart"
-        assert import_named("math:sqrt", "The root") is math.sqrt
-        assert import_named("os:path.join", "The path")("a", "b") == "a/b"
+    def test_object_names_round_trip(self):
+        assert import_object(object_name(Cart), "The cart") is import_object(f"{__name__}:Cart", "The cart")
+        assert object_name(Cart()) == object_name(Cart) == f"{__name__}:Cart"
+        assert import_object("math:sqrt", "The root") is math.sqrt
+        assert import_object("os:path.join", "The path")("a", "b") == "a/b"
 
-    def test_a_module_beside_the_user_is_found(self, tmp_path, monkeypatch):
-        (tmp_path / "beside_the_user.py").write_text("answer = 42\n")
+    def test_modules_in_the_working_directory_are_found(self, tmp_path, monkeypatch):
+        (tmp_path / "local_module.py").write_text("answer = 42\n")
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("sys.path", ["/nowhere"])
-        assert import_named("beside_the_user:answer", "The answer") == 42
+        assert import_object("local_module:answer", "The answer") == 42
 
-    def test_what_is_not_there_is_refused_with_the_nearest(self):
+    def test_missing_objects_get_a_suggestion(self):
         with pytest.raises(InputError, match=r"The root 'maths:sqrt' cannot be imported: .*import path\."):
-            import_named("maths:sqrt", "The root")
+            import_object("maths:sqrt", "The root")
         with pytest.raises(
-            InputError, match=r"'math:sqqrt' is not there: math has no 'sqqrt' \(did you mean"
+            InputError, match=r"'math:sqqrt' does not exist: math has no 'sqqrt' \(did you mean"
         ):
-            import_named("math:sqqrt", "The root")
+            import_object("math:sqqrt", "The root")

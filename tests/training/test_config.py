@@ -114,7 +114,7 @@ class TestRefusals:
             ({"algo": "ppo", "preset": "confident"}, r"ppo has no option 'preset'"),
             ({"algo": "cpo", "clipped.passes": 3}, r"cpo has no option 'clipped.passes'"),
             ({"algo": "cpo", "clipped": {"passes": 3}}, r"cpo has no option 'clipped'"),
-            ({"algo": "cpo", "totl_steps": 3}, r"no setting 'totl_steps' \(did you mean total_steps\?\)"),
+            ({"algo": "cpo", "totl_steps": 3}, r"no option 'totl_steps' \(did you mean total_steps\?\)"),
             ({"algo": "ppo", "clipped.pases": 3}, r"'clipped.pases' \(did you mean clipped.passes\?\)"),
             ({"algo": "trpo", "cost_lam": 0.5}, "trpo has no option 'cost_lam'"),
             ({"algo": "cpoo"}, r"algorithm 'cpoo' is not known \(did you mean cpo\?\)"),
