@@ -1,8 +1,8 @@
 """Options of configuration dataclasses: conversion from the command line, TOML, JSON and Python.
 
 A configuration is a frozen dataclass. Its fields are options, or groups of options (frozen dataclasses
-themselves). An option of a group is named ``group.option``; the options of a group with ``flat=True`` are named
-without the group. The same conversion serves every source of values.
+themselves). An option of a group is named ``group.option``; the options of a group with ``flat=True`` are
+named without the group. The same conversion serves every source of values.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def load_toml(file: str | Path) -> dict[str, Any]:
 
 
 def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:
-    """Import the object that ``module:name`` names. ``what`` is the subject of errors, ``others`` are valid names."""
+    """Import the object ``module:name``. ``what`` is the subject of errors, ``others`` are valid names."""
     module_name, _, name = text.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # find modules in the working directory, as `python -m` does

@@ -392,7 +392,7 @@ class TestStored:
             read_stored({**stored, "recipe": 3}, "x")
         with pytest.raises(InputError, match="x cannot be used: cpo has no option 'zeal'"):
             read_stored({**stored, "recipe": {"zeal": 3}}, "x")
-        with pytest.raises(InputError, match="max_kl must be a number, got .much."):
+        with pytest.raises(InputError, match=r"max_kl must be a number, got .much."):
             read_stored({**stored, "recipe": {"max_kl": "much"}}, "x")
 
 
