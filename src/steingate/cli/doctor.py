@@ -157,9 +157,9 @@ def caches() -> list[Fact]:
     """Return where compiled code is kept and how much there is of it; both folders may be removed."""
     facts = []
     try:
-        from steingate.compiled import cache_base
+        from steingate.compiled import cache_folder
 
-        facts.append(_folder("simulation (numba)", cache_base()))
+        facts.append(_folder("simulation (numba)", cache_folder()))
     except ModuleNotFoundError:
         pass
     try:

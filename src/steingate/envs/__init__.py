@@ -1,4 +1,4 @@
-"""Native safety tasks on Gymnasium and MuJoCo: importing registers them as ``steingate/<id>``."""
+"""Environments: importing this package registers the native tasks with Gymnasium as ``steingate/<id>``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TASKS", "SafetyEnv", "SafetyVectorEnv", "TaskSpec", "find_task", "re
 
 
 def register_tasks() -> None:
-    """Register every task with Gymnasium, once; in an installed package Gymnasium calls this itself."""
+    """Register every task with Gymnasium, once; ``steingate.registration`` imports this module."""
     for task in TASKS.values():
         name = f"steingate/{task.env_id}"
         if name not in gymnasium.registry:
@@ -30,7 +30,7 @@ def register_tasks() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the two environment classes, and with them the engine, when first asked for."""
+    """Import the environment classes, and with them numba and MuJoCo, on first use."""
     if name == "SafetyEnv":
         from steingate.tasks.single import SafetyEnv
 
