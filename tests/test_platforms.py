@@ -1,7 +1,6 @@
-"""Other systems, as far as one can tell from here: nothing is imported or named that they do not have.
+"""Windows, simulated: no module uses what Windows lacks.
 
-What cannot be tried on this machine: that locks of msvcrt hold against another process, that a second Ctrl-C
-ends a run on Windows, and that a file which somebody has open can be replaced there.
+Not tested here: locks of msvcrt against another process, a second Ctrl-C, and replacing an open file.
 """
 
 import subprocess
@@ -9,14 +8,14 @@ import sys
 
 import pytest
 
-# Loaded first, because they look at the system themselves.
-THIRD = (
+# Imported before the simulation, because these packages check the platform themselves.
+PACKAGES = (
     "numpy scipy.special scipy.stats scipy.optimize rich.live gymnasium mujoco numba jax "
     "matplotlib.pyplot imageio tensorboardX.record_writer tensorboardX.proto.event_pb2"
 )
-ELSEWHERE = f"""
+SCRIPT = f"""
 import importlib, os, pkgutil, signal, sys, types
-for name in {THIRD.split()!r}:
+for name in {PACKAGES.split()!r}:
     try:
         importlib.import_module(name)
     except ImportError:
@@ -66,7 +65,7 @@ with folder_lock(run), stop_on_signals(process=True):
     table = Table(run.progress)
     table.append([{{"a": 1}}])
     table.sync()
-    table.keep(1, table.mark())
+    table.truncate(1, table.fingerprint())
     print(read_progress(run.path), read_checkpoint(write_checkpoint(run.checkpoints, 3, {{"x": 1}})).tree)
 assert locked == [(2, 1)], locked
 assert machine_bytes() is None
@@ -76,10 +75,10 @@ print(main(["monitor", str(run.path / "costs.csv"), "--limit", "25", "--state", 
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="it is the other system")
-def test_every_module_loads_and_files_work_without_what_windows_lacks(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="runs on Windows itself")
+def test_modules_and_run_folders_work_without_posix_functions(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

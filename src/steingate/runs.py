@@ -1,9 +1,19 @@
-"""The run folder: training writes it, reports and policies only read it. Needs no JAX."""
+"""The run folder: paths, configuration, certification, checkpoints and the lock. Needs no JAX.
+
+Training writes a run folder; reports, policies and the command line read it::
+
+    config.json               settings and versions
+    progress.csv              one row per epoch
+    episodes.csv              one row per finished episode
+    checkpoints/              the last two checkpoints
+    certified.safetensors     the certified checkpoint, if there is one
+    certification.json        result of the certification tests
+"""
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +28,7 @@ from steingate.storage.checkpoint import (
     write_checkpoint,
     write_tree,
 )
-from steingate.storage.files import read_regular, replace_file, writing
-from steingate.storage.locks import try_lock
+from steingate.storage.files import read_regular, replace_file, try_lock, writing
 from steingate.storage.tables import Table, read_episodes, read_progress, table_content, table_file
 
 __all__ = [
@@ -51,13 +60,13 @@ _MAX_CONFIG_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The names inside one run folder."""
+    """Paths of the files in a run folder."""
 
     path: Path
 
     @property
     def config(self) -> Path:
-        """The resolved configuration with versions."""
+        """The complete configuration, and versions of packages."""
         return self.path / "config.json"
 
     @property
@@ -77,17 +86,17 @@ class RunFolder:
 
     @property
     def certified(self) -> Path:
-        """The best policy that was certified, in the format of checkpoints; absent while there is none."""
+        """The best certified policy, in the format of checkpoints; absent if there is none."""
         return self.path / "certified.safetensors"
 
     @property
     def certification(self) -> Path:
-        """Which policy is certified, by which episodes, or why none is."""
+        """Which policy is certified, by which test, or why none is."""
         return self.path / "certification.json"
 
 
 def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
-    """Return ``out/algo/env/seed-s``; what is no letter, digit, dot, dash or underscore becomes a dash."""
+    """Return ``out/algo/env/seed-S``; characters other than letters, digits and ``._-`` become dashes."""
 
     def plain(name: str) -> str:
         return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
@@ -96,13 +105,13 @@ def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
 
 
 def find_runs(root: str | Path) -> list[Path]:
-    """Every run folder at or below ``root``, in order of path."""
+    """Return every run folder at or below ``root``, sorted by path."""
     root = Path(root)
     return sorted(path.parent for path in root.rglob("config.json")) if root.is_dir() else []
 
 
 def write_config(run: RunFolder, config: dict[str, Any]) -> None:
-    """Write ``config.json``; its presence is what makes a folder a run."""
+    """Write ``config.json``; a folder that has one is a run folder."""
     replace_file(run.config, (json.dumps(config, indent=2) + "\n").encode())
 
 
@@ -120,26 +129,26 @@ def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
 
 
 def load_certification(path: str | Path) -> dict[str, Any] | None:
-    """Return the content of a run's ``certification.json``, None where there is none.
+    """Return the content of a run's ``certification.json``, or None if there is none.
 
-    ``sentence`` says it in words; ``certified`` is true or false.
+    ``certified`` is true or false; ``sentence`` is a summary for users.
     """
     run = RunFolder(Path(path))
     if not run.certification.exists():
         return None
-    verdict = _read_object(run.certification, "verdict")
-    if not isinstance(verdict.get("certified"), bool) or not isinstance(verdict.get("sentence"), str):
-        raise RunError(f"{run.certification} is damaged: it says neither certified nor not; remove it.")
-    return verdict
+    content = _read_object(run.certification, "certification")
+    if not isinstance(content.get("certified"), bool) or not isinstance(content.get("sentence"), str):
+        raise RunError(f"{run.certification} is damaged: remove the file to continue without it.")
+    return content
 
 
 def certified_checkpoint(path: str | Path) -> Checkpoint | None:
-    """Return the best certified policy of a run folder, None where there is none.
+    """Return the certified checkpoint of a run folder, or None if there is none.
 
     Raises
     ------
     RunError
-        If the file is damaged or another run wrote it.
+        If the file is damaged or belongs to another run.
     """
     file = RunFolder(Path(path)).certified
     if not file.exists():
@@ -149,22 +158,22 @@ def certified_checkpoint(path: str | Path) -> Checkpoint | None:
     return checkpoint
 
 
-def _read_object(file: Path, what: str) -> dict[str, Any]:
+def _read_object(file: Path, name: str) -> dict[str, Any]:
     content = read_regular(file, _MAX_CONFIG_BYTES)
     try:
         found = json.loads(content)
-        json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(found, ensure_ascii=False).encode()  # rejects unpaired surrogates
     except (ValueError, RecursionError) as error:  # also for integers of thousands of digits
         raise RunError(f"{file} is damaged and cannot be read as JSON; restore it.") from error
     if not isinstance(found, dict):
-        raise RunError(f"{file} is not a {what}: it must hold a JSON object.")
+        raise RunError(f"{file} is not a {name}: it must hold a JSON object.")
     return found
 
 
 def check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:
-    """Refuse a checkpoint that another run wrote; runs from before there were identities are not checked."""
-    if config.get("identity") not in (None, checkpoint.tree.get("identity")):
-        raise RunError(f"Checkpoint {checkpoint.path} does not belong to this run: another one wrote it.")
+    """Raise RunError if a checkpoint was written by another run than the one with this ``config.json``."""
+    if config.get("identity") != checkpoint.tree.get("identity"):
+        raise RunError(f"Checkpoint {checkpoint.path} does not belong to this run: another run wrote it.")
 
 
 def newest_checkpoint(
@@ -172,16 +181,16 @@ def newest_checkpoint(
     warn: Callable[[str], None] = lambda text: None,
     check: Callable[[Checkpoint], object] = lambda checkpoint: None,
 ) -> Checkpoint | None:
-    """Return the newest checkpoint of a run folder that can be used, None when there is none at all.
+    """Return the newest usable checkpoint of a run folder, or None if there is no checkpoint.
 
     Parameters
     ----------
     path
         The run folder.
     warn
-        Hears of damaged and foreign ones that were passed over.
+        Called with one sentence for each skipped checkpoint (damaged, or of another run).
     check
-        Raises a ``RunError`` for a checkpoint that cannot be used.
+        Raises RunError for an intact checkpoint that the caller cannot use.
     """
     config = read_config(path)
 
@@ -194,9 +203,9 @@ def newest_checkpoint(
 
 @contextmanager
 def folder_lock(run: RunFolder) -> Iterator[None]:
-    """Hold the run folder for this process; a second writer is refused by name.
+    """Lock the run folder for this process; raise RunError if another process has locked it.
 
-    The lock belongs to the open file, so the system frees it however the process ends.
+    The operating system releases the lock when the process ends, for whatever reason.
     """
     with writing(run.path):
         run.path.mkdir(parents=True, exist_ok=True)
@@ -212,22 +221,3 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
         yield
     finally:
         file.close()
-
-
-# What settings of methods were before they were settings, for records that do not have them.
-_BEFORE: dict[str, Any] = {"first_std": 1.0, "places": False, "inward": 0.0}
-_BEFORE_IN_PARTS: dict[str, dict[str, Any]] = {"pace": {"settled": 1.05, "patience": 1.0}}
-
-
-def completed(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a method's settings from a ``config.json``, with what was not a setting yet as it was then.
-
-    >>> completed({"lam": 0.95, "first_std": 2.0})
-    {'first_std': 2.0, 'places': False, 'inward': 0.0, 'lam': 0.95}
-    """
-    parts = {
-        name: {**then, **recipe[name]}
-        for name, then in _BEFORE_IN_PARTS.items()
-        if isinstance(recipe.get(name), Mapping)
-    }
-    return {**_BEFORE, **recipe, **parts}

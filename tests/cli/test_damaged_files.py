@@ -65,7 +65,7 @@ def test_odd_cells_of_progress(run, tmp_path, capsys, cell, column):
 
 @pytest.mark.parametrize("column", ["TotalEnvSteps", "Time/Total"])
 def test_odd_cells_beside_a_checkpoint_that_tells_nothing_of_tables(run, capsys, monkeypatch, column):
-    monkeypatch.setattr("steingate.storage.tables.Table._take", lambda self, content, rows, mark: None)
+    monkeypatch.setattr("steingate.storage.tables.Table._adopt", lambda *arguments: None)
     set_cell(run / "progress.csv", column, "text")
     assert f"{column} is 'text'" in said(capsys, "resume", run, "--quiet")
 

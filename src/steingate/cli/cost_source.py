@@ -15,7 +15,7 @@ import numpy as np
 from steingate.certificates.costs import Costs, check_costs, read_costs
 from steingate.errors import InputError
 from steingate.runs import RunFolder, read_episodes, table_file
-from steingate.storage.tables import EPISODE_COLUMNS, PACKED
+from steingate.storage.tables import COMPRESSED, EPISODE_COLUMNS
 
 LAST = 0.2  # share of a run's episodes that are taken
 
@@ -44,7 +44,7 @@ def read_source(text: str, column: str | None = None) -> Source:
         path = table_file(RunFolder(path).episodes)
         if not path.is_file():
             raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
-        if path.suffix == PACKED:
+        if path.suffix == COMPRESSED:
             return _of_run(path)
     first = _first_lines(path)
     if first and first[0] == ",".join(EPISODE_COLUMNS) and column in (None, "cost"):

@@ -7,8 +7,8 @@ gives; it sees observations and actions as the environment itself does.
 
 The environments are stepped one after the other in this process, or by several processes at once (see
 :mod:`steingate.envs.worker_pool`), with the same results. Seeds are handed on as they are (modulo 2**32,
-which is all that older generators take), and the reset at the end of an episode gives no seed, so the environment's
-own stream goes on. A run that starts each epoch from a reset with new seeds therefore repeats itself exactly
+which is all that older generators take), and the reset at the end of an episode gives no seed, so the
+environment's own stream goes on. A run that starts each epoch from a reset with new seeds therefore repeats itself exactly
 whenever the environment depends on nothing but its seed and its actions.
 """
 

@@ -74,7 +74,7 @@ def _wait_for_lock(folder: Path) -> None:
     """Wait until no other process writes the folder: a worker that was asked to end may still be saving."""
     if not (folder / "lock").exists():
         return
-    from steingate.storage.locks import try_lock
+    from steingate.storage.files import try_lock
 
     patience = time.monotonic() + _LOCK_PATIENCE
     with open(folder / "lock", "a+", encoding="utf-8") as file:

@@ -19,7 +19,7 @@ from steingate.errors import InputError
 from steingate.report.loading import Run
 from steingate.runs import RunFolder, run_path, write_config
 from steingate.storage.files import read_regular, replace_file
-from steingate.storage.tables import EPISODE_COLUMNS, PACKED
+from steingate.storage.tables import COMPRESSED, EPISODE_COLUMNS
 
 Array = npt.NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def _cell(value: float) -> str:
 
 
 def _packed(path: Path) -> Path:
-    return path.with_name(path.name + PACKED)
+    return path.with_name(path.name + COMPRESSED)
 
 
 def _place(run: Run, roots: Sequence[str | Path]) -> Path:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steingate.errors import RunError
-from steingate.runs import completed
 
 # They change neither the policy nor a number of the log.
 NO_EFFECT = ("seed", "out", "threads", "workers", "overlap", "checkpoint_every", "wandb", "certify")
@@ -101,7 +100,7 @@ def method_settings(config: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that the configuration gives as the method's own, by name."""
     recipe, options = config.get("recipe"), config.get("algo_options")
     older = _flat(options) if isinstance(options, dict) else {}
-    newer = _flat(completed(recipe)) if isinstance(recipe, dict) else {}
+    newer = _flat(recipe) if isinstance(recipe, dict) else {}
     return {_RENAMED.get(name, name): value for name, value in older.items()} | newer
 
 

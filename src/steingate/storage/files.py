@@ -1,4 +1,4 @@
-"""Reading files that may be anything, and writing them so that a crash leaves the old content or the new."""
+"""File access: bounded reads of regular files only, atomic writes, and file locks."""
 
 import errno
 import os
@@ -7,20 +7,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 from steingate.errors import RunError
 
 MAX_BYTES = 1 << 30
-FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+_DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file for reading.
+    """Open a regular file for reading; raise RunError for a folder, pipe, socket or device.
 
-    A folder, pipe, socket or device is refused by name. Opening never waits: a pipe without a writer would
-    hold the process for ever. Symbolic links are followed.
+    Symbolic links are followed. Opening does not block, not even for a pipe without a writer.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
@@ -34,28 +33,28 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
         raise RunError(f"{path} cannot be read ({error.strerror or error}).") from error
 
 
-def read_regular(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return the bytes of a regular file of at most ``most`` bytes; anything else is refused by name."""
+def read_regular(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return the content of a regular file; raise RunError if it is larger than ``max_bytes``."""
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise RunError(f"{path} is larger than {most >> 20} MiB and will not be read.")
+        if os.fstat(file.fileno()).st_size > max_bytes:
+            raise RunError(f"{path} is larger than {max_bytes >> 20} MiB and will not be read.")
         return file.read()
 
 
 @contextmanager
-def writing(path: Path, kept: str = "what was there before is intact") -> Iterator[None]:
-    """Turn the operating system's refusal to write ``path`` into one sentence that says what survived."""
+def writing(path: Path, intact: str = "the previous content is intact") -> Iterator[None]:
+    """Convert an OSError while writing ``path`` to a RunError that says what is still intact."""
     try:
         yield
     except OSError as error:
-        reason = "the disk is full" if error.errno in FULL else error.strerror or str(error)
+        reason = "the disk is full" if error.errno in _DISK_FULL else error.strerror or str(error)
         raise RunError(
-            f"Cannot write {path}: {reason}; {kept}, so free some space or fix access and resume."
+            f"Cannot write {path}: {reason}; {intact}, so free some space or fix access and resume."
         ) from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path`` through a temporary name, synced to disk before it takes the place."""
+    """Write a file atomically: to a temporary name, synced to disk, then renamed."""
     temporary = path.with_name(f".{path.name}.tmp")
     with writing(path):
         try:
@@ -68,11 +67,11 @@ def replace_file(path: Path, content: bytes) -> None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        sync_folder(path.parent)
+        _sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to disk, so that a rename survives a power cut; Windows cannot."""
+def _sync_folder(folder: Path) -> None:
+    """Sync the entries of a folder to disk, so that a rename survives a power cut."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -80,3 +79,23 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def try_lock(file: IO[Any]) -> bool:
+    """Lock an open file for this process; return False if another process holds the lock.
+
+    The operating system releases the lock when the file is closed or the process ends.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(1 << 20)  # one byte far behind the text, so that other processes can read the text
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

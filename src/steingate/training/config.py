@@ -15,7 +15,7 @@ from steingate.algorithms.common.recipe import Recipe, Setup, find_recipe, make_
 from steingate.algorithms.steingate import SteinGate
 from steingate.envs.names import env_name, short_name
 from steingate.errors import InputError
-from steingate.runs import completed, run_path
+from steingate.runs import run_path
 from steingate.settings import (
     convert,
     field_types,
@@ -235,7 +235,7 @@ def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
             raise InputError(f"recipe is {recipe!r}: a table of names and values is expected.")
         own = {name: value for name, value in stored.items() if name != "recipe"}
         kind = find_recipe(str(own.pop("algo", "")))
-        return make_config({**own, "algo": with_settings(kind(), completed(recipe), kind.about.name)})
+        return make_config({**own, "algo": with_settings(kind(), recipe, kind.about.name)})
     except InputError as error:
         raise InputError(f"{source} cannot be used: {error}") from error
 

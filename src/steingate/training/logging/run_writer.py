@@ -99,7 +99,7 @@ class RunWriter:
         self, run: RunFolder, envs: TrainerEnv, normalize: bool, account: Account | None = None
     ) -> None:
         self.run = run
-        self.progress = Table(run.progress, clocks=("Time/",))
+        self.progress = Table(run.progress, time_prefixes=("Time/",))
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         self._account = account
         self._marks: dict[int, dict[str, Any]] = {}  # of both tables, by the epochs that they hold
@@ -119,8 +119,8 @@ class RunWriter:
         ``tables`` are the marks in its checkpoint; those of earlier versions have none.
         """
         marks = tables if isinstance(tables, dict) else {}
-        self.progress.keep(state.epoch, marks.get("progress"))
-        self.episodes.keep(state.finished, marks.get("episodes"))
+        self.progress.truncate(state.epoch, marks.get("progress"))
+        self.episodes.truncate(state.finished, marks.get("episodes"))
         self._mark(state.epoch)
 
     def add(self, row: dict[str, Any], episodes: list[dict[str, Any]]) -> None:
@@ -131,7 +131,8 @@ class RunWriter:
 
     def _mark(self, epoch: int) -> None:
         # By epoch, because checkpoints are written beside the training, when there may be more rows already.
-        self._marks[epoch] = {"progress": self.progress.mark(), "episodes": self.episodes.mark()}
+        tables = {"progress": self.progress, "episodes": self.episodes}
+        self._marks[epoch] = {name: table.fingerprint() for name, table in tables.items()}
 
     def save(self, state: TrainState) -> None:
         """Write a checkpoint of the state, unless there is one, after syncing the rows it counts on."""

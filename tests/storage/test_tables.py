@@ -1,3 +1,5 @@
+"""Tables of a run folder: round trip, truncation on resume, detection of changes, refused files."""
+
 import os
 
 import pytest
@@ -6,7 +8,7 @@ from steingate.errors import RunError
 from steingate.storage.tables import EPISODE_COLUMNS, Table, read_episodes, read_progress
 
 
-def test_rows_come_back_and_gaps_stay_gaps(tmp_path):
+def test_round_trip_with_empty_cells(tmp_path):
     table = Table(tmp_path / "progress.csv")
     table.append([{"Train/Epoch": 0, "Gate/Bound": 0.1 + 0.2, "Gate/Cause": "atoms, mostly"}])
     table.append([{"Train/Epoch": 1, "Gate/Bound": float("nan"), "Gate/Cause": None}])
@@ -26,7 +28,7 @@ def test_a_new_column_is_added_for_all_rows(tmp_path):
     assert read_progress(tmp_path) == {"a": [1, 2, 5], "b": [None, 3.5, 4.0]}
 
 
-def test_keep_cuts_rows_and_torn_lines(tmp_path):
+def test_truncate_removes_rows_and_incomplete_lines(tmp_path):
     path = tmp_path / "episodes.csv"
     table = Table(path, EPISODE_COLUMNS)
     table.append({"epoch": i, "step": 8 * i, "return": i / 3, "cost": 0.0, "length": 5} for i in range(4))
@@ -34,11 +36,11 @@ def test_keep_cuts_rows_and_torn_lines(tmp_path):
     with open(path, "ab") as file:
         file.write(b"4,32,1.3")
     assert len(read_episodes(tmp_path)["cost"]) == 4
-    table.keep(4)
+    table.truncate(4)
     assert path.read_bytes() == whole
-    table.keep(2)
+    table.truncate(2)
     assert read_episodes(tmp_path)["step"].tolist() == [0.0, 8.0]
-    table.keep(0)
+    table.truncate(0)
     assert path.read_bytes() == b""
     table.append([{"epoch": 9, "step": 1, "return": 0.5, "cost": 2.0, "length": 3}])
     assert path.read_text() == "epoch,step,return,cost,length\n9,1,0.5,2.0,3\n"
@@ -46,12 +48,12 @@ def test_keep_cuts_rows_and_torn_lines(tmp_path):
 
 def test_missing_rows_are_an_error(tmp_path):
     table = Table(tmp_path / "progress.csv")
-    table.keep(0)
-    with pytest.raises(RunError, match="gone"):
-        table.keep(1)
+    table.truncate(0)
+    with pytest.raises(RunError, match="is missing"):
+        table.truncate(1)
     table.append([{"a": 1}])
-    with pytest.raises(RunError, match="has 1 whole rows, but the checkpoint counts 2"):
-        table.keep(2)
+    with pytest.raises(RunError, match="has 1 complete rows, but the checkpoint counts 2"):
+        table.truncate(2)
 
 
 def test_damaged_episodes_are_named(tmp_path):
@@ -62,45 +64,45 @@ def test_damaged_episodes_are_named(tmp_path):
         read_progress(tmp_path)
 
 
-class TestMark:
-    """What a checkpoint keeps of a table, so that a change before it is noticed and rows after it are not."""
+class TestFingerprint:
+    """The fingerprint in a checkpoint detects changes of earlier rows and ignores later rows."""
 
     def table(self, folder, rows=4):
-        table = Table(folder / "progress.csv", clocks=("Time/",))
+        table = Table(folder / "progress.csv", time_prefixes=("Time/",))
         for i in range(rows):
             table.append([{"step": i, "cost": i / 3, "bound": None, "Time/Total": i + 0.5, "note": "a, b"}])
         return table
 
-    def again(self, folder):
-        return Table(folder / "progress.csv", clocks=("Time/",))
+    def reopened(self, folder):
+        return Table(folder / "progress.csv", time_prefixes=("Time/",))
 
-    def test_rows_that_came_later_are_cut_and_the_mark_is_as_it_was(self, tmp_path):
+    def test_later_rows_and_columns_are_removed(self, tmp_path):
         table = self.table(tmp_path)
-        mark, whole = table.mark(), table.path.read_bytes()
+        fingerprint, whole = table.fingerprint(), table.path.read_bytes()
         table.append([{"step": 4, "late": 1.0}, {"step": 5, "Time/New": 2.0}])
         with open(table.path, "ab") as file:
             file.write(b"6,")
-        assert table.mark() != mark
-        later = self.again(tmp_path)
-        later.keep(4, mark)
-        assert later.mark() == mark
+        assert table.fingerprint() != fingerprint
+        later = self.reopened(tmp_path)
+        later.truncate(4, fingerprint)
+        assert later.fingerprint() == fingerprint
         assert "late" not in later.columns
         assert [row.rstrip(b",") for row in later.path.read_bytes().splitlines()[1:]] == whole.splitlines()[
             1:
         ]
 
-    def test_it_is_the_same_after_a_break_as_without_one(self, tmp_path):
+    def test_a_resumed_table_equals_an_uninterrupted_one(self, tmp_path):
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         whole = self.table(tmp_path / "a")
         broken = self.table(tmp_path / "b")
-        mark = broken.mark()
+        fingerprint = broken.fingerprint()
         broken.append([{"step": 99, "lost": 7.0}])
-        broken = self.again(tmp_path / "b")
-        broken.keep(4, mark)
+        broken = self.reopened(tmp_path / "b")
+        broken.truncate(4, fingerprint)
         for table in (whole, broken):
             table.append([{"step": 4, "new": 1.5, "Time/Total": 9.0}])
-        assert broken.mark() == whole.mark()
+        assert broken.fingerprint() == whole.fingerprint()
         assert broken.path.read_bytes() == whole.path.read_bytes()
 
     @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ class TestMark:
         [
             (b"0.3333333333333333", b"0.3333333333333334"),
             (b"step", b"Step"),
-            (b"bound", b"bond"),  # nothing stands in this column
+            (b"bound", b"bond"),  # this column is empty
             (b"\n", b"\r\n"),
             (b'"a, b"', b"a b"),
             (b"1,0.33", b"2,0.33"),
@@ -121,25 +123,25 @@ class TestMark:
             (b"0.6666666666666666", b"\xff\xfe"),
         ],
     )
-    def test_a_change_is_noticed_and_nothing_is_cut(self, tmp_path, old, new):
+    def test_a_change_is_detected_and_the_file_left_alone(self, tmp_path, old, new):
         table = self.table(tmp_path)
-        mark = table.mark()
+        fingerprint = table.fingerprint()
         content = table.path.read_bytes()
         assert old in content
         table.path.write_bytes(content.replace(old, new))
         changed = table.path.read_bytes()
-        with pytest.raises(RunError, match=r"progress\.csv (was changed|is damaged|has \d+ whole rows)"):
-            self.again(tmp_path).keep(4, mark)
+        with pytest.raises(RunError, match=r"progress\.csv (was changed|is damaged|has \d+ complete rows)"):
+            self.reopened(tmp_path).truncate(4, fingerprint)
         assert table.path.read_bytes() == changed
 
-    def test_times_are_left_out(self, tmp_path):
+    def test_times_are_ignored(self, tmp_path):
         (tmp_path / "slow").mkdir()
-        fast, slow = self.table(tmp_path), Table(tmp_path / "slow" / "progress.csv", clocks=("Time/",))
+        fast, slow = self.table(tmp_path), Table(tmp_path / "slow" / "progress.csv", time_prefixes=("Time/",))
         for i in range(4):
             slow.append([{"step": i, "cost": i / 3, "bound": None, "Time/Total": 1e6, "note": "a, b"}])
-        assert slow.mark() == fast.mark()
+        assert slow.fingerprint() == fast.fingerprint()
         slow.append([{"step": 4}])
-        assert slow.mark() != fast.mark()
+        assert slow.fingerprint() != fast.fingerprint()
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large"])
@@ -162,13 +164,13 @@ def test_only_regular_files_are_read(tmp_path, kind):
 
 
 @pytest.mark.parametrize("cell", ["9" * 400, "9" * 5000, "1e999", "-" + "9" * 25, "²", "text", "1_0"])
-def test_odd_cells_are_told_apart_from_numbers(tmp_path, cell):
+def test_unusual_numbers_become_floats_or_text(tmp_path, cell):
     (tmp_path / "progress.csv").write_text(f"a,b\n1,{cell}\n")
     (found,) = read_progress(tmp_path)["b"]
     assert isinstance(found, float | str)
 
 
-def test_fields_longer_than_a_reader_takes_are_refused(tmp_path):
+def test_overlong_fields_are_refused(tmp_path):
     (tmp_path / "progress.csv").write_text("a\n" + "x" * 200_000 + "\n")
     with pytest.raises(RunError, match=r"progress\.csv is damaged: it is not a table \(field larger"):
         read_progress(tmp_path)
