@@ -82,11 +82,12 @@ $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.installed-all
 
 docs: $(VENV)/.installed-docs
+	$(BIN)/python docs/build_tables.py
+	$(BIN)/python docs/build_figures.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees -b html . build/site
-	$(BIN)/python docs/check_site.py build/site
 
 tutorials: $(VENV)/.installed-all
-	$(BIN)/python docs/run_tutorials.py
+	$(BIN)/python docs/tutorials.py
 
 RELEASE_VENV ?= .venv-release
 $(RELEASE_VENV)/.installed:
@@ -96,9 +97,9 @@ $(RELEASE_VENV)/.installed:
 
 release-check: $(RELEASE_VENV)/.installed
 	TORCH=$(TORCH) $(RELEASE_VENV)/bin/python tests/release_check.py --keep $(PYTHONS)
-	$(PYTHON) docs/make_install_page.py
+	$(PYTHON) docs/build_tables.py docs/install.md
 
-FUZZ ?= --seed 0 --out results/fuzz.csv
+FUZZ ?= --seed 0 --out build/fuzz.csv
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 

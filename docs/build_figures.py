@@ -1,0 +1,358 @@
+"""Draw every figure of the documentation: ``python docs/build_figures.py [NAME...]``.
+
+Also writes examples/costs.csv, the episode costs of the second policy in the first figure of the README.
+"""
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from build_tables import (
+    BUDGETS,
+    DELTA,
+    EPISODES,
+    LIMIT,
+    RATES,
+    SIZES,
+    example_costs,
+    interior_noise,
+    mixture_bounds,
+    preset,
+)
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from PIL import Image, ImageDraw, ImageFont
+from summary import MILLION, TASKS, grid_runs, method_colors, rows
+
+from steingate import Certificate
+from steingate.certificates.bounds import clopper_pearson_upper
+from steingate.report.certificate_figure import save_certificate_figure
+from steingate.report.curves_figure import save_curves_figure
+from steingate.report.evidence import weigh
+from steingate.report.loading import Run, cut
+from steingate.report.published import published_numbers
+from steingate.report.report_tables import task
+from steingate.report.style import DASHES, FAINT, STYLE
+from steingate.report.style import LIMIT as LIMIT_COLOR
+from steingate.tasks.catalog import TASKS as NATIVE_TASKS
+from steingate.tasks.catalog import TaskSpec
+from steingate.tasks.render import Renderer
+from steingate.tasks.vector import SafetyVectorEnv
+
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "docs" / "figures"
+INK, GOOD, BAD = "#22303c", "#2a9d8f", "#d1495b"
+sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+
+from tests.parity.policies import Scripted  # noqa: E402
+
+from certify_costs import gambling_costs, steady_costs  # noqa: E402
+
+# Two policies with the same mean cost
+
+
+def example_policies() -> dict[str, npt.NDArray[np.float64]]:
+    """Return the episode costs of two policies with equal means."""
+    rng = np.random.default_rng(7)
+    return {"steady policy": steady_costs(rng), "gambling policy": gambling_costs(rng)}
+
+
+def costs_file() -> str:
+    """Return the second policy's costs as a CSV file."""
+    return "\n".join(["cost", *(f"{cost:.2f}" for cost in example_policies()["gambling policy"])]) + "\n"
+
+
+def same_mean(path: Path) -> None:
+    """Draw two policies with the same mean cost and the bound on the violation probability of each."""
+    certificate = Certificate.preset("confident", limit=LIMIT)
+    figure = Figure(figsize=(10.0, 3.1), layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for axes, (name, costs) in zip(panels, example_policies().items(), strict=True):
+        result = certificate.evaluate(costs)
+        text, color = ("certified", GOOD) if result.safe else ("not certified", BAD)
+        bins = np.arange(0.0, 62.0, 2.0)
+        heights, _ = np.histogram(costs, bins)
+        tints = np.where(bins[:-1] < LIMIT, "#9db2c7", BAD)
+        axes.bar(bins[:-1], 100.0 * heights / costs.size, width=2.0, align="edge", color=tints)
+        axes.axvline(LIMIT, color=INK, linestyle=":", linewidth=1.2)
+        axes.axvline(costs.mean(), color=INK, linewidth=1.6)
+        axes.text(costs.mean() + 0.7, 33.0, f"mean {costs.mean():.1f}", fontsize=9, color=INK)
+        axes.text(LIMIT + 0.7, 33.0, f"limit {LIMIT:g}", fontsize=9, color="#7a8894")
+        axes.text(
+            0.985, 0.62, f"{text} for 10 %\nbound {100 * result.bound:.0f} %", transform=axes.transAxes,
+            ha="right", va="center", fontsize=10, color="white",
+            bbox={"boxstyle": "round,pad=0.5", "facecolor": color, "edgecolor": "none"},
+        )  # fmt: skip
+        axes.set_title(
+            f"{name}: {np.mean(costs > LIMIT):.0%} of episodes over the limit", fontsize=11, loc="left"
+        )
+        axes.set_xlabel("episode cost")
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("episodes (%)")
+    panels[0].set_ylim(0.0, 36.0)
+    figure.savefig(path, dpi=150)
+
+
+# The certificate
+
+
+def certificate_anatomy(path: Path) -> None:
+    """Draw 200 costs, the reference, the risk function and the terms of the bound."""
+    save_certificate_figure(preset("certified"), example_costs(), path)
+
+
+def certificate_limits(path: Path) -> None:
+    """Draw the noise of the interior term, and the interior term against the true difference in risk."""
+    colors, titles = {"released": BAD, "certified": GOOD}, {"released": "released", "certified": "valid"}
+    figure = Figure(figsize=(11.0, 4.3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    sizes = (8, SIZES[0], 40, SIZES[1], 200, SIZES[2])
+    for name, color in colors.items():
+        low, middle, high = np.array([interior_noise(name, n) for n in sizes]).T
+        left.fill_between(sizes, low, high, color=color, alpha=0.16, linewidth=0)
+        left.plot(sizes, middle, color=color, marker="o", markersize=4, label=titles[name])
+    room = preset("certified").budget - preset("certified").reference_risk
+    left.axhline(room, color=INK, linewidth=1.4)
+    left.text(sizes[0], 0.9 * room, f"budget less reference risk (valid): {room:g}", fontsize=9, va="top")
+    left.set(xscale="log", yscale="log", xlabel="episodes", ylabel="interior term")
+    left.set_xticks(sizes, [str(n) for n in sizes], minor=False)
+    left.set_xticks([], minor=True)
+    left.set_yticks([0.01, 0.05, 0.1, 0.5, 1.0], ["0.01", "0.05", "0.1", "0.5", "1"])
+    left.set_yticks([], minor=True)
+    left.set_title("Costs drawn from the reference", fontsize=11, loc="left")
+    for (name, (excess, bound)), color in zip(mixture_bounds().items(), colors.values(), strict=True):
+        right.scatter(
+            excess, bound, s=10, color=color, alpha=0.6, linewidth=0, label=f"{titles[name]} factor"
+        )
+    reach = np.array([0.0, 1.0])
+    right.fill_between(reach, reach, color=INK, alpha=0.08, linewidth=0)
+    right.plot(reach, reach, color=INK, linewidth=1.4)
+    right.text(0.97, 0.04, "the bound fails", fontsize=9, ha="right")
+    right.set(
+        xlabel="true risk less reference risk", ylabel="interior term", xlim=(-0.12, 1.0), ylim=(0.0, 1.75)
+    )
+    right.set_title("400 random mixtures, exact integrals", fontsize=11, loc="left")
+    for axes in (left, right):
+        axes.legend(fontsize=9, loc="upper left" if axes is right else "best", frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+# The monitor
+
+
+def monitor_peeking(path: Path) -> None:
+    """Draw the error of repeated looks, and how many episodes certification takes."""
+    colors = dict(zip(RATES, ("#9db4c8", "#2f6f9f", INK), strict=True))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(11.0, 4.3), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
+        for rate, style in zip(RATES, (":", "-", "--"), strict=True):
+            own = [row for row in rows("monitor_peeking.csv") if float(row["risk"]) == rate]
+            episodes = [float(row["episodes"]) for row in own]
+            fixed, monitor = ([float(row[name]) for row in own] for name in ("fixed_n", "monitor"))
+            left.plot(episodes, fixed, color=colors[rate], lw=2.0, label=f"fixed-sample bound, rate {rate:g}")
+            left.plot(episodes, monitor, color=GOOD, lw=1.6, ls=style, label=f"Monitor, rate {rate:g}")
+        left.axhline(DELTA, color=LIMIT_COLOR, linewidth=1.2)
+        left.text(1.1, DELTA + 0.008, f"delta {DELTA:g}", fontsize=9, color=LIMIT_COLOR)
+        left.set(xscale="log", xlabel="episodes, with a bound after each", xlim=(1, EPISODES), ylim=(0, None))
+        left.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
+        left.set_ylabel("probability of an error so far")
+        left.legend(fontsize=9, loc="upper left", framealpha=1.0, edgecolor="white")
+        left.set_title("Checking after every episode", loc="left", fontsize=11)
+        left.grid(color=FAINT, linewidth=0.6)
+        own = [row for row in rows("monitor_price.csv") if float(row["budget"]) == BUDGETS[0][0]]
+        place = np.arange(len(own))
+        for shift, rule, color in ((-0.2, "fixed", "#9db4c8"), (0.2, "monitor", GOOD)):
+            heights = [float(row[f"{rule}_median"]) for row in own]
+            right.bar(
+                place + shift,
+                heights,
+                0.38,
+                color=color,
+                label={"fixed": "fixed sample"}.get(rule, "Monitor"),
+            )
+            for x, height in zip(place, heights, strict=True):
+                right.text(x + shift, height + 2, f"{height:.0f}", ha="center", fontsize=9)
+        right.set_xticks(place, [f"{float(row['risk']):g}" for row in own])
+        right.set(xlabel="true violation rate", ylabel="episodes, median")
+        right.legend(frameon=False, fontsize=9, loc="upper left")
+        right.set_title("Episodes to certify 10 %", loc="left", fontsize=11)
+        figure.savefig(path, dpi=150)
+
+
+# Training results
+
+
+def frontier(path: Path) -> None:
+    """Draw return against violation rate of every run of ten million steps, a panel per task."""
+    shown = [*rows(grid="table1"), *rows(grid="allowance")]
+    colors = method_colors(sorted({row["algo"] for row in shown}))
+    with rc_context(STYLE):
+        figure = Figure(figsize=(9.6, 6.4), layout="constrained")
+        for panel, env in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
+            for row in (row for row in shown if row["env"] == env):
+                over, count = int(row["over_count"]), int(row["episodes"])
+                x, (low, high) = 100.0 * over / count, exact_interval(over, count)
+                arms = [[x - 100.0 * low], [100.0 * high - x]]
+                y, color = [float(row["return"])], colors[row["algo"]]
+                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=color, label=row["algo"])
+            paper = published_numbers(env, "steingate")
+            assert paper is not None
+            panel.axhline(
+                paper.ret, color="black", lw=1.0, ls=DASHES, label="SteinGate in the paper (return)"
+            )
+            panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
+            panel.set_xlim(left=0.0)
+            panel.margins(y=0.15)
+            panel.set_ylim(bottom=min(panel.get_ylim()[0], 0.8 * panel.get_ylim()[1]))
+            panel.set_xlabel("episodes over the limit, %")
+            panel.set_ylabel("return")
+        found: dict[str, object] = {}
+        for panel in figure.axes:
+            marks, labels = panel.get_legend_handles_labels()
+            found |= dict(zip(labels, marks, strict=True))
+        found = dict(sorted(found.items(), key=lambda item: isinstance(item[1], Line2D)))  # the dashes last
+        keys = (list(found.values()), list(found))
+        figure.legend(*keys, loc="outside lower center", ncols=-(-len(found) // 2), frameon=False)
+        figure.savefig(path, dpi=110)
+
+
+def exact_interval(over: int, count: int) -> tuple[float, float]:
+    """Return the Clopper-Pearson 95 % interval of a fraction."""
+    low = 1.0 - clopper_pearson_upper(count - over, count, 0.025) if over else 0.0
+    return low, clopper_pearson_upper(over, count, 0.025)
+
+
+def learning(path: Path) -> None:
+    """Draw return against violation rate of every method after a million steps."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(11.0, 5.2), layout="constrained")
+        for panel, env in zip(figure.subplots(1, 2), (TASKS[1], TASKS[0]), strict=True):
+            own = rows("learning.csv", env=env, variant="corrected")
+            for row in own:
+                x, y, name = 100.0 * float(row["over_limit"]), float(row["return"]), row["algo"]
+                ours = name.startswith(("steingate", "allowance"))
+                panel.plot(x, y, "o", color=GOOD if ours else "#7d93a8")
+                panel.annotate(
+                    name, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=8,
+                    color=GOOD if ours else INK,
+                )  # fmt: skip
+            panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
+            panel.set(xlabel="episodes over the limit, %", ylabel="return", xlim=(-3, 115))
+            panel.grid(color=FAINT, linewidth=0.6)
+        figure.savefig(path, dpi=120)
+
+
+def curves(*grids: str) -> Callable[[Path], None]:
+    """Return a function that draws return and cost over training of some grids."""
+
+    def draw(path: Path) -> None:
+        save_curves_figure(weigh([run for grid in grids for run in grid_runs(grid)]), path)
+
+    return draw
+
+
+def beside_table1(grid: str, env: str | None = None, steps: int | None = None) -> Callable[[Path], None]:
+    """Return a function that draws a grid beside SteinGate's runs of Table 1 with seed 0."""
+
+    def draw(path: Path) -> None:
+        stein = [run for run in grid_runs("table1") if (run.algo, run.seed) == ("steingate", 0)]
+        shown: list[Run] = [run for run in stein if env in (None, run.env)]
+        if steps is not None:
+            shown = [cut(run, steps) for run in shown]
+        save_curves_figure(weigh(grid_runs(grid) + shown), path)
+
+    return draw
+
+
+# One picture of every task
+
+BATCH, SEED = 48, 20007
+TILE, SHARPER, CAPTION, GAP, COLUMNS = 300, 2, 76, 10, 6
+WAIT = {"goal": 60, "circle": 45, "velocity": 18}  # earliest step that is shown
+COSTLY = ("Car", "Ant", "Swimmer", "Hopper")  # tasks shown at a step that costs
+
+
+def contact_sheet(path: Path) -> None:
+    """Draw every native task once."""
+    specs = sorted(NATIVE_TASKS.values(), key=lambda spec: (spec.family == "velocity", spec.family != "goal"))
+    width, height = TILE + GAP, TILE + CAPTION + GAP
+    page = Image.new("RGB", (COLUMNS * width + GAP, -(-len(specs) // COLUMNS) * height + GAP), "white")
+    pen = ImageDraw.Draw(page)
+    bold, small = ImageFont.load_default(15), ImageFont.load_default(12)
+    for number, spec in enumerate(specs):
+        x, y = GAP + number % COLUMNS * width, GAP + number // COLUMNS * height
+        frame, costs = task_picture(spec)
+        page.paste(Image.fromarray(frame).resize((TILE, TILE), Image.Resampling.LANCZOS), (x, y))
+        pen.text((x, y + TILE + 5), spec.env_id, (32, 38, 48), bold)
+        lines = textwrap.wrap(f"cost: {spec.cost_text}", 46)
+        pen.multiline_text((x, y + TILE + 25), "\n".join(lines), (110, 118, 130), small, spacing=3)
+        if costs:
+            pen.text((x, y + TILE + 25 + 16 * len(lines)), "this step has cost 1", (215, 45, 35), small)
+    page.save(path, optimize=True)
+
+
+def task_picture(spec: TaskSpec) -> tuple[npt.NDArray[np.uint8], bool]:
+    """Return a frame of a task, and whether the step shown has cost 1."""
+    env = SafetyVectorEnv(spec.env_id, BATCH)
+    seeds = range(SEED, SEED + BATCH)
+    obs, _ = env.reset(seed=list(seeds))
+    velocity = spec.family == "velocity"
+    rng = np.random.default_rng(SEED)
+    speed, phase = rng.uniform(0.05, 0.5, (BATCH, 1)), rng.uniform(0, 2 * np.pi, (BATCH, spec.action_size))
+    scripted = None if velocity else Scripted(spec, seeds)
+    costly = bool(spec.cost_parts) and any(name in spec.env_id for name in COSTLY)
+    first_episode = np.ones(BATCH, dtype=bool)
+    for step in range(spec.max_episode_steps):
+        action = spec.action_bound * np.sin(speed * step + phase) if scripted is None else scripted(step, obs)
+        obs, _, terminated, truncated, info = env.step(action)
+        first_episode &= ~(terminated | truncated)
+        fitting = first_episode & ((info["cost"] > 0) == costly)
+        if step >= WAIT[spec.family] and fitting.any():
+            break
+    index, size = int(np.argmax(fitting)), TILE * SHARPER
+    with Renderer(env, width=size, height=size, camera="track" if velocity else "fixed") as renderer:
+        frame = renderer.frame(index)
+    env.close()
+    return frame, bool(info["cost"][index] > 0)
+
+
+DRAWINGS: dict[str, Callable[[Path], None]] = {
+    "same_mean": same_mean,
+    "certificate_anatomy": certificate_anatomy,
+    "certificate_limits": certificate_limits,
+    "monitor_peeking": monitor_peeking,
+    "frontier": frontier,
+    "learning": learning,
+    "main_results": curves("table1", "allowance"),
+    "allowance": curves("allowance"),
+    "limits": beside_table1("limits", TASKS[0]),
+    "references": beside_table1("references", TASKS[0]),
+    "samples": beside_table1("samples", TASKS[2]),
+    "circle2": curves("circle2"),
+    "velocity": curves("velocity"),
+    "gates": curves("gates"),
+    "baselines": beside_table1("baselines", steps=MILLION),
+    "cpo-variants": beside_table1("cpo-variants", steps=MILLION),
+    "contact_sheet": contact_sheet,
+}
+
+
+def main() -> None:
+    """Draw the named figures, or all."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(DRAWINGS)}")
+    for name in options.parse_args().names or DRAWINGS:
+        DRAWINGS[name](FIGURES / f"{name}.png")
+        print(name)
+    (ROOT / "examples" / "costs.csv").write_text(costs_file(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

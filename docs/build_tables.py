@@ -1,0 +1,699 @@
+"""Generate every table of the documentation: ``python docs/build_tables.py [--check] [PAGE...]``.
+
+A generated block of a page stands between ``<!-- NAME -->`` and ``<!-- end -->``. docs/algorithms.md and
+docs/reference/commands.md are generated as a whole. ``--check`` writes nothing and returns 1 if a page is out
+of date.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import log
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+import numpy.typing as npt
+from claims import all_claims, differences, paper_settings
+from scipy.special import expit
+from scipy.stats import beta as beta_distribution
+from scipy.stats import binom
+from summary import (
+    METHODS,
+    RESULTS,
+    TASKS,
+    Cell,
+    column,
+    markdown_table,
+    over_limit,
+    rows,
+    table1_cells,
+    write_rows,
+)
+
+from steingate import Beta, Certificate
+from steingate.algorithms import METHODS as ALGORITHMS
+from steingate.algorithms.common.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
+from steingate.certificates.factors import rkhs_factor
+from steingate.certificates.kernels import Kernel
+from steingate.certificates.plan import episodes_needed
+from steingate.certificates.risk import Sigmoid
+from steingate.certificates.stein import stein_kernel
+from steingate.cli import COMMANDS, load_command
+from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
+from steingate.monitoring.bets import below
+from steingate.report.published import published_numbers
+from steingate.report.report_tables import task
+from steingate.settings import setting_names
+
+ROOT = Path(__file__).parents[1]
+END = "<!-- end -->"
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def fill_blocks(page: str, blocks: Mapping[str, str]) -> str:
+    """Return a page with its named blocks replaced; each name must occur exactly once."""
+    for name, text in blocks.items():
+        start = f"<!-- {name} -->\n"
+        if page.count(start) != 1:
+            raise ValueError(f"The page has {page.count(start)} blocks named {name!r}, not one.")
+        before, _, rest = page.partition(start)
+        page = f"{before}{start}{text}\n{rest[rest.index(END) :]}"
+    return page
+
+
+# Training results: README.md, docs/reproduction.md, docs/allowance.md, docs/learning.md
+
+
+def results_table() -> str:
+    """Return the README's table: mean return and violation rate by method and task."""
+    cells = table1_cells()
+    lines = []
+    for algo in METHODS:
+        own = [cells[env, algo] for env in TASKS]
+        shown = [f"{cell.ret.value:.1f} · {100 * cell.over.value:.1f} %" for cell in own]
+        lines.append([f"**{algo}**" if algo == "allowance" else algo, str(own[0].seeds), *shown])
+    paper = [f"{cells[env, 'steingate'].paper.ret:.2f} · –" for env in TASKS]  # type: ignore[union-attr]
+    lines.append(["*SteinGate in the paper (feasible return)*", "6", *paper])
+    return markdown_table(("return · violation rate", "seeds", *map(task, TASKS)), lines)
+
+
+def speed_table() -> str:
+    """Return the README's table of training speeds."""
+    lines = [
+        [task(row["task"]), f"{int(float(row['steps_per_s'])):,}", f"{float(row['ratio']):.2f}"]
+        for row in rows("bench_train.csv")
+    ]
+    return markdown_table(("task", "steps/s in training", "epoch time / time of bare MuJoCo steps"), lines)
+
+
+def table1() -> str:
+    """Return Table 1 counted by epoch and by episode beside the paper's numbers."""
+    headings = (
+        "method", "seeds", "feasible epochs", "paper", "feasible return", "paper", "feasible episodes",
+    )  # fmt: skip
+    cells = table1_cells()
+    lines = []
+    for env in TASKS:
+        lines.append([f"**{task(env)}**", *[""] * (len(headings) - 1)])
+        lines += [table1_line(cells[env, algo]) for algo in METHODS]
+    return markdown_table(headings, lines)
+
+
+def table1_line(cell: Cell) -> list[str]:
+    """Return one line of Table 1; a number whose interval is disjoint from the paper's is bold."""
+    paper = ("–", "–") if cell.paper is None else (f"{cell.paper.feasibility:.3f}", f"{cell.paper.ret:.2f}")
+    marks = ["**" if name in cell.differences else "" for name in ("feasible epochs", "return")]
+    return [
+        cell.algo, str(cell.seeds), f"{marks[0]}{cell.epochs.text(3)}{marks[0]}", paper[0],
+        f"{marks[1]}{cell.epoch_return.text(1)}{marks[1]}", paper[1], cell.episodes.text(3),
+    ]  # fmt: skip
+
+
+def claims_table() -> str:
+    """Return the paper's statements beside the stored runs."""
+    lines = [
+        (
+            claim.figure,
+            claim.statement,
+            claim.verdict,
+            claim.numbers,
+            "" if claim.verdict == "yes" else claim.reason,
+        )
+        for claim in all_claims()
+    ]
+    return markdown_table(("figure", "the paper", "agrees", "our numbers", "comment"), lines, left=5)
+
+
+def settings_table() -> str:
+    """Return the paper's settings beside ours."""
+    lines = [
+        [item.method, f"`{item.paper_name}`", plain(item.paper_value), f"`{item.name}`", plain(item.value)]
+        for item in paper_settings()
+    ]
+    return markdown_table(("method", "the paper", "value", "here", "value"), lines, left=2)
+
+
+def plain(value: float) -> str:
+    """Return a number or a truth value."""
+    return str(value) if isinstance(value, bool) else f"{value:g}"
+
+
+def single_runs(*grids: str) -> str:
+    """Return a line per run of some grids: return, cost, violation rate, feasible epochs."""
+    lines = []
+    for row in (row for grid in grids for row in rows(grid=grid)):
+        lines.append([
+            row["kind"] or row["grid"], task(row["env"]), f"{float(row['return']):.1f}",
+            f"{float(row['cost']):.1f}", f"{100.0 * over_limit(row):.1f} %",
+            f"{float(row['feasible_by_epoch']):.2f}",
+        ])  # fmt: skip
+    return markdown_table(("run", "task", "return", "cost", "violations", "feasible epochs"), lines, left=2)
+
+
+def methods_by_task(*grids: str) -> str:
+    """Return a line per method of some grids: return, cost and violation rate on each task."""
+    group = [row for grid in grids for row in rows(grid=grid)]
+    envs = list(dict.fromkeys(row["env"] for row in group))
+    found = {(row["algo"], row["env"]): row for row in group}
+    lines = []
+    for algo in dict.fromkeys(row["algo"] for row in group):
+        cells = [found[algo, env] for env in envs]
+        lines.append(
+            [algo]
+            + [
+                f"{float(row['return']):.1f} · {float(row['cost']):.0f} · {100.0 * over_limit(row):.0f} %"
+                for row in cells
+            ]
+        )
+    return markdown_table(
+        ("return · cost · violations", *(task(env).removesuffix("Velocity") for env in envs)), lines
+    )
+
+
+def hours() -> str:
+    """Return how long the stored runs took."""
+    group = [row for row in rows() if row["grid"] != "first-million"]
+    spent, steps = column(group, "minutes").sum() / 60.0, column(group, "steps").sum() / 1e6
+    return f"The {len(group)} stored runs have {steps:,.0f} million steps and took {spent:.0f} hours."
+
+
+def allowance_table() -> str:
+    """Return the runs of the allowance by task: median and range over seeds."""
+    headings = (
+        "task", "return", "SteinGate in the paper", "mean cost", "violation rate", "highest mean cost",
+        "noise-free return", "noise-free violation rate", "upper bound",
+    )  # fmt: skip
+    lines = []
+    for env in TASKS:
+        runs, ends = rows(grid="allowance", env=env), rows("endpoints.csv", grid="allowance", env=env)
+        paper = published_numbers(env, "steingate")
+        assert paper is not None
+        over = 100.0 * (1.0 - column(runs, "feasible_by_episode"))
+        end_over = 100.0 * column(ends, "over") / column(ends, "episodes")
+        lines.append([
+            task(env), median_and_range(column(runs, "return"), 1), f"{paper.ret:.2f}",
+            median_and_range(column(runs, "cost"), 1), f"{median_and_range(over, 1)} %",
+            f"{column(runs, 'highest_mean_cost').max():.0f}", median_and_range(column(ends, "return"), 1),
+            f"{median_and_range(end_over, 1)} %", f"{100.0 * column(ends, 'at_most').max():.1f} %",
+        ])  # fmt: skip
+    return markdown_table(headings, lines)
+
+
+def median_and_range(values: Array, digits: int) -> str:
+    """Return ``median (lowest-highest)``."""
+    return f"{np.median(values):.{digits}f} ({values.min():.{digits}f}–{values.max():.{digits}f})"
+
+
+def unseen_table() -> str:
+    """Return the allowance on tasks that were not used to choose its settings."""
+    lines = [
+        [
+            task(run["env"]), f"{float(run['return']):.1f}", f"{float(run['cost']):.1f}",
+            f"{100.0 * over_limit(run):.1f} %", f"{float(run['highest_mean_cost']):.0f}",
+        ]
+        for run in rows(grid="unseen")
+    ]  # fmt: skip
+    return markdown_table(("task", "return", "mean cost", "violation rate", "highest mean cost"), lines)
+
+
+def learning_table(variant: str) -> str:
+    """Return a million steps of every method: return, cost and violation rate on two tasks."""
+    group = rows("learning.csv", variant=variant)
+    envs = ("SafetyPointCircle1-v0", "SafetyPointGoal1-v0")
+    found = {(row["algo"], row["env"]): row for row in group}
+    lines = []
+    for algo in dict.fromkeys(row["algo"] for row in group):
+        own = [found[algo, env] for env in envs]
+        cells = [f"{row['return']} · {row['cost']} · {100 * float(row['over_limit']):.0f} %" for row in own]
+        lines.append([f"`{algo}`", *cells])
+    return markdown_table(("return · cost · violations", *map(task, envs)), lines)
+
+
+def endpoints_table() -> str:
+    """Return trained policies on PointGoal1 beside OmniSafe's published numbers."""
+    env = TASKS[0]
+    ends = [row for row in rows("endpoints.csv", env=env) if row["kind"] != "corrected"]
+    lines = []
+    for theirs in rows("omnisafe_endpoints.csv", env=env):
+        own = [row for row in ends if row["algo"] == theirs["algo"]]
+        if own:
+            ours = [mean_and_sd(column(own, name)) for name in ("return", "cost")]
+            known = [f"{theirs[name]} ± {theirs[f'{name}_sd']}" for name in ("return", "cost")]
+            lines.append([f"`{theirs['algo']}`", str(len(own)), ours[0], known[0], ours[1], known[1]])
+    headings = ("PointGoal1", "seeds", "return", "OmniSafe", "cost", "OmniSafe")
+    return markdown_table(headings, lines)
+
+
+def mean_and_sd(values: Array) -> str:
+    """Return the mean, and the standard deviation if there are several values."""
+    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+
+
+# docs/certificate.md
+
+LIMIT = 25.0
+SIZES = (16, 100, 1000)
+PRESETS = ("paper", "released", "certified", "confident")
+
+
+@cache
+def preset(name: str) -> Certificate:
+    """Return a certificate with the page's limit."""
+    return Certificate.preset(name, limit=LIMIT)
+
+
+def example_costs() -> Array:
+    """Return 200 episode costs: one in ten is zero, three are far over the limit."""
+    rng = np.random.default_rng(7)
+    costs = 50.0 * rng.beta(2.0, 6.8, 200)
+    costs[:20], costs[20:23] = 0.0, rng.uniform(52.0, 80.0, 3)
+    return rng.permutation(costs)
+
+
+@cache
+def interior_noise(name: str, n: int, repeats: int = 500) -> tuple[float, ...]:
+    """Return the 5, 50 and 95 % quantiles of the interior term for costs drawn from the reference."""
+    certificate, rng = preset(name), np.random.default_rng(n)
+    scale = certificate.limit * certificate.scale_multiplier
+    results = (certificate.evaluate(scale * certificate.interior.sample(rng, n)) for _ in range(repeats))
+    return tuple(np.quantile([result.interior_term for result in results], [0.05, 0.5, 0.95]))
+
+
+@cache
+def mixtures(count: int = 400) -> tuple[Array, Array]:
+    """Return quadrature nodes on (0, 1) and the weighted densities of random mixtures of three Betas."""
+    t, weight = np.polynomial.legendre.leggauss(500)
+    x = expit(17.0 * t)
+    rng = np.random.default_rng(11)
+    shapes = rng.uniform(1.2, 12.0, (2, 3, count))
+    shares = rng.dirichlet(np.ones(3), count).T
+    q = (shares * beta_distribution.pdf(x[:, None, None], *shapes)).sum(axis=1)
+    q *= (17.0 * weight * x * (1.0 - x))[:, None]
+    return x, q / q.sum(axis=0)
+
+
+def excess_and_bound(certificate: Certificate, kernel: Kernel) -> tuple[Array, Array]:
+    """Return, for each mixture, its risk above the reference's and the interior term that should bound it."""
+    x, q = mixtures()
+    u = stein_kernel(x, x, certificate.interior, kernel, certificate.operator)
+    discrepancy = np.sqrt(np.maximum((q * (u @ q)).sum(axis=0), 0.0))
+    return certificate.risk(x) @ q - certificate.reference_risk, certificate.factor * discrepancy
+
+
+def mixture_bounds() -> dict[str, tuple[Array, Array]]:
+    """Return true excess risk and interior term of every mixture for the published and the valid factor."""
+    return {
+        "released": excess_and_bound(preset("released"), Kernel("rbf", 0.05)),
+        "certified": excess_and_bound(preset("certified"), Kernel("matern52", 0.2)),
+    }
+
+
+def certificate_blocks() -> dict[str, str]:
+    """Return the blocks of docs/certificate.md."""
+    costs = example_costs()
+    verdicts = []
+    for name in PRESETS:
+        result = preset(name).evaluate(costs)
+        terms = (
+            ("–", "–", "–")
+            if result.stein_bound is None
+            else tuple(
+                f"{value:.3f}"
+                for value in (result.reference_risk, result.discrete_term, result.interior_term)
+            )
+        )
+        verdicts.append(
+            (
+                f"`{name}`",
+                *terms,
+                f"{result.bound:.3f}",
+                f"{result.decision_value:.3f}",
+                "yes" if result.safe else "no",
+            )
+        )
+    needed = [
+        [f"{risk:g}", *(str(episodes_needed(risk, 1.0 - confidence)) for confidence in (0.9, 0.95, 0.99))]
+        for risk in (0.1, 0.05, 0.01)
+    ]
+    factors = [
+        [f"{length:g}"]
+        + [
+            f"{rkhs_factor(Beta(2, 5), Sigmoid(), Kernel('matern52', length), operator).value:.3f}"
+            for operator in ("langevin", "weighted")
+        ]
+        for length in (0.05, 0.1, 0.2)
+    ]
+    noise = [
+        [str(n)]
+        + [
+            " / ".join(f"{value:.2f}" for value in interior_noise(name, n))
+            for name in ("released", "certified")
+        ]
+        for n in SIZES
+    ]
+    wrong = {name: int((bound < excess - 1e-9).sum()) for name, (excess, bound) in mixture_bounds().items()}
+    valid = preset("certified")
+    return {
+        "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
+        "verdicts": markdown_table(
+            ("", "reference risk", "+ discrete", "+ interior", "U", "compared with 0.1", "accepted"), verdicts
+        ),
+        "valid": (
+            f"At a budget of 0.1 this gives Beta(2, {valid.reference.b:.3f}), whose risk is "  # type: ignore[union-attr]
+            f"{valid.reference_risk:.3f}, and the factor {valid.factor:.4f}."
+        ),
+        "reference": (
+            f"The risk of the reference Beta(2, 5) is {preset('released').reference_risk:.4f}; "
+            "the budget is 0.1."
+        ),
+        "noise": markdown_table(("episodes", "`released`", "`valid`"), noise),
+        "factor": markdown_table(("Matérn-5/2 length", "Langevin", "boundary-weighted"), factors),
+        "mixtures": (
+            f"Of {mixtures()[1].shape[1]} random mixtures of three Beta densities, the interior term is "
+            f"below the true difference in risk for {wrong['released']} with the published factor 0.1, and "
+            f"for {wrong['certified']} with the valid factor."
+        ),
+    }
+
+
+# docs/monitoring.md. Nothing is simulated: probabilities are summed over all numbers of violations.
+
+DELTA, EPISODES = 0.05, 10_000
+RATES = (0.02, 0.1, 0.3)
+LOOKS = sorted({100, 1000, *(round(float(n)) for n in np.geomspace(1, EPISODES, 60))})
+BUDGETS = ((0.1, (0.0, 0.01, 0.03, 0.05)), (0.05, (0.0, 0.01, 0.03)))
+
+
+def stopping_probability(p: float, largest: Integers, episodes: int) -> Array:
+    """Return the probability of having stopped by each time.
+
+    The rule stops after t episodes if at most ``largest[t]`` of them are violations (-1: never); each episode
+    is a violation with probability ``p``.
+    """
+    alive, stopped = np.zeros(episodes + 2), np.zeros(episodes + 1)
+    alive[0] = 1.0
+    for t in range(1, episodes + 1):
+        alive[1 : t + 1] = alive[1 : t + 1] * (1 - p) + alive[:t] * p
+        alive[0] *= 1 - p
+        reach = int(largest[t]) + 1
+        stopped[t] = stopped[t - 1] + alive[:reach].sum()
+        alive[:reach] = 0.0
+    return stopped
+
+
+def fixed_sample_rule(budget: float, episodes: int) -> Integers:
+    """Return, for each n, the most violations whose Clopper-Pearson bound is below the budget."""
+    return np.asarray(binom.ppf(DELTA, np.arange(episodes + 1), budget), dtype=np.int64) - 1
+
+
+def monitor_rule(budget: float, episodes: int) -> Integers:
+    """Return, for each n, the most violations at which the monitor's bound is below the budget."""
+    mixture, threshold = below(budget), -log(DELTA)
+    rule = np.full(episodes + 1, -1)
+    over = 0
+    for t in range(1, episodes + 1):  # the number rises by at most one per episode
+        while mixture.level(over, t - over) >= threshold:
+            rule[t], over = over, over + 1
+        if over:
+            over -= 1
+            rule[t] = over if mixture.level(over, t - over) >= threshold else rule[t]
+    return rule
+
+
+def monitor_errors() -> list[dict[str, str]]:
+    """Return the probability that each bound was below the true rate at some time so far."""
+    table = []
+    for p in RATES:
+        fixed = stopping_probability(p, fixed_sample_rule(p, EPISODES), EPISODES)
+        monitor = stopping_probability(p, monitor_rule(p, EPISODES), EPISODES)
+        table += [
+            {
+                "risk": f"{p:g}",
+                "episodes": str(n),
+                "fixed_n": f"{fixed[n]:.4g}",
+                "monitor": f"{monitor[n]:.4g}",
+            }
+            for n in LOOKS
+        ]
+    return table
+
+
+def monitor_prices() -> list[dict[str, str]]:
+    """Return how many episodes the monitor and the best fixed-sample test need."""
+    table = []
+    episodes = 2500
+    for budget, rates in BUDGETS:
+        monitor, fixed = monitor_rule(budget, episodes), fixed_sample_rule(budget, episodes)
+        for p in rates:
+            stopped = stopping_probability(p, monitor, episodes)
+            power = binom.cdf(fixed, np.arange(episodes + 1), p) * (fixed >= 0)
+            row = {"budget": f"{budget:g}", "risk": f"{p:g}"}
+            for name, level in (("median", 0.5), ("q90", 0.9)):
+                row[f"monitor_{name}"] = str(int(np.searchsorted(stopped, level)))
+                row[f"fixed_{name}"] = str(int(np.argmax(power >= level)))
+            table.append(row)
+    return table
+
+
+def monitoring_blocks() -> dict[str, str]:
+    """Return the blocks of docs/monitoring.md, from the stored numbers."""
+    stored = rows("monitor_peeking.csv")
+    errors = []
+    for p in RATES:
+        for rule, title in (("fixed_n", "fixed-sample bound"), ("monitor", "`Monitor`")):
+            cells = []
+            for n in (100, 1000, 10_000):
+                near = [row for row in stored if float(row["risk"]) == p and float(row["episodes"]) <= n]
+                cells.append(f"{float(near[-1][rule]):.1%}")
+            errors.append([f"{p:g}", title, *cells])
+    prices = [
+        [row["budget"], row["risk"]]
+        + [f"{row[f'{rule}_median']} / {row[f'{rule}_q90']}" for rule in ("monitor", "fixed")]
+        for row in rows("monitor_price.csv")
+    ]
+    return {
+        "peeking": markdown_table(("true rate", "bound", "100 episodes", "1,000", "10,000"), errors, left=2),
+        "price": markdown_table(
+            ("budget", "true rate", "`Monitor`, median / 90 %", "fixed sample, power 50 / 90 %"), prices
+        ),
+    }
+
+
+# docs/install.md, docs/grids.md
+
+
+def install_table() -> str:
+    """Return installed sizes by extra and Python version."""
+    table = rows("install_sizes.csv")
+    pythons = list(dict.fromkeys(row["python"] for row in table))
+    lines = []
+    for extra in dict.fromkeys(row["extra"] for row in table):
+        own = {row["python"]: row for row in table if row["extra"] == extra}
+        sizes = [f"{own[python]['mb']} MB" if python in own else "–" for python in pythons]
+        name = f"`steingate{f'[{extra}]' if extra else ''}`"
+        lines.append([name, next(iter(own.values()))["packages"], *sizes])
+    return markdown_table(("installed", "packages", *(f"Python {python}" for python in pythons)), lines)
+
+
+def grids_table() -> str:
+    """Return the built-in grids with their number of runs."""
+    lines = []
+    for name in BUILT_IN:
+        grid = load_grid(name)
+        lines.append([f"`{name}`", grid.summary, str(len(plan(grid, resize(grid, {}))))])
+    return markdown_table(("grid", "compares", "runs"), lines, left=2)
+
+
+# docs/algorithms.md
+
+ALGORITHMS_PAGE = """# Algorithms
+
+`steingate train --algo NAME` trains with one of the algorithms below; the default is `allowance`. All share
+the trainer, checkpoints, certification and command line; each has one file in `steingate.algorithms` with its
+settings, equations and policy update. `steingate algos NAME` lists the settings. They are options of
+`steingate train`, keys of a TOML file and keyword arguments of `steingate.train`.
+
+`--variant corrected` (the default) fixes known errors of published code; `--variant published` reproduces
+published behavior. The sections below list the differences. Settings published
+for single tasks are used automatically and written to `config.json`.
+
+To add an algorithm, see [Add an algorithm](howto/own_method.md).
+"""
+SHARED = (FirstOrder, SecondOrder, NaturalGradient, Constrained, Recipe)
+SHARED_TITLES = {
+    Recipe: "all",
+    Constrained: "with a cost critic",
+    SecondOrder: "with a trust region",
+    FirstOrder: "with minibatch epochs",
+}
+
+
+def algorithms_page() -> str:
+    """Return docs/algorithms.md."""
+    overview = [
+        [f"[`{name}`](#{name})", kind.about.gate, kind.about.step, kind.about.sees or "–"]
+        for name, kind in ALGORITHMS.items()
+    ]
+    parts = [
+        ALGORITHMS_PAGE,
+        "## Overview\n",
+        markdown_table(("algorithm", "constraint", "policy update", "extra policy inputs"), overview, left=4),
+        *(algorithm_section(name) for name in ALGORITHMS),
+        "\n## Shared settings\n",
+        shared_settings(),
+        "\n## Settings for single tasks\n",
+        task_settings(),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def algorithm_section(name: str) -> str:
+    """Return the section of one algorithm."""
+    about = ALGORITHMS[name].about
+    lines = [f"\n## {name}\n", f"{sentence(about.summary)} {sentence(about.paper)}\n"]
+    if about.corrected.startswith("nothing"):
+        lines.append("Both variants are the same.")
+    else:
+        lines += [f"- `published`: {about.published}.", f"- `corrected`: {about.corrected}."]
+    return "\n".join(lines)
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def shared_settings() -> str:
+    """Return the settings that algorithms have in common, with defaults."""
+    lines = []
+    known: set[str] = set()
+    for base, title in SHARED_TITLES.items():
+        names = [name for name in setting_names(base()) if name not in known]
+        known |= set(names) if base is Recipe else set()
+        shown = ", ".join(
+            f"`{name}={setting_value(base(), name)}`".replace("=None", "=none") for name in names
+        )
+        lines.append([title, shown])
+    return markdown_table(("algorithms", "settings"), lines, left=2)
+
+
+def setting_value(config: object, name: str) -> object:
+    """Return a setting by its dotted name."""
+    for part in name.split("."):
+        config = getattr(config, part)
+    return config
+
+
+def task_settings() -> str:
+    """Return settings that an algorithm uses on single tasks, those with equal settings on one line."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, kind in ALGORITHMS.items():
+        for env in TASKS:
+            values = kind.tuned(env, "corrected")
+            if values:
+                text = ", ".join(f"`{key}={value}`" for key, value in values.items())
+                found.setdefault((name, text), []).append(task(env))
+    lines = [[f"`{name}`", ", ".join(tasks), text] for (name, text), tasks in found.items()]
+    return markdown_table(("algorithm", "tasks", "settings"), lines, left=3)
+
+
+# docs/reference/commands.md
+
+
+def commands_page() -> str:
+    """Return the reference of the command line, from the argument parsers."""
+    head = "# Commands\n\n`steingate COMMAND --help` prints the same. Errors print one line, status 2.\n"
+    return head + "".join(command_section(name) for name in COMMANDS)
+
+
+def command_section(name: str) -> str:
+    """Return the options of one command by group."""
+    _, parser = load_command(name)
+    lines = [f"\n## steingate {name}\n", f"{parser.description}\n"]
+    for group in parser._action_groups:
+        options = []
+        for action in group._group_actions:
+            if action.dest == "help":
+                continue
+            takes = "" if action.nargs == 0 else f" {action.metavar or action.dest}"
+            names = ", ".join(action.option_strings) + takes
+            text = (action.help or "").replace("%%", "%").replace("%(default)s", str(action.default))
+            options.append(f"| `{names.strip()}` | {text.replace('|', chr(92) + '|')} |")
+        if options:
+            title = {"positional arguments": "", "options": ""}.get(group.title or "", group.title)
+            lines += [*([f"**{title}**\n"] if title else []), "| | |", "|---|---|", *options, ""]
+    if parser.epilog:
+        lines.append(f"```text\n{parser.epilog.strip()}\n```\n")
+    return "\n".join(lines)
+
+
+# All pages
+
+Writer = Callable[[], Mapping[str, str]]
+BLOCKS: dict[str, Writer] = {
+    "README.md": lambda: {"results": results_table(), "speed": speed_table()},
+    "docs/reproduction.md": lambda: {
+        "differences": differences(),
+        "table1": table1(),
+        "claims": claims_table(),
+        "ablations": single_runs("limits", "references", "samples", "circle2"),
+        "velocity": methods_by_task("velocity"),
+        "baselines": methods_by_task("baselines", "cpo-variants", "first-million"),
+        "gates": single_runs("gates"),
+        "settings": settings_table(),
+        "hours": hours(),
+    },
+    "docs/allowance.md": lambda: {"allowance": allowance_table(), "unseen": unseen_table()},
+    "docs/learning.md": lambda: {
+        "corrected": learning_table("corrected"),
+        "published": learning_table("published"),
+        "endpoints": endpoints_table(),
+    },
+    "docs/install.md": lambda: {"sizes": install_table()},
+    "docs/grids.md": lambda: {"grids": grids_table()},
+    "docs/monitoring.md": monitoring_blocks,
+    "docs/certificate.md": certificate_blocks,
+}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/algorithms.md": algorithms_page,
+    "docs/reference/commands.md": commands_page,
+}
+
+
+def generate(name: str) -> str:
+    """Return the current text of a page."""
+    if name in PAGES:
+        return PAGES[name]()
+    return fill_blocks((ROOT / name).read_text(encoding="utf-8"), BLOCKS[name]())
+
+
+def main() -> int:
+    """Write or check the pages."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("pages", nargs="*", metavar="PAGE", help=f"one of {', '.join([*BLOCKS, *PAGES])}")
+    options.add_argument(
+        "--check", action="store_true", help="write nothing; return 1 if a page is out of date"
+    )
+    options.add_argument(
+        "--monitor-numbers", action="store_true", help="also compute results/monitor_*.csv again (a minute)"
+    )
+    args = options.parse_args()
+    if args.monitor_numbers:
+        write_rows(RESULTS / "monitor_peeking.csv", monitor_errors())
+        write_rows(RESULTS / "monitor_price.csv", monitor_prices())
+    outdated = []
+    for name in args.pages or [*BLOCKS, *PAGES]:
+        text = generate(name)
+        if text != (ROOT / name).read_text(encoding="utf-8"):
+            outdated.append(name)
+            if not args.check:
+                (ROOT / name).write_text(text, encoding="utf-8")
+    print("\n".join(outdated) or "all pages are current")
+    return int(args.check and bool(outdated))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Statistics of the stored runs: ``python docs/summary.py`` writes results/summary.csv from results/runs.
+
+results/summary.csv has one row per run (last fifth of its epochs). The other scripts read it; only figures of
+learning curves read the runs.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan, nan, sqrt
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import beta, t
+
+from steingate.algorithms import METHODS as ALGORITHMS
+from steingate.report.loading import Run, cut, load_runs
+from steingate.report.published import Published, published_numbers
+from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
+from steingate.report.style import free_colors
+from steingate.report.summary import tail_episodes, tail_epochs
+
+RESULTS = Path(__file__).parents[1] / "results"
+RUNS = RESULTS / "kept"
+GRIDS = (
+    "table1", "allowance", "unseen", "limits", "references", "samples", "circle2", "velocity", "baselines",
+    "cpo-variants", "gates", "goal",
+)  # fmt: skip
+TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
+METHODS = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate", "allowance")
+PAPER_SEEDS = 6
+WINDOW = 100  # an epoch is feasible if the mean cost of this many episodes is within the limit
+MILLION = 1_000_000
+KEY = ("grid", "kind", "env", "algo", "seed")
+Row = dict[str, str]
+Array = npt.NDArray[np.float64]
+
+
+# Rows of the summary
+
+
+def grid_runs(grid: str) -> list[Run]:
+    """Return the stored runs of a grid."""
+    runs, skipped = load_runs([RUNS / grid])
+    if skipped:
+        raise ValueError(f"{skipped[0].path}: {skipped[0].reason}")
+    return runs
+
+
+def run_kind(run: Run, grid: str) -> str:
+    """Return the folder that separates runs of one grid beyond algorithm, task and seed ("" if none)."""
+    folder = run.path.relative_to(RUNS / grid).parents[2]
+    return "" if folder == Path() else str(folder)
+
+
+def summary_row(run: Run, grid: str, kind: str) -> Row:
+    """Return the statistics of a run over the last fifth of its epochs."""
+    epoch_return, epoch_cost = tail_epochs(run)
+    episode_return, episode_cost = tail_episodes(run)
+    first = run.epochs - len(epoch_cost)
+    epoch, cost = run.episodes["epoch"], run.episodes["cost"]
+    late_means = run.recent["cost"][run.progress["TotalEnvSteps"] > MILLION]
+    counts = {
+        "steps": run.steps,
+        "limit": run.limit,
+        "epochs": len(epoch_cost),
+        "episodes": len(episode_cost),
+        "over_count": int(np.sum(episode_cost > run.limit)),
+    }
+    numbers = {
+        "feasible_in_training": tail_feasibility(run.recent["cost"], run.limit),
+        "feasible_by_epoch": tail_feasibility(epoch_cost, run.limit),
+        "return_by_epoch": feasible_return(epoch_return, epoch_cost, run.limit),
+        "feasible_by_episode": tail_feasibility(episode_cost, run.limit),
+        "return_by_episode": feasible_return(episode_return, episode_cost, run.limit),
+        "return": episode_return.mean(),
+        "cost": episode_cost.mean(),
+        "cost_sd": np.std([cost[epoch == number].mean() for number in range(first, run.epochs)]),
+        "cvar90": cvar(episode_cost, 0.9),
+        "over_in_training": exceedance(cost, run.limit),
+        "highest_mean_cost": late_means.max() if len(late_means) else nan,
+        "minutes": run.progress["Time/Total"][-1] / 60.0,
+    }
+    return (
+        dict(zip(KEY, (grid, kind, run.env, run.algo, str(run.seed)), strict=True))
+        | {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in counts.items()}
+        | {name: "" if isnan(value) else f"{value:.4f}" for name, value in numbers.items()}
+    )
+
+
+def summarize() -> list[Row]:
+    """Return a row per stored run, and one for the first million steps of SteinGate's runs with seed 0."""
+    found = []
+    for grid in GRIDS:
+        for run in grid_runs(grid):
+            found.append(summary_row(run, grid, run_kind(run, grid)))
+            if (grid, run.algo, run.seed) == ("table1", "steingate", 0):
+                found.append(summary_row(cut(run, MILLION), "first-million", ""))
+    return sorted(found, key=lambda row: tuple(row[name] for name in KEY))
+
+
+def rows(file: str = "summary.csv", **cells: str) -> list[Row]:
+    """Return the rows of a table in results/ that have the given cells."""
+    with open(RESULTS / file, newline="", encoding="utf-8") as lines:
+        found = list(csv.DictReader(lines))
+    return [row for row in found if all(row[name] == value for name, value in cells.items())]
+
+
+def write_rows(path: Path, table: Sequence[Mapping[str, str]]) -> None:
+    """Write a CSV file."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+
+
+def column(table: Sequence[Row], name: str) -> Array:
+    """Return a column as numbers, without empty cells."""
+    return np.array([float(row[name]) for row in table if row[name]])
+
+
+def over_limit(row: Row) -> float:
+    """Return the fraction of episodes over the limit."""
+    return 1.0 - float(row["feasible_by_episode"])
+
+
+# Means over seeds with confidence intervals
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval; NaN bounds where one seed gives no interval."""
+
+    value: float
+    low: float = nan
+    high: float = nan
+
+    def text(self, digits: int) -> str:
+        """Return ``value [low, high]``."""
+        if isnan(self.value):
+            return "–"
+        if isnan(self.low):
+            return f"{self.value:.{digits}f}"
+        return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+    def differs(self, other: "Estimate") -> bool:
+        """Return whether the two intervals are disjoint."""
+        return self.low > other.high or self.high < other.low
+
+
+def half_width(values: Array, seeds: int) -> float:
+    """Return half of Student's 95 % interval for a mean of ``seeds`` values with the deviation of these."""
+    return float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / sqrt(seeds))
+
+
+def mean_over_seeds(values: Array) -> Estimate:
+    """Return the mean with Student's interval."""
+    if len(values) < 2:
+        return Estimate(float(values[0]) if len(values) else nan)
+    mean, half = float(values.mean()), half_width(values, len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def feasible_mean(group: Sequence[Row], by: str) -> Estimate:
+    """Return the mean return over feasible epochs or episodes of all seeds, with the interval over seeds."""
+    some = [row for row in group if row[f"return_by_{by}"]]
+    returns, weights = (column(some, f"{name}_by_{by}") for name in ("return", "feasible"))
+    over_seeds = mean_over_seeds(returns)
+    if not some:
+        return over_seeds
+    mean = float(np.average(returns, weights=weights))
+    shift = mean - over_seeds.value
+    return Estimate(mean, over_seeds.low + shift, over_seeds.high + shift)
+
+
+def proportion(values: Array, points: float, seeds: int = 0, mean: float | None = None) -> Estimate:
+    """Return a mean fraction with the wider of Student's and the Clopper-Pearson interval.
+
+    Seeds that all have the same fraction give Student's interval no width; the number of points does.
+
+    Parameters
+    ----------
+    values
+        One fraction per seed.
+    points
+        Number of independent points behind each fraction.
+    seeds
+        Number of seeds to assume (default: those given).
+    mean
+        Put the interval around this number instead of the mean.
+    """
+    center, seeds = float(values.mean()) if mean is None else mean, seeds or len(values)
+    if len(values) < 2:
+        return Estimate(center)
+    half, count = half_width(values, seeds), points * seeds
+    successes = center * count
+    low = float(beta.ppf(0.025, successes, count - successes + 1.0)) if successes > 0.0 else 0.0
+    high = float(beta.ppf(0.975, successes + 1.0, count - successes)) if successes < count else 1.0
+    return Estimate(center, max(min(low, center - half), 0.0), min(max(high, center + half), 1.0))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one task of Table 1: statistics over seeds, and the paper's numbers where it has them."""
+
+    env: str
+    algo: str
+    seeds: int
+    epochs: Estimate  # fraction of feasible epochs
+    epoch_return: Estimate  # mean return over them
+    episodes: Estimate  # fraction of episodes within the limit
+    episode_return: Estimate
+    ret: Estimate
+    over: Estimate
+    paper: Published | None
+    paper_epochs: Estimate
+    paper_episodes: Estimate
+    paper_return: Estimate
+
+    @property
+    def differences(self) -> list[str]:
+        """Quantities, counted by epoch, whose intervals are disjoint from the paper's."""
+        if self.paper is None or self.seeds < 2:
+            return []
+        pairs = {
+            "feasible epochs": (self.epochs, self.paper_epochs),
+            "return": (self.epoch_return, self.paper_return),
+        }
+        return [name for name, (ours, theirs) in pairs.items() if ours.differs(theirs)]
+
+    @property
+    def differs_by_episode(self) -> bool:
+        """Whether the fraction of feasible episodes is disjoint from the paper's feasibility."""
+        return self.paper is not None and self.seeds > 1 and self.episodes.differs(self.paper_episodes)
+
+
+def table1_cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
+    """Return one cell. The paper prints no intervals: its six seeds are assumed to vary as ours do."""
+    episodes = column(group, "episodes").mean()
+    windows = episodes / WINDOW
+    epochs, returns = column(group, "feasible_by_epoch"), column(group, "return_by_epoch")
+    within = column(group, "feasible_by_episode")
+    paper = published_numbers(env, algo)
+    paper_epochs = paper_episodes = paper_return = Estimate(nan)
+    if paper is not None:
+        paper_epochs = proportion(epochs, windows, PAPER_SEEDS, paper.feasibility)
+        paper_episodes = proportion(within, episodes, PAPER_SEEDS, paper.feasibility)
+        half = half_width(returns, PAPER_SEEDS) if len(returns) > 1 else nan
+        paper_return = Estimate(paper.ret, paper.ret - half, paper.ret + half)
+    return Cell(
+        env=env,
+        algo=algo,
+        seeds=len(group),
+        epochs=proportion(epochs, windows),
+        epoch_return=feasible_mean(group, "epoch"),
+        episodes=proportion(within, episodes),
+        episode_return=feasible_mean(group, "episode"),
+        ret=mean_over_seeds(column(group, "return")),
+        over=proportion(1.0 - within, episodes),
+        paper=paper,
+        paper_epochs=paper_epochs,
+        paper_episodes=paper_episodes,
+        paper_return=paper_return,
+    )
+
+
+def table1_cells() -> dict[tuple[str, str], Cell]:
+    """Return the cells of Table 1 and of the allowance by task and method."""
+    found = [*rows(grid="table1"), *rows(grid="allowance")]
+    groups = {
+        (env, algo): [row for row in found if (row["env"], row["algo"]) == (env, algo)]
+        for env in TASKS
+        for algo in METHODS
+    }
+    return {place: table1_cell(*place, group) for place, group in groups.items() if group}
+
+
+# Text
+
+
+def method_colors(algos: Sequence[str]) -> dict[str, str]:
+    """Return the color of each method: its own, or a free one."""
+    own = {algo: ALGORITHMS[algo].about.color for algo in algos if algo in ALGORITHMS}
+    known = {algo: color for algo, color in own.items() if color is not None}
+    rest = [algo for algo in algos if algo not in known]
+    return known | dict(zip(rest, free_colors(len(rest), set(known.values())), strict=True))
+
+
+def markdown_table(headings: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table whose first ``left`` columns are left-aligned."""
+    rule = "|---" * left + "|---:" * (len(headings) - left) + "|"
+    return "\n".join([f"| {' | '.join(headings)} |", rule, *(f"| {' | '.join(line)} |" for line in lines)])
+
+
+if __name__ == "__main__":
+    write_rows(RESULTS / "summary.csv", summarize())
