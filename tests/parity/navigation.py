@@ -1,171 +1,264 @@
-"""Navigation recordings against the navigation tasks: states judged, single steps, goals, free runs."""
+"""Navigation recordings: results at recorded states (A), single steps (B), layouts (C), free runs (D)."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cached_property
 
 import numpy as np
-from tests.parity.criteria import Finding, at_least, at_most, equal
-from tests.parity.recordings import Recording
-from tests.parity.states import Array, Case, read_case
+from tests.parity.recordings import Array, Finding, Recording, at_most, equal
 
+from steingate.tasks.catalog import find_task
+from steingate.tasks.contact_plan import CALM_SPEED, CALM_TURN, MOVING, STILL
+from steingate.tasks.layouts import placement, sample_layout
 from steingate.tasks.models import STATE_SIZE, compile_world
 from steingate.tasks.navigation import Navigation
 from steingate.tasks.physics import Simulations
+from steingate.tasks.streams import seeded_states
 
-_CHUNK: Final = 64
-_ACCELEROMETER: Final = 3  # the first entries of the observation
+_CHUNK = 64
 
-# (share, qpos limit, qvel limit) by kind of step
-_CIRCLE: Final = ((0.995, 1e-11, 1e-9), (1.0, 1e-8, 1e-6))
-_FREE: Final = ((0.97, 1e-11, 1e-9), (0.995, 1e-4, 1e-2))
-_TOUCHING: Final = ((0.5, 1e-5, 1e-3), (0.95, 5e-4, 0.1))
+# (fraction, limit of qpos errors, limit of qvel errors) by kind of step
+_CIRCLE = ((0.995, 1e-11, 1e-9), (1.0, 1e-8, 1e-6))
+_FREE = ((0.97, 1e-11, 1e-9), (0.995, 1e-4, 1e-2))
+_TOUCHING = ((0.5, 1e-5, 1e-3), (0.95, 5e-4, 0.1))
 
 
-def judge_navigation(recording: Recording, threads: int) -> list[Finding]:
-    """Return the findings of criteria A to D for one navigation recording.
-
-    All but the contact count is judged in both physics modes: as usual, and with the engine everywhere.
-
-    Parameters
-    ----------
-    recording : Recording
-        A ``nav`` file.
-    threads : int
-        Threads for the engine.
-    """
+def check_navigation(recording: Recording, threads: int) -> list[Finding]:
+    """Return the findings on one navigation recording, for both values of ``physics``."""
     findings: list[Finding] = []
     for physics in ("auto", "mujoco"):
-        case = read_case(recording, threads, physics)
-        findings += _recorded_states(case)
-        findings += _single_steps(case)
+        case = Case(recording, threads, physics)
+        findings += _check_states(case) + _check_steps(case)
         if case.spec.agent == "car":
-            findings += _free_runs(case)
-    return findings + _contact_counts(case)
+            findings += _check_free_runs(case)
+    return findings + _check_contact_counts(case)
 
 
-def _recorded_states(case: Case) -> list[Finding]:
-    """Return the findings of criteria A and C: recorded states judged in order, the stream running along."""
-    recording, index, spec, mode = case.recording, case.index, case.spec, f"[{case.physics}]"
+class Case:
+    """One recording: its states (one per row, in world axes) and how to run the task.
+
+    Attributes
+    ----------
+    q, v : (rows, n) states of the agents
+    vase_q, vase_v : (rows, V, 7 or 6) states of the vases
+    goal : (rows, 2) goal during the step that follows
+    hazards, vases : (episodes, n, 2) positions after reset
+    touching : (steps,) whether the agent touches an object at the end of the step
+    """
+
+    def __init__(self, recording: Recording, threads: int, physics: str) -> None:
+        self.recording, self.threads, self.physics = recording, threads, physics
+        self.spec = find_task(recording.env_ids[0])
+        nq, nv = STATE_SIZE[self.spec.agent]
+        qpos, qvel = recording["row_qpos"], recording["row_qvel"]
+        self.q, self.v = qpos[:, :nq].copy(), qvel[:, :nv].copy()
+        if self.spec.agent == "point":  # the original's Point uses the frame of its first pose
+            episode = np.repeat(np.arange(len(recording["ep_len"])), recording["ep_len"] + 1)
+            yaw = recording["agent_rot0"][episode]
+            self.q[:, :2] = recording["agent_xy0"][episode] + _rotate(qpos[:, :2], yaw)
+            self.q[:, 2] += yaw
+            self.v[:, :2] = _rotate(qvel[:, :2], yaw)
+        vases = self.spec.count("vases")
+        self.vase_q = qpos[:, nq:].reshape(len(qpos), vases, 7)
+        self.vase_v = qvel[:, nv:].reshape(len(qpos), vases, 6)
+        self.has_goal = self.spec.family == "goal"
+        self.goal = recording["row_goal_pos"][:, :2] if self.has_goal else np.zeros((len(qpos), 2))
+        self.hazards, self.vases = (
+            recording["obj_pos0"][:, [name.startswith(kind) for name in recording.meta["obj_names"]], :2]
+            for kind in ("hazard", "vase")
+        )
+        self.touching = recording["step_n_agent_contacts"].sum(axis=1) > 0
+
+    @cached_property
+    def regular(self) -> Array:
+        """Rows (as flags) at which rounding does not decide about contacts: all but the Car's first."""
+        flags = np.ones(len(self.q), dtype=np.bool_)
+        if self.spec.agent == "car":
+            flags[self.recording.first_rows] = False
+        return flags
+
+    def actions(self, steps: Array) -> Array:
+        """Return the recorded actions of some steps."""
+        return np.ascontiguousarray(self.recording["step_action"][steps])
+
+    def task(self, count: int) -> Navigation:
+        """Return the task with ``count`` simulations on the reference layout stream."""
+        return Navigation(
+            self.spec, count, threads=self.threads, physics=self.physics, layout_stream="reference"
+        )
+
+    def set_states(self, task: Navigation, rows: Array) -> None:
+        """Put the agents and vases of all simulations into recorded states."""
+        task.q[:], task.v[:], task.warm[:] = self.q[rows], self.v[rows], 0.0
+        task.vase_q[:], task.vase_v[:], task.vase_warm[:] = self.vase_q[rows], self.vase_v[rows], 0.0
+        speed = np.linalg.norm(task.vase_v[:, :, :3], axis=2)
+        turn = np.linalg.norm(task.vase_v[:, :, 3:], axis=2)
+        task.status[:] = np.where((speed < CALM_SPEED) & (turn < CALM_TURN), STILL, MOVING)
+        task.calm[:] = 0
+
+    def set_objects(self, task: Navigation, steps: Array) -> None:
+        """Put goals and hazards where they are during recorded steps."""
+        if self.has_goal:
+            task.xy[:, task.law.goal] = self.goal[self.recording.after[steps] - 1]
+            task.xy[:, task.law.rows("hazards")] = self.hazards[self.recording.episode[steps]]
+
+    def gaps(self, task: Navigation, rows: Array) -> Array:
+        """Return the largest differences (N, 2) of the agents' qpos and qvel to recorded states."""
+        qpos = np.abs(task.q - self.q[rows]).max(axis=1)
+        qvel = np.abs(task.v - self.v[rows]).max(axis=1)
+        return np.stack([qpos, qvel], axis=1)
+
+
+def _rotate(xy: Array, yaw: Array) -> Array:
+    """Return vectors (n, 2) rotated by angles (n,)."""
+    c, s = np.cos(yaw), np.sin(yaw)
+    return np.stack([c * xy[:, 0] - s * xy[:, 1], s * xy[:, 0] + c * xy[:, 1]], axis=1)
+
+
+def _check_states(case: Case) -> list[Finding]:
+    """Return the findings on all recorded states, evaluated in order so that goals are redrawn on the way."""
+    recording, spec, mode = case.recording, case.spec, f"[{case.physics}]"
     lengths = recording["ep_len"]
-    first_step = np.cumsum(lengths) - lengths
     task = case.task(len(lengths))
     task.reset(np.arange(len(lengths), dtype=np.int32), [int(seed) for seed in recording["seed"]])
-    layout = _layout_gaps(task, case)
-    obs, goal = np.full(recording["row_obs"].shape, np.nan), np.full(case.states.goal.shape, np.nan)
-    obs[index.starts], goal[index.starts] = task.out.obs, task.xy[:, task.law.goal]
-    names = ("cost", "terminated", "goal_met", *spec.cost_parts)
+    layout_gaps = [
+        np.abs(task.xy[:, 0] - recording["agent_xy0"]),
+        np.abs(task.rot[:, 0] - recording["agent_rot0"]),
+        np.abs(task.xy[:, task.law.rows("hazards")] - case.hazards),
+        np.abs(task.xy[:, task.law.rows("vases")] - case.vases),
+    ]
+    obs, goal = np.full(recording["row_obs"].shape, np.nan), np.full(case.goal.shape, np.nan)
+    obs[recording.first_rows] = task.out.obs
+    goal[recording.first_rows] = task.xy[:, task.law.goal]
     columns = dict(zip(spec.cost_parts, task.out.parts, strict=True))
     columns |= {name: getattr(task.out, name) for name in ("reward", "cost", "terminated", "goal_met")}
-    results = {name: np.full(len(index.number), np.nan) for name in columns}
+    results = {name: np.full(len(recording.number), np.nan) for name in columns}
     for number in range(1, int(lengths.max()) + 1):
         within = np.minimum(number, lengths)  # finished episodes stay at their last state, unread
-        rows, steps, on = index.starts + within, first_step + within - 1, number <= lengths
-        case.put(task, rows)
+        rows, steps = recording.first_rows + within, recording.first_steps + within - 1
+        running = number <= lengths
+        case.set_states(task, rows)
         task.evaluate(case.actions(steps))
-        obs[rows[on]], goal[rows[on]] = task.out.obs[on], task.xy[on, task.law.goal]
+        obs[rows[running]] = task.out.obs[running]
+        goal[rows[running]] = task.xy[running, task.law.goal]
         for name, column in columns.items():
-            results[name][steps[on]] = column[on]
+            results[name][steps[running]] = column[running]
     task.close()
-    findings = _observations(case, obs)
-    findings += at_most(f"A reward {mode}", np.abs(results["reward"] - recording["step_reward"]), 1e-9)
-    for name in names:
-        findings += equal(f"A {name} {mode}", results[name], recording[f"step_{name}"].astype(np.float64))
-    findings += equal("A truncated", index.number >= spec.max_episode_steps, recording["step_truncated"])
-    findings += at_most(f"C layouts by seed {mode}", layout, 0.0)
-    if spec.family == "goal":
-        findings += at_most(f"C goal positions {mode}", np.abs(goal - case.states.goal), 0.0)
+    findings = _compare_observations(case, obs)
+    findings += at_most(f"A reward {mode}", np.abs(results.pop("reward") - recording["step_reward"]), 1e-9)
+    for name, values in results.items():
+        findings += equal(f"A {name} {mode}", values, recording[f"step_{name}"].astype(np.float64))
+    findings += equal("A truncated", recording.number >= spec.max_episode_steps, recording["step_truncated"])
+    gaps = np.concatenate([gap.ravel() for gap in layout_gaps])
+    findings += at_most(f"C layouts by seed {mode}", gaps, 0.0)
+    if case.has_goal:
+        findings += at_most(f"C goal positions {mode}", np.abs(goal - case.goal), 0.0)
     return findings
 
 
-def _layout_gaps(task: Navigation, case: Case) -> Array:
-    """Return the differences between layouts after reset and the recorded ones, flat."""
-    pairs = [
-        (task.xy[:, 0], case.recording["agent_xy0"]),
-        (task.rot[:, 0], case.recording["agent_rot0"]),
-        (task.xy[:, task.law.rows("hazards")], case.states.hazards),
-        (task.xy[:, task.law.rows("vases")], case.states.vases),
-    ]
-    return np.concatenate([np.abs(ours - theirs).ravel() for ours, theirs in pairs])
-
-
-def _observations(case: Case, obs: Array) -> list[Finding]:
-    """Return the findings on observations: the accelerometer apart, which feels contacts."""
+def _compare_observations(case: Case, obs: Array) -> list[Finding]:
+    """Return the findings on observations; the accelerometer (3 entries) depends on contact forces."""
     gap = np.abs(obs - case.recording["row_obs"])
-    accelerometer, rest = gap[:, :_ACCELEROMETER].max(axis=1), gap[:, _ACCELEROMETER:].max(axis=1)
+    accelerometer, others = gap[:, :3].max(axis=1), gap[:, 3:].max(axis=1)
     touched = np.zeros(len(gap), dtype=np.bool_)
-    touched[case.index.after[case.touching]] = True
+    touched[case.recording.after[case.touching]] = True
     mode = f"[{case.physics}]"
     return [
-        *at_most(f"A observation without accelerometer {mode}", rest, 1e-9),
+        *at_most(f"A observation without accelerometer {mode}", others, 1e-9),
         *at_most(f"A accelerometer, free {mode}", accelerometer[case.regular & ~touched], 1e-8),
         *at_most(f"A accelerometer, touching {mode}", accelerometer[touched], 0.1, 0.99),
     ]
 
 
-def _single_steps(case: Case) -> list[Finding]:
-    """Return the findings of criterion B: one environment step from every recorded state."""
-    index, total = case.index, len(case.index.number)
+def _check_steps(case: Case) -> list[Finding]:
+    """Return the findings on one simulated step from every recorded state."""
+    recording, total = case.recording, len(case.recording.number)
     task = case.task(_CHUNK)
     gaps = np.zeros((total, 2))
     for start in range(0, total, _CHUNK):
         steps = np.arange(start, min(start + _CHUNK, total))
         padded = np.resize(steps, _CHUNK)
-        case.put(task, index.before[padded])
-        case.place(task, padded)
+        case.set_states(task, recording.after[padded] - 1)
+        case.set_objects(task, padded)
         task.step(case.actions(padded))
-        gaps[steps] = case.gaps(task, index.after[padded])[: len(steps)]
+        gaps[steps] = case.gaps(task, recording.after[padded])[: len(steps)]
     task.close()
-    touched_before = np.concatenate([[False], case.touching[:-1]]) & (index.number > 1)
+    touched_before = np.concatenate([[False], case.touching[:-1]]) & (recording.number > 1)
     free = ~(case.touching | touched_before)
-    counted = case.regular[index.before]
-    groups = (
-        [("", counted, _CIRCLE)]
-        if case.spec.family == "circle"
-        else [(", free", counted & free, _FREE), (", touching", counted & ~free, _TOUCHING)]
-    )
+    counted = case.regular[recording.after - 1]
+    groups = [("", counted, _CIRCLE)]
+    if case.has_goal:
+        groups = [(", free", counted & free, _FREE), (", touching", counted & ~free, _TOUCHING)]
     findings: list[Finding] = []
     for name, chosen, limits in groups:
-        for share, qpos, qvel in limits:
-            findings += at_most(f"B one step{name}, qpos [{case.physics}]", gaps[chosen, 0], qpos, share)
-            findings += at_most(f"B one step{name}, qvel [{case.physics}]", gaps[chosen, 1], qvel, share)
+        for fraction, qpos, qvel in limits:
+            for field, column, limit in (("qpos", 0, qpos), ("qvel", 1, qvel)):
+                criterion = f"B one step{name}, {field} [{case.physics}]"
+                findings += at_most(criterion, gaps[chosen, column], limit, fraction)
     return findings
 
 
-def _free_runs(case: Case) -> list[Finding]:
-    """Return the finding of criterion D: the Car alone from its second state on, up to the first touch."""
-    index, lengths = case.index, case.recording["ep_len"]
-    first_step = np.cumsum(lengths) - lengths
+def _check_free_runs(case: Case) -> list[Finding]:
+    """Return the finding on the Car's run from its second state up to its first touch of a vase."""
+    recording, lengths = case.recording, case.recording["ep_len"]
     task = case.task(len(lengths))
-    case.put(task, index.starts + 1)
-    case.place(task, first_step)
-    untouched = ~case.touching[first_step]
+    case.set_states(task, recording.first_rows + 1)
+    case.set_objects(task, recording.first_steps)
+    untouched = ~case.touching[recording.first_steps]
     worst = np.zeros(len(lengths))
     for number in range(2, int(lengths.max()) + 1):
-        steps = first_step + np.minimum(number, lengths) - 1
+        steps = recording.first_steps + np.minimum(number, lengths) - 1
         task.step(case.actions(steps))
         untouched &= ~case.touching[steps] & (number <= lengths)
-        gap = case.gaps(task, index.after[steps])[:, 0]
+        gap = case.gaps(task, recording.after[steps])[:, 0]
         worst = np.where(untouched, np.maximum(worst, gap), worst)
     task.close()
     return at_most(f"D free run up to the first touch, qpos [{case.physics}]", worst, 1e-7)
 
 
-def _contact_counts(case: Case) -> list[Finding]:
-    """Return the finding on the number of contacts the engine lists at recorded states."""
-    spec, states = case.spec, case.states
-    sims = Simulations(compile_world(spec, spec.count("vases")), _CHUNK, case.threads)
+def _check_contact_counts(case: Case) -> list[Finding]:
+    """Return the finding on the number of contacts that MuJoCo lists at recorded states."""
+    sims = Simulations(compile_world(case.spec, case.spec.count("vases")), _CHUNK, case.threads)
     listed = sims.bind("ncon")
-    nq, nv = STATE_SIZE[spec.agent]
-    rows = np.arange(len(states.q))
+    nq, nv = STATE_SIZE[case.spec.agent]
+    rows = np.arange(len(case.q))
     counts = np.zeros(len(rows), dtype=np.int64)
     for start in range(0, len(rows), _CHUNK):
         chunk = np.resize(rows[start : start + _CHUNK], _CHUNK)
-        sims.qpos[:, :nq], sims.qvel[:, :nv] = states.q[chunk], states.v[chunk]
-        sims.qpos[:, nq:] = states.vase_q[chunk].reshape(_CHUNK, -1)
-        sims.qvel[:, nv:] = states.vase_v[chunk].reshape(_CHUNK, -1)
+        sims.qpos[:, :nq], sims.qvel[:, :nv] = case.q[chunk], case.v[chunk]
+        sims.qpos[:, nq:] = case.vase_q[chunk].reshape(_CHUNK, -1)
+        sims.qvel[:, nv:] = case.vase_v[chunk].reshape(_CHUNK, -1)
         sims.forward()
         counts[chunk] = listed.reshape(_CHUNK)
-    share = float(np.mean(counts[case.regular] == case.recording["row_ncon"][case.regular]))
-    limit = 1.0 if spec.family == "circle" else 0.985
-    return at_least("A number of contacts: share of rows that agree", share, limit)
+    fraction = float(np.mean(counts[case.regular] == case.recording["row_ncon"][case.regular]))
+    limit = 0.985 if case.has_goal else 1.0
+    return [Finding("A number of contacts: fraction of rows that agree", fraction, limit, ">=")]
+
+
+def check_layouts(recording: Recording, env_id: str) -> list[Finding]:
+    """Return the findings on one task of a ``layouts`` file: positions and yaws must be equal in all bits."""
+    rule = placement(find_task(env_id))
+    states = seeded_states(recording["seeds"].tolist(), "reference")
+    first = [sample_layout(rule, state) for state in states]
+    second = [sample_layout(rule, state) for state in states[: len(recording[f"{env_id}/second_xy"])]]
+    rotated = rule.high[1:, 0] - rule.low[1:, 0] > 1e-6  # yaws of fixed objects are drawn and discarded
+    pairs = {
+        "positions": ([layout.xy for layout in first], recording[f"{env_id}/xy"]),
+        "yaws": (
+            [layout.rot[1:][rotated] for layout in first],
+            recording[f"{env_id}/rot"][:, 1:][:, rotated],
+        ),
+        "agent yaw": ([layout.rot[0] for layout in first], recording[f"{env_id}/agent_rot"]),
+        "positions, second reset": ([layout.xy for layout in second], recording[f"{env_id}/second_xy"]),
+        "agent yaw, second reset": (
+            [layout.rot[0] for layout in second],
+            recording[f"{env_id}/second_agent_rot"],
+        ),
+    }
+    if rule.goal >= 0:
+        goals = [layout.goal_first for layout in first]
+        pairs["discarded first goal"] = (goals, recording[f"{env_id}/goal_first"])
+    findings: list[Finding] = []
+    for name, (ours, theirs) in pairs.items():
+        findings += at_most(f"C {env_id} {name}", np.abs(np.array(ours) - theirs), 0.0)
+    return findings

@@ -1,7 +1,7 @@
-"""Recordings of the original tasks: npz files read and checked.
+"""Recordings of the original tasks (npz files), and the criteria that compare arrays.
 
-Four kinds exist. ``nav``: states and steps of navigation episodes. ``vel``: the same of velocity tasks.
-``layouts``: layouts after reset by seed. ``stats``: results of whole episodes under fixed policies.
+Four kinds of files exist. ``nav``: states and steps of navigation episodes. ``vel``: the same of velocity
+tasks. ``layouts``: layouts after reset by seed. ``stats``: statistics of whole episodes under fixed policies.
 """
 
 from __future__ import annotations
@@ -9,69 +9,74 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError
 
-Kind = Literal["nav", "vel", "layouts", "stats"]
-Arrays = dict[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
 
+STATISTICS = ("return", "cost", "goals", "distance")
 _ROWS = ("row_time", "row_qpos", "row_qvel", "row_obs", "row_ncon")
 _STEPS = ("step_action", "step_reward", "step_cost", "step_terminated", "step_truncated")
-_NEEDED: Final[dict[str, tuple[str, ...]]] = {
-    "nav": (
-        *("seed", "policy", "ep_len", "agent_xy0", "agent_rot0", "obj_pos0", "meta"),
-        *_ROWS,
-        *(*_STEPS, "step_goal_met", "step_n_agent_contacts"),
-    ),
-    "vel": ("seed", "policy", "ep_len", "meta", *_ROWS, "row_ref_xy", *_STEPS),
+_EPISODES = ("seed", "policy", "ep_len", "meta")
+_NAV = ("agent_xy0", "agent_rot0", "obj_pos0", "step_goal_met", "step_n_agent_contacts")
+_REQUIRED = {
+    "nav": (*_EPISODES, *_ROWS, *_STEPS, *_NAV),
+    "vel": (*_EPISODES, *_ROWS, *_STEPS, "row_ref_xy"),
     "layouts": ("seeds", "meta"),
     "stats": ("seed",),
 }
-STATISTICS: Final = ("return", "cost", "goals", "distance")
 
 
 @dataclass(frozen=True)
 class Recording:
     """One file.
 
-    Attributes
-    ----------
-    name : file name without folder and suffix
-    kind : which of the four schemas it has
-    env_id : the task; empty for layouts, which hold several
-    arrays : everything in the file but ``meta``
-    meta : the decoded ``meta`` entry, if there is one
+    ``row_*`` arrays hold the states of all episodes, one more per episode than ``step_*`` arrays hold steps.
     """
 
-    name: str
-    kind: Kind
-    env_id: str
-    arrays: Arrays
+    name: str  # file name without suffix
+    kind: str
+    env_ids: list[str]  # layouts: several
+    arrays: dict[str, Array]
     meta: dict[str, Any]
 
-    def __getitem__(self, key: str) -> npt.NDArray[Any]:
-        """Return an array by name."""
-        return self.arrays[key]
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    @cached_property
+    def first_rows(self) -> Array:
+        """Row of the first state of every episode."""
+        return np.cumsum(self["ep_len"].astype(np.int64) + 1) - self["ep_len"] - 1
+
+    @cached_property
+    def first_steps(self) -> Array:
+        """Index of the first step of every episode."""
+        return np.cumsum(self["ep_len"].astype(np.int64)) - self["ep_len"]
+
+    @cached_property
+    def episode(self) -> Array:
+        """Episode of every step."""
+        return np.repeat(np.arange(len(self["ep_len"])), self["ep_len"])
+
+    @cached_property
+    def number(self) -> Array:
+        """Number of every step in its episode, from 1."""
+        return np.arange(len(self.episode)) - self.first_steps[self.episode] + 1
+
+    @cached_property
+    def after(self) -> Array:
+        """Row of the state after every step; the state before it is one row earlier."""
+        return self.first_rows[self.episode] + self.number
 
 
-def read_recording(path: str | Path) -> Recording:
-    """Return the recording in a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        An npz file; ``stats`` files carry their task's identifier in the name, ``stats_<id>.npz``.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or lacks an array of its schema.
-    """
+def load_recording(path: str | Path) -> Recording:
+    """Return the recording in a file; ``stats`` files have the task in their name, ``stats_<id>.npz``."""
     path = Path(path)
     try:
         with path.open("rb") as handle:
@@ -81,73 +86,52 @@ def read_recording(path: str | Path) -> Recording:
         raise InputError(f"There is no file {path}: give the npz file of a recording.") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} is not a readable npz file ({error}).") from None
-    kind = _kind(path, arrays)
-    missing = [name for name in _NEEDED[kind] if name not in arrays]
-    if missing:
-        raise InputError(f"{path} is no complete {kind} recording: the array {missing[0]!r} is missing.")
-    try:
-        meta = json.loads(str(arrays.pop("meta"))) if "meta" in arrays else {}
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path} holds a meta entry that is not JSON ({error}).") from None
-    env_id = path.stem.removeprefix("stats_") if kind == "stats" else str(meta.get("env_id", ""))
-    if kind in ("nav", "vel"):
-        _check_lengths(path, arrays)
-    return Recording(path.stem, kind, env_id, arrays, meta)
-
-
-def _kind(path: Path, arrays: Arrays) -> Kind:
-    """Return the schema a file follows, told by the arrays only that schema has."""
-    if "row_ref_xy" in arrays:
-        return "vel"
-    if "row_qpos" in arrays:
-        return "nav"
-    if "seeds" in arrays:
-        return "layouts"
-    if any(name.endswith("/return") for name in arrays):
-        return "stats"
-    raise InputError(f"{path} is no recording: it has neither rows, layouts nor episode statistics.")
-
-
-def _check_lengths(path: Path, arrays: Arrays) -> None:
-    """Refuse files whose rows or steps do not add up to their episodes."""
-    lengths = arrays["ep_len"]
-    steps = int(lengths.sum())
-    for name, array in arrays.items():
-        expected = steps + len(lengths) if name.startswith("row_") else steps
-        if name.startswith(("row_", "step_")) and len(array) != expected:
-            raise InputError(f"{path}: {name!r} has {len(array)} entries, its episodes need {expected}.")
+    markers = {"vel": "row_ref_xy", "nav": "row_qpos", "layouts": "seeds", "stats": "uniform/return"}
+    kind = next((kind for kind, marker in markers.items() if marker in arrays), None)
+    if kind is None:
+        raise InputError(f"{path} is no recording: it has neither states, layouts nor episode statistics.")
+    for name in _REQUIRED[kind]:
+        if name not in arrays:
+            raise InputError(f"{path} is an incomplete {kind} recording: the array {name!r} is missing.")
+    meta = json.loads(str(arrays.pop("meta"))) if "meta" in arrays else {}
+    if kind == "stats":
+        env_ids = [path.stem.removeprefix("stats_")]
+    else:
+        env_ids = list(meta) if kind == "layouts" else [meta["env_id"]]
+    return Recording(path.stem, kind, env_ids, arrays, meta)
 
 
 @dataclass(frozen=True)
-class Index:
-    """Where things are in a nav or vel recording, one entry per step.
+class Finding:
+    """Result of one criterion: a measured figure and the limit that it must respect."""
 
-    Attributes
-    ----------
-    episode : episode of the step
-    number : number of the step in its episode, from 1
-    before, after : rows of the states before and after it
-    starts : row of the first state of every episode
-    """
+    criterion: str
+    figure: float
+    limit: float
+    relation: str = "<="
 
-    episode: npt.NDArray[np.int64]
-    number: npt.NDArray[np.int64]
-    before: npt.NDArray[np.int64]
-    after: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    @property
+    def passed(self) -> bool:
+        """Whether the figure respects the limit; NaN does not."""
+        return self.figure <= self.limit if self.relation == "<=" else self.figure >= self.limit
+
+    def __str__(self) -> str:
+        verdict = "ok  " if self.passed else "FAIL"
+        return f"{verdict}  {self.criterion:<72} {self.figure:9.2e} {self.relation} {self.limit:g}"
 
 
-def step_index(recording: Recording) -> Index:
-    """Return the index of a nav or vel recording.
+def at_most(criterion: str, errors: npt.ArrayLike, limit: float, fraction: float = 1.0) -> list[Finding]:
+    """Return the finding that a fraction of the errors is at most the limit; none without errors."""
+    errors = np.asarray(errors, dtype=np.float64).ravel()
+    if errors.size == 0:
+        return []
+    errors = np.where(np.isnan(errors), np.inf, errors)
+    figure = float(np.quantile(errors, fraction, method="inverted_cdf"))
+    name = {1.0: "max", 0.5: "median"}.get(fraction, f"{100 * fraction:g} %")
+    return [Finding(f"{criterion}: {name} of {errors.size}", figure, limit)]
 
-    Parameters
-    ----------
-    recording : Recording
-        The file.
-    """
-    lengths = recording["ep_len"].astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]]).astype(np.int64)
-    episode = np.repeat(np.arange(len(lengths)), lengths)
-    number = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    after = starts[episode] + number
-    return Index(episode, number, after - 1, after, starts)
+
+def equal(criterion: str, ours: npt.ArrayLike, theirs: npt.ArrayLike) -> list[Finding]:
+    """Return the finding that no entries differ; the figure is the number of those that do."""
+    differ = np.asarray(ours) != np.asarray(theirs)
+    return [Finding(f"{criterion}: mismatches of {differ.size}", int(differ.sum()), 0)] if differ.size else []
