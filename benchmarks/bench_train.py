@@ -27,7 +27,7 @@ from steingate.tasks.catalog import TASKS
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import second_thread
+from steingate.training.loop import background_thread
 from steingate.training.state import TrainState, first_state
 
 TO_REACH = {
@@ -85,7 +85,7 @@ def measure(env_id: str, rounds: int) -> dict[str, object]:
     envs = Timed(make_envs(cfg, algo))
     state = first_state(cfg, algo, task.observation_size, task.action_size)
     engine, hidden, shown, ratios = [], [], [], []
-    with second_thread(True) as pool, second_thread(False) as inline:
+    with background_thread(True) as pool, background_thread(False) as inline:
         state, _ = epochs(algo, cfg, state, envs, pool, 2)  # compile
         for _ in range(rounds):
             engine.append(bare())
@@ -148,7 +148,7 @@ def memory(count: int) -> tuple[float, float]:
     envs = Timed(make_envs(cfg, algo))
     task = TASKS[cfg.env]
     state = first_state(cfg, algo, task.observation_size, task.action_size)
-    with second_thread(True) as pool:
+    with background_thread(True) as pool:
         state, _ = epochs(algo, cfg, state, envs, pool, count // 10)
         early = resident()
         epochs(algo, cfg, state, envs, pool, count - count // 10)

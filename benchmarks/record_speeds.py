@@ -41,7 +41,7 @@ def epoch_seconds(cfg: RunConfig, epochs: int) -> float:
     from steingate.algorithms.common.backend import configure
     from steingate.training.assemble import build_algorithm, make_envs
     from steingate.training.epoch import run_epoch
-    from steingate.training.loop import second_thread
+    from steingate.training.loop import background_thread
     from steingate.training.state import first_state
 
     configure()
@@ -50,7 +50,7 @@ def epoch_seconds(cfg: RunConfig, epochs: int) -> float:
     observed, acted = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
     state = first_state(cfg, algo, observed, acted)
     seconds = []
-    with second_thread(cfg.overlap) as pool:
+    with background_thread(cfg.overlap) as pool:
         for _ in range(WARM + epochs):
             began = time.process_time()
             state, _ = run_epoch(algo, cfg, state, envs, pool)

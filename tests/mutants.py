@@ -185,8 +185,8 @@ EPOCH = (
     ),
     Mutant(
         "training/epoch.py",
-        "slide(state.window, rollout.episodes, cfg.window)",
-        "slide(state.window, rollout.episodes, 100)",
+        "append_window(state.window, rollout.episodes, cfg.window)",
+        "append_window(state.window, rollout.episodes, 100)",
         "the log's means are over 100 episodes whatever the window",
     ),
     Mutant(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from steingate.policies.export import export_policy
     from steingate.policies.numpy_policy import RobotPolicy
     from steingate.policies.policy import Policy
-    from steingate.training.api import Run, evaluate, load, make_vec, resume, rollout, train
+    from steingate.training.api import Run, evaluate, load, make_vec, resume, train
 
 __version__ = "0.2.0"
 
@@ -60,7 +60,6 @@ _HOMES = {
     "load": "steingate.training.api",
     "make_vec": "steingate.training.api",
     "resume": "steingate.training.api",
-    "rollout": "steingate.training.api",
     "train": "steingate.training.api",
 }
 
@@ -92,7 +91,6 @@ __all__ = [
     "load",
     "make_vec",
     "resume",
-    "rollout",
     "train",
 ]
 

@@ -56,7 +56,7 @@ CELLS = ["text", "", "nan", "inf", "9" * 400, "9" * 5000, "x" * 200_000, "[/red]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell[:8] or "empty")
-@pytest.mark.parametrize("column", ["TotalEnvSteps", "Epoch/EpCost", "Time/Total", "Gate/Mode"])
+@pytest.mark.parametrize("column", ["TotalEnvSteps", "Train/EpCost", "Time/Total", "Gate/Mode"])
 def test_odd_cells_of_progress(run, tmp_path, capsys, cell, column):
     set_cell(run / "progress.csv", column, cell)
     assert "progress.csv" in said(capsys, "resume", run, "--quiet")
@@ -76,9 +76,9 @@ def test_changed_tables_are_not_carried_on(run, good, capsys, file, change):
     path = run / file
     text = path.read_text()
     if change == "value":
-        set_cell(path, {"progress.csv": "Epoch/EpCost", "episodes.csv": "cost"}[file], "0.125", row=2)
+        set_cell(path, {"progress.csv": "Train/EpCost", "episodes.csv": "cost"}[file], "0.125", row=2)
     elif change == "header":
-        path.write_text(text.replace("Epoch/EpCost", "Epoch/Cost").replace(",cost,", ",costs,"))
+        path.write_text(text.replace("Train/EpCost", "Train/Cost").replace(",cost,", ",costs,"))
     else:
         path.write_bytes(text.replace("\n", "\r\n").encode())
     changed = path.read_bytes()

@@ -29,7 +29,7 @@ def test_every_field_is_an_option():
     known = {option for action in whole_parser()._actions for option in action.option_strings}
     own = [name for name in setting_names(RunConfig()) if not name.startswith("algo.")]
     names = own + setting_names(SteinGate())
-    assert {"certify.keep", "cost_limit"} <= set(own)
+    assert {"certify.enabled", "cost_limit"} <= set(own)
     assert {"--" + name.replace("_", "-") for name in names} <= known
     assert parsed("") == {}
     assert make_config({}) == RunConfig()

@@ -13,7 +13,7 @@ from steingate.algorithms import METHODS
 from steingate.algorithms.common.backend import configure
 from steingate.cli import main
 from steingate.runs import read_progress
-from steingate.training.loop import stored_config
+from steingate.training.config_file import load_run_config
 
 configure()
 
@@ -42,7 +42,7 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
     assert path == tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-2"
     assert len([line for line in said.err.splitlines() if line.startswith("epoch ")]) == 2
     assert read_progress(path)["Gate/Budget"] == [0.25, 0.25]
-    assert stored_config(path).algo.certificate == {"budget": 0.25}
+    assert load_run_config(path).algo.certificate == {"budget": 0.25}
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
     assert main(["evaluate", str(run), *words, "--limit", "1e6", "--costs-out", str(costs)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["certified"]
-    assert found["over_bound"] == pytest.approx(1.0 - 0.05 ** (1 / 40))  # none of 40 over, exactly
+    assert found["bound"] == pytest.approx(1.0 - 0.05 ** (1 / 40))  # none of 40 over, exactly
     assert found["cost"]["limit"] == 1e6
     assert len(costs.read_text().splitlines()) == 40
     assert main(["certify", str(costs), "--limit", "1e6", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["samples"] == 40
-    assert main(["evaluate", str(run), *words, "--limit", "1e-6", "--preset", "confident"]) == 1
+    assert main(["evaluate", str(run), *words, "--limit", "1e-6"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["over"] == 40
-    assert found["certificate"]["preset"] == "confident"
+    assert found["violations"] == 40
+    assert found["gate"]["preset"] == "released"
 
 
 def test_export_writes_a_policy_that_acts(run, tmp_path, capsys):
@@ -195,7 +195,7 @@ def test_a_stopped_process_says_how_to_go_on(tmp_path, number, status):
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == status, said
-    assert f"go on with: steingate resume {path}" in said
+    assert f"continue with: steingate resume {path}" in said
     assert "Traceback" not in said
     assert len(list((path / "checkpoints").iterdir())) == 1
 

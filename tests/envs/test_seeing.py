@@ -9,7 +9,7 @@ from steingate.envs.make import make_vec
 from steingate.envs.safety_state import Augmented
 from steingate.gates.account import Account, Remaining, Spent
 from steingate.training.environment import Saved
-from steingate.training.video import FilmedEnv
+from steingate.training.video import RenderedEnv
 
 TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
 
@@ -87,7 +87,7 @@ def test_places_are_those_of_each_observation_at_the_end_and_after_going_back():
 def test_wrappers_have_by_name_what_the_trainer_and_films_ask_for(wrap):
     """Newer Pythons do not count what __getattr__ finds."""
     envs = wrap(make_vec("SafetyPointCircle1-v0", 1))
-    for protocol in (Saved, FilmedEnv):
+    for protocol in (Saved, RenderedEnv):
         assert isinstance(envs, protocol)
         for name in protocol.__protocol_attrs__ if hasattr(protocol, "__protocol_attrs__") else ():
             getattr_static(envs, name)

@@ -41,7 +41,7 @@ def write_run(
             rows.append(f"{epoch},{step},{float(ret[epoch, slot])!r},{float(cost[epoch, slot])!r},250")
     (folder / "episodes.csv").write_text("\n".join(rows) + "\n")
     names = [
-        "TotalEnvSteps", "Train/Epoch", "Metrics/EpRet", "Metrics/EpCost", "Epoch/EpRet", "Epoch/EpCost",
+        "TotalEnvSteps", "Train/Epoch", "Metrics/EpRet", "Metrics/EpCost", "Train/EpRet", "Train/EpCost",
         "Gate/Mode", "Gate/Bound", "Gate/Budget", "Gate/ReferenceRisk", "Gate/DiscreteTerm",
         "Gate/InteriorTerm", "Gate/DecisionValue",
     ]  # fmt: skip

@@ -173,7 +173,7 @@ def test_many_runs_are_shown_less_finely(tmp_path):
     assert sum(sum(unpack(frame[2])) for frame in shown["frames"]) == len(runs[0].episodes["cost"])
     lengths = [len(part) for part in np.array_split(np.arange(200), len(shown["steps"]))]
     mean = np.average(shown["curves"]["epochCost"], weights=lengths)
-    assert mean == pytest.approx(runs[0].progress["Epoch/EpCost"].mean(), rel=1e-3)
+    assert mean == pytest.approx(runs[0].progress["Train/EpCost"].mean(), rel=1e-3)
     assert max(shown["curves"]["worst"]) == runs[0].episodes["cost"].max()
     # A size that cannot be met ends with the coarsest page, not without one.
     assert fitting_data(evidence, most=10)["runs"]

@@ -33,8 +33,8 @@ def run(tmp_path):
         )
         mean = float(cost.mean()) if len(cost) else None
         progress.append([{
-            "TotalEnvSteps": 1000 * (epoch + 1), "Epoch/EpRet": float(epoch), "Metrics/EpRet": epoch - 0.5,
-            "Epoch/EpCost": mean, "Metrics/EpCost": 20.0, "Gate/Mode": 2 * (epoch % 2),
+            "TotalEnvSteps": 1000 * (epoch + 1), "Train/EpRet": float(epoch), "Metrics/EpRet": epoch - 0.5,
+            "Train/EpCost": mean, "Metrics/EpCost": 20.0, "Gate/Mode": 2 * (epoch % 2),
             "Gate/Bound": mean and mean / 99, "Gate/Budget": 0.1, "Gate/ReferenceRisk": 0.113,
             "Gate/DiscreteTerm": 0.05, "Gate/InteriorTerm": 0.02, "Gate/DecisionValue": mean and mean / 99,
         }])  # fmt: skip

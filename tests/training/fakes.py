@@ -10,7 +10,7 @@ from steingate.gates.base import Decision, Gate, Mode, Ruling
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import Inline
+from steingate.training.loop import InlineExecutor
 from steingate.training.state import first_state
 
 IMPROVE = (Decision(Mode.IMPROVE),)
@@ -139,6 +139,6 @@ def epochs(cfg, algo, envs, count=1):
     discrete = isinstance(envs.single_action_space, Discrete)
     state, reports = first_state(cfg, algo, envs.single_observation_space.shape[0], 2, discrete), []
     for _ in range(count):
-        state, report = run_epoch(algo, cfg, state, envs, Inline())
+        state, report = run_epoch(algo, cfg, state, envs, InlineExecutor())
         reports.append(report)
     return state, reports

@@ -31,10 +31,10 @@ from steingate.training.state import first_state  # noqa: E402
 def test_it_stays_within_the_limit_and_earns_more_than_nothing(algo):
     """Unconstrained: cost 10. Under the limit 2.5 the best return is -2.5; doing nothing has -10."""
     rows = conflict(algo, {"pace.block": 32})
-    assert late(rows, "Epoch/EpCost") < 2.5
-    assert -7.5 < late(rows, "Epoch/EpRet") < -2.4
-    assert rows[0]["Epoch/OverLimit"] > 0.9
-    assert late(rows, "Epoch/OverLimit", 60) < 0.07  # it swings around half the budget while the share moves
+    assert late(rows, "Train/EpCost") < 2.5
+    assert -7.5 < late(rows, "Train/EpRet") < -2.4
+    assert rows[0]["Train/ViolationRate"] > 0.9
+    assert late(rows, "Train/ViolationRate", 60) < 0.07
 
 
 def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):

@@ -21,7 +21,7 @@ def test_the_policy_learns_to_name_what_it_sees(tmp_path):
     assert np.abs(policy(shown[:, None])[:, 0] - shown).max() < 0.15
     progress = read_progress(path)
     assert set(progress["Gate/Mode"]) == {0}
-    assert progress["Epoch/EpRet"][-1] > 0.2 * progress["Epoch/EpRet"][0]
+    assert progress["Train/EpRet"][-1] > 0.2 * progress["Train/EpRet"][0]
 
 
 def test_the_gate_brings_costs_under_the_limit(tmp_path):

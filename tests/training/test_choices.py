@@ -89,7 +89,7 @@ def learned(tmp_path, env, algo, limit, epochs=40, **settings):
         {"env": env, "algo": algo, "cost_limit": limit, "out": str(tmp_path), "workers": 1, **own}
     )
     rows = read_progress(train(cfg, quiet=True))
-    return tuple(float(np.mean(rows[f"Epoch/Ep{name}"][-epochs // 5 :])) for name in ("Ret", "Cost"))
+    return tuple(float(np.mean(rows[f"Train/Ep{name}"][-epochs // 5 :])) for name in ("Ret", "Cost"))
 
 
 def test_reward_alone_takes_the_better_arm(tmp_path):
@@ -103,7 +103,7 @@ def test_reward_alone_takes_the_better_arm(tmp_path):
 def test_every_method_takes_choices(tmp_path, algo):
     run = train(tiny(tmp_path, env=RING, algo=algo, total_steps=240), quiet=True)
     rows = read_progress(run)
-    assert len(rows["Epoch/EpRet"]) == 3
+    assert len(rows["Train/EpRet"]) == 3
     assert evaluate(run, 2).episodes.length.tolist() == [12, 12]
 
 

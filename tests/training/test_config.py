@@ -29,7 +29,7 @@ from steingate.settings import field_types, setting_names, to_plain, with_settin
 from steingate.training import batch as batch_module
 from steingate.training import loop
 from steingate.training.assemble import build_algorithm
-from steingate.training.certification_config import Certifying
+from steingate.training.certification_config import CertifyConfig
 from steingate.training.config import WITHOUT_EFFECT, RunConfig, make_config, read_stored
 
 
@@ -242,7 +242,7 @@ class TestIdentity:
             assert replace(cfg, **{name: value}).identity != cfg.identity, name
         for name, value in {
             "overlap": False, "threads": 3, "workers": 3, "checkpoint_every": 7, "wandb": "x", "out": "there",
-            "certify": Certifying(keep=False),
+            "certify": CertifyConfig(enabled=False),
         }.items():  # fmt: skip
             assert replace(cfg, **{name: value}).identity == cfg.identity, name
         without = {"overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify"}

@@ -9,8 +9,8 @@ from steingate.training.logging.display import Display, _bar
 ROW = {
     "Train/Epoch": 4,
     "TotalEnvSteps": 100_000,
-    "Epoch/EpRet": 1.5,
-    "Epoch/EpCost": 30.0,
+    "Train/EpRet": 1.5,
+    "Train/EpCost": 30.0,
     "Metrics/EpRet": 1.25,
     "Metrics/EpCost": 20.0,
     "Gate/Mode": 2,
@@ -33,7 +33,7 @@ def shown(terminal, rows, cfg=CFG, quiet=False):
     with Display(cfg, console, quiet) as display:
         for row in rows:
             display.epoch(row)
-        display.note("a word")
+        display.message("a word")
     return out.getvalue()
 
 
@@ -52,7 +52,7 @@ def test_without_a_terminal_each_epoch_is_one_plain_line():
 
 
 def test_missing_numbers_are_dashes_and_fallbacks_are_said():
-    row = {**ROW, "Epoch/EpRet": None, "Epoch/EpCost": None, "Gate/Bound": None, "Gate/Fallback": 1}
+    row = {**ROW, "Train/EpRet": None, "Train/EpCost": None, "Gate/Bound": None, "Gate/Fallback": 1}
     (line, _) = shown(False, [row]).splitlines()
     assert "return -  cost -/25  bound -/0.1  recover (fallback)" in line
 
@@ -97,17 +97,17 @@ def test_time_left_ignores_the_first_epoch_and_may_be_long():
 
 def test_the_words_are_true_for_every_method():
     """No method that ignores cost, prices it or spends a budget just reads "improve"."""
-    row = {"Gate/Price": None, "Gate/Mode": 0, "Epoch/OverLimit": 0.925}
+    row = {"Gate/Price": None, "Gate/Mode": 0, "Train/ViolationRate": 0.925}
     told = {}
     for name in METHODS:
         own = {"ppo-lag": {"Gate/Price": 3.2}, "trpo-simmer": {"Gate/CostBudget": 9.0}}.get(name, {})
         told[name] = shown(False, [{**ROW, **row, **own}], cfg=make_config({"algo": name})).splitlines()[0]
-    assert all("cost 30.00/25 (92% over)" in line for line in told.values())
+    assert all("cost 30.00/25 (92% violations)" in line for line in told.values())
     assert "penalize, price 3.2" in told["ppo-lag"]
     assert "improve within budget 9.00" in told["trpo-simmer"]
     assert "improve within the budget" in told["ppo-saute"]
     for name in ("ppo", "trpo"):
-        assert "reward alone" in told[name]
+        assert "reward only" in told[name]
         assert "improve" not in told[name]
 
 

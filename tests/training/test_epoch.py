@@ -16,7 +16,7 @@ from steingate.training import fitting
 from steingate.training.assemble import build_algorithm
 from steingate.training.batch import to_batch, values
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import Inline
+from steingate.training.loop import InlineExecutor
 from steingate.training.rollout import RolloutStoppedError
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import first_state
@@ -343,7 +343,7 @@ class TestCritics:
         state = first_state(cfg, algo, 3, 2)
         for _ in range(2):
             before = state.critics.result()
-            state, _ = run_epoch(algo, cfg, state, Told(), Inline())
+            state, _ = run_epoch(algo, cfg, state, Told(), InlineExecutor())
             assert given[-1] == before.params
             assert not np.array_equal(state.critics.result().reward["b"][0], before.reward["b"][0])
             assert not np.array_equal(state.critics.result().cost["b"][0], before.cost["b"][0])
@@ -473,14 +473,14 @@ class TestOutcome:
     def test_over_the_limit_is_the_share_above_the_limit_of_the_run(self, fits):
         for limit, share in ((1.0, 1.0), (2.0, 0.5), (2.5, 0.0)):
             _, reports = epochs(small(cost_limit=limit), spying()[0], Told())
-            assert reports[0].row["Epoch/OverLimit"] == share
+            assert reports[0].row["Train/ViolationRate"] == share
 
     def test_a_request_to_stop_reaches_the_rollout(self, fits):
         cfg, envs = small(), Told()
         algo, seen = spying()
         asked = iter([False, False, True])
         with pytest.raises(RolloutStoppedError):
-            run_epoch(algo, cfg, first_state(cfg, algo, 3, 2), envs, Inline(), lambda: next(asked))
+            run_epoch(algo, cfg, first_state(cfg, algo, 3, 2), envs, InlineExecutor(), lambda: next(asked))
         assert len(envs.of("step")) == 2
         assert seen.episodes == []
 
@@ -528,4 +528,4 @@ class TestWhichEpisodesCount:
         assert seen.episodes[0].start.tolist() == starts
         assert len(seen.episodes[0].cost) == len(starts)
         assert report.row.get("Gate/Unbiased") == unbiased
-        assert report.row["Epoch/Episodes"] == len(report.episodes) == 4
+        assert report.row["Train/Episodes"] == len(report.episodes) == 4

@@ -10,14 +10,13 @@ from steingate.errors import InputError, RunError
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.policy import load
 from steingate.runs import RunFolder
-from steingate.training import play as module
-from steingate.training.candidates import Trial
-from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
+from steingate.training import evaluate as module
+from steingate.training.certification import CertificationTest, certification_report
+from steingate.training.config_file import load_run_config
+from steingate.training.evaluate import evaluate, load_player, play
 from steingate.training.loop import train
-from steingate.training.play import play
 from steingate.training.rollout_kernels import FROZEN
-from steingate.training.stored import stored_config
-from steingate.training.verdict import make_verdict
+from steingate.training.seeding import evaluation_seeds
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +47,8 @@ def test_episodes_are_those_of_the_policy(run):
     assert numbers["episodes"] == 11
     assert numbers["epoch"] == 6
     assert numbers["worst"]["cost"] == result.episodes.cost.max()
-    assert numbers["over_limit"] == np.mean(result.episodes.cost > 4.0)
-    assert numbers["certificate"]["samples"] == 11
+    assert numbers["violation_rate"] == np.mean(result.episodes.cost > 4.0)
+    assert numbers["gate"]["samples"] == 11
 
 
 def test_an_episode_does_not_depend_on_its_neighbors(run):
@@ -87,31 +86,25 @@ def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
 
 
 def test_an_evaluation_stops_once_its_monitor_is_sure(run):
-    from steingate.training.evaluate import Certify
-
-    sure = evaluate(run, 400, until=Certify(budget=0.999))
-    fixed = evaluate(run, sure.verdict.episodes)
-    assert sure.verdict.certified
-    assert sure.verdict.episodes < 400
+    sure = evaluate(run, 400, until_certified=True, budget=0.999)
+    fixed = evaluate(run, sure.monitor.episodes)
+    assert sure.monitor.certified
+    assert sure.monitor.episodes < 400
     np.testing.assert_array_equal(sure.episodes.cost, fixed.episodes.cost)
     assert sure.seeds == fixed.seeds
-    assert sure.to_dict()["verdict"]["sentence"] == sure.verdict.sentence
-    assert fixed.to_dict()["verdict"] is None
-    undecided = evaluate(run, 3, until=Certify(budget=0.01))
-    assert not undecided.verdict.certified
-    assert undecided.verdict.episodes == len(undecided.episodes.cost) <= 3
+    undecided = evaluate(run, 3, until_certified=True, budget=0.01)
+    assert not undecided.monitor.certified
+    assert undecided.monitor.episodes == len(undecided.episodes.cost) <= 3
 
 
 def test_costs_below_0_are_told_and_counted_as_none(tmp_path):
-    from steingate.training.evaluate import Certify
-
     run = train(tiny(tmp_path, env="tests.training.probes:Paid"), quiet=True)
     told = []
     fixed = evaluate(run, 6, warn=told.append)
     assert fixed.episodes.cost.tolist() == [-5.0] * 6
-    assert (fixed.over, fixed.certificate.mean_cost) == (0, 0.0)
-    assert [text for text in told if "cost -5: costs below 0 make up for violations" in text] == told[-1:]
-    sure = evaluate(run, 100, until=Certify())
+    assert (fixed.violations, fixed.gate.mean_cost) == (0, 0.0)
+    assert [text for text in told if "cost -5: negative costs compensate violations" in text] == told[-1:]
+    sure = evaluate(run, 100, until_certified=True, warn=told.append)
     assert sure.certified
     assert sure.episodes.cost.tolist() == [-5.0] * 36
 
@@ -131,8 +124,8 @@ def test_printed_bounds_hold(run, capsys):
         )
         table = printed(capsys.readouterr().out)
         assert len(table) == 2
-        trial = Trial(6, count, 1, 0.0, 0.0, 0.10000 + count / 3000, 0.05, True)
-        verdict = make_verdict(stored_config(run), 6, trial, [trial], True, 1)["sentence"]
+        trial = CertificationTest(6, count, 1, 0.0, 0.0, 0.10000 + count / 3000, 0.05, True)
+        verdict = certification_report(load_run_config(run), 6, trial, [trial], True, 1)["sentence"]
         watch = Monitor(4.0)
         watch.update_many([0.0] * count)
         for shown, bound in (

@@ -13,7 +13,8 @@ from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, folder_lock, latest_checkpoint, read_episodes, read_progress
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import loop
-from steingate.training.loop import resume, stored_config, train
+from steingate.training.config_file import load_run_config
+from steingate.training.loop import resume, train
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +79,9 @@ def test_the_log_agrees_with_the_episodes(whole):
     progress = found["progress"]
     for epoch in range(6):
         mine = episodes["epoch"] == epoch
-        assert progress["Epoch/Episodes"][epoch] == mine.sum()
-        assert progress["Epoch/EpCost"][epoch] == pytest.approx(episodes["cost"][mine].mean())
-        assert progress["Epoch/OverLimit"][epoch] == pytest.approx(np.mean(episodes["cost"][mine] > 4.0))
+        assert progress["Train/Episodes"][epoch] == mine.sum()
+        assert progress["Train/EpCost"][epoch] == pytest.approx(episodes["cost"][mine].mean())
+        assert progress["Train/ViolationRate"][epoch] == pytest.approx(np.mean(episodes["cost"][mine] > 4.0))
         past = episodes["epoch"] <= epoch
         assert progress["Metrics/EpRet"][epoch] == pytest.approx(episodes["return"][past][-100:].mean())
     assert (np.diff(episodes["step"]) >= 0).all()
@@ -91,7 +92,7 @@ def test_the_same_run_again_is_the_same(whole, tmp_path):
     assert facts(train(tiny(tmp_path), quiet=True)) == whole[1]
     other = facts(train(tiny(tmp_path, seed=1), quiet=True))
     assert other["checkpoint"] != whole[1]["checkpoint"]
-    assert other["progress"]["Epoch/EpRet"] != whole[1]["progress"]["Epoch/EpRet"]
+    assert other["progress"]["Train/EpRet"] != whole[1]["progress"]["Train/EpRet"]
 
 
 def test_overlap_changes_nothing(whole, tmp_path):
@@ -172,7 +173,7 @@ def test_epochs_without_a_finished_episode_fall_back(tmp_path, algo):
     path = train(cfg, quiet=True)
     progress = read_progress(path)
     assert progress["Gate/Fallback"] == [1, 1, 1]
-    assert progress["Epoch/Episodes"] == [0, 0, 0]
+    assert progress["Train/Episodes"] == [0, 0, 0]
     assert progress["Gate/Mode"] == [2, 2, 2]
     assert progress["Metrics/EpCost"] == [None] * 3
     assert "nan" not in (path / "progress.csv").read_text().lower()
@@ -198,7 +199,7 @@ def test_a_run_that_never_finished_an_epoch_makes_way(whole, tmp_path, monkeypat
     stop_after(monkeypatch, 1, kill)
     with pytest.raises(Killed):
         train(corrected, quiet=True)
-    assert stored_config(cfg.path) == corrected
+    assert load_run_config(cfg.path) == corrected
     assert read_progress(cfg.path)["Train/Epoch"] == [0]
     monkeypatch.undo()
     resume(cfg.path, quiet=True)  # nothing of the first attempt is in the way
@@ -396,7 +397,7 @@ def test_native_episodes_may_outlive_epochs(tmp_path, monkeypatch):
 
 
 def test_settings_survive_the_folder(whole, tmp_path):
-    cfg = stored_config(whole[0])
+    cfg = load_run_config(whole[0])
     assert cfg == tiny(whole[0].parents[2])
     (tmp_path / "config.json").write_text('{"config": {"nonsense": 1}}')
     with pytest.raises(RunError, match=r"config\.json cannot be used"):

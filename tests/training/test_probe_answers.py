@@ -11,7 +11,7 @@ from steingate.gates.base import Episodes, Mode
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import second_thread
+from steingate.training.loop import background_thread
 from steingate.training.state import first_state
 
 UNCONSTRAINED = ("trpo", "ppo")
@@ -48,7 +48,7 @@ def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     dims = envs.single_observation_space.shape[0]
     state = first_state(cfg, recipe, dims, 1)
     rows = []
-    with second_thread(False) as pool:
+    with background_thread(False) as pool:
         for _ in range(epochs):
             state, report = run_epoch(recipe, cfg, state, envs, pool)
             rows.append(report.row)
@@ -75,13 +75,13 @@ def test_reward_against_cost(algo):
     if algo in LAGRANGIAN:
         rows = conflict(algo, {"ascent.rate": 0.02}, epochs=240)
         # The price swings around its right value, so the cost does around the limit.
-        assert 1.0 < late(rows, "Epoch/EpCost", 120) < 4.0
-        assert min(row["Epoch/EpCost"] for row in rows[120:]) < 2.5
+        assert 1.0 < late(rows, "Train/EpCost", 120) < 4.0
+        assert min(row["Train/EpCost"] for row in rows[120:]) < 2.5
         assert late(rows, "Gate/Price", 120) > 0.0
-        assert -8.0 < late(rows, "Epoch/EpRet", 120) < -1.0
+        assert -8.0 < late(rows, "Train/EpRet", 120) < -1.0
         return
     rows = conflict(algo)
-    ret, cost = late(rows, "Epoch/EpRet"), late(rows, "Epoch/EpCost")
+    ret, cost = late(rows, "Train/EpRet"), late(rows, "Train/EpCost")
     if algo in UNCONSTRAINED:
         assert ret > -1.0
         assert cost > 8.0
@@ -102,14 +102,14 @@ def test_reward_against_cost(algo):
 )
 def test_published_variants_learn_too(algo, ceiling):
     rows = conflict(algo, variant="published")
-    assert late(rows, "Epoch/EpCost") < ceiling
-    assert late(rows, "Epoch/EpRet") > -9.0
+    assert late(rows, "Train/EpCost") < ceiling
+    assert late(rows, "Train/EpRet") > -9.0
 
 
 def test_steingate_can_descend_the_risk_itself():
     rows = conflict("steingate", {"recovery": "tail"})
-    assert late(rows, "Epoch/EpCost") < 2.5
-    assert late(rows, "Epoch/EpRet") > -4.0
+    assert late(rows, "Train/EpCost") < 2.5
+    assert late(rows, "Train/EpRet") > -4.0
 
 
 def episodes(costs):
@@ -153,5 +153,5 @@ def test_same_mean_another_tail_as_a_gate_sees_it(algo, variant):
 def test_same_mean_another_tail_as_it_is_learned(algo, options, gambles):
     """Methods that limit the mean take the gamble, which pays more; methods that see the tail do not."""
     rows = learn(Gamble, algo, 25.0, 60, 200, options, max_kl=0.02)
-    share = late(rows, "Epoch/OverLimit", 10) / 0.3
+    share = late(rows, "Train/ViolationRate", 10) / 0.3
     assert (share > 0.8) if gambles else (share < 0.45)

@@ -15,8 +15,9 @@ from steingate.policies.policy import load
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
 from steingate.training.batch import tail_costs
+from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
-from steingate.training.loop import resume, stored_config, train
+from steingate.training.loop import resume, train
 
 CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}
 RUNS = [
@@ -109,7 +110,7 @@ def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_p
         per_pass = -(-cfg.steps_per_epoch // cfg.algo.critic_batch)
         adam = latest_checkpoint(path / "checkpoints").tree["critics"][1]
         assert adam[0] == per_pass * (counts[None] if given is None else 2 * 5)
-        assert stored_config(path).algo.critic_passes == given
+        assert load_run_config(path).algo.critic_passes == given
     assert counts[None] < 6 * 5
 
 
@@ -157,8 +158,8 @@ def test_shaped_rewards_stay_out_of_the_statistics(tmp_path):
         constant = {"cost_limit": 0.01, "env": "tests.training.probes:Constant"}
         path = train(tiny(tmp_path, algo=name, total_steps=80, **constant, **options), quiet=True)
         first[name] = read_progress(path)
-    assert first["trpo"]["Epoch/EpRet"] == first["trpo-saute"]["Epoch/EpRet"] == [10.0]
-    assert first["trpo"]["Epoch/EpCost"] == first["trpo-saute"]["Epoch/EpCost"] == [5.0]
+    assert first["trpo"]["Train/EpRet"] == first["trpo-saute"]["Train/EpRet"] == [10.0]
+    assert first["trpo"]["Train/EpCost"] == first["trpo-saute"]["Train/EpCost"] == [5.0]
 
 
 def test_the_added_number_is_never_normalized(tmp_path):
@@ -186,7 +187,7 @@ def test_increments_of_a_tail_add_up_to_the_tail_of_the_episode():
 
 def test_settings_of_the_algorithm_are_recorded(tmp_path):
     path = train(run_of(tmp_path, "ppo-saute", "corrected", {}), quiet=True)
-    stored = stored_config(path).algo
+    stored = load_run_config(path).algo
     assert (stored.critic_lr, stored.normalize_obs, stored.length) == (3e-4, True, 1000)
     native = tiny(tmp_path, algo="trpo-saute", env="SafetyPointCircle1-v0")
     assert (native.recipe.length, native.recipe.budget_discount) == (500, 0.9999)

@@ -19,8 +19,9 @@ from steingate.training import loop
 from steingate.training import play as play_module
 from steingate.training.api import train as train_from_python
 from steingate.training.config import make_config
+from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate, load_player
-from steingate.training.loop import resume, stored_config, train
+from steingate.training.loop import resume, train
 from steingate.training.rollout_kernels import FROZEN, OFF
 from steingate.training.stop import StopRequest
 
@@ -66,7 +67,7 @@ class TestLonger:
         whole = train(run_of(tmp_path / "whole", **SECOND, total_steps=320), quiet=True)
         same_runs(short, whole)
         assert len(rows(whole)["Train/Epoch"]) == 4
-        assert stored_config(short).total_steps == 320
+        assert load_run_config(short).total_steps == 320
         assert read_config(short)["identity"] == read_config(whole)["identity"]
         before = (short / "config.json").read_bytes()
         resume(short, quiet=True)
@@ -123,7 +124,7 @@ class TestRepeats:
 
     def test_epochs_are_fresh(self, tmp_path):
         path = train(run_of(tmp_path, **SECOND), quiet=True)
-        first, second = read_progress(path)["Epoch/EpRet"]
+        first, second = read_progress(path)["Train/EpRet"]
         assert first != second
 
 
@@ -215,10 +216,10 @@ class TestEarlierVersions:
         record = read_config(old)
         write_config(RunFolder(old), {**record, "config": {**record["config"], "zeal": 1}})
         with pytest.raises(RunError, match="cpo has no option 'zeal'"):
-            stored_config(old)
+            load_run_config(old)
         write_config(RunFolder(old), {**record, "config": 3})
         with pytest.raises(RunError, match="has no table 'config'"):
-            stored_config(old)
+            load_run_config(old)
 
 
 class TestEvaluation:

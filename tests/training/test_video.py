@@ -13,11 +13,10 @@ from tests.training.runs_of_probes import tiny
 from steingate.cli.film_progress import film_progress
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
-from steingate.training.evaluate import evaluation_seeds, load_player
+from steingate.training.evaluate import load_player, play
 from steingate.training.loop import train
-from steingate.training.overlay import RED, Numbers, annotate
-from steingate.training.play import play
-from steingate.training.video import Filmed, film
+from steingate.training.seeding import evaluation_seeds
+from steingate.training.video import RED, EpisodeStatus, RecordingEnv, annotate, record_video
 
 
 class Drawn(Walk):
@@ -58,7 +57,9 @@ def test_a_film_shows_whole_episodes(player, tmp_path, suffix):
     lengths = play(envs(), player, seeds, False).length
     out = tmp_path / "sub" / f"film{suffix}"
     told = []
-    frames = film(envs(), player, seeds, out, False, 1, tell=lambda *now: told.append(now), lengths=lengths)
+    frames = record_video(
+        envs(), player, seeds, out, False, 1, progress=lambda *now: told.append(now), lengths=lengths
+    )
     # The first observation, every step but the last, and the end for half a second.
     assert frames == lengths.sum() + 2 * 10
     shown = frames_of(out)
@@ -73,7 +74,7 @@ def test_a_film_shows_whole_episodes(player, tmp_path, suffix):
 def test_numbers_and_red_frames_are_those_of_the_episode(player):
     """Every third step is shown; a cost between two pictures reddens the later one."""
     seen = []
-    filmed = Filmed(envs(), lambda picture, numbers, over: seen.append((numbers, over)), 3)
+    filmed = RecordingEnv(envs(), lambda picture, numbers, over: seen.append((numbers, over)), 3)
     reference = Drawn()
     for seed in range(6):
         seen.clear()
@@ -113,14 +114,14 @@ def test_the_true_return_is_shown_where_a_method_changes_the_reward():
             return (np.zeros((4, 4, 3), np.uint8),)
 
     seen = []
-    filmed = Filmed(Shaped(), lambda picture, numbers, over: seen.append(numbers), 1)
+    filmed = RecordingEnv(Shaped(), lambda picture, numbers, over: seen.append(numbers), 1)
     filmed.step(None)
-    assert seen == [Numbers(1, 0.0, 2.0)]
+    assert seen == [EpisodeStatus(1, 0.0, 2.0)]
 
 
 def test_costly_steps_are_framed_in_red_and_the_picture_stays():
     picture = np.full((240, 320, 3), 90, np.uint8)
-    plain, red = (annotate(picture, Numbers(3, 1.0, 2.0, costly), 25.0) for costly in (False, True))
+    plain, red = (annotate(picture, EpisodeStatus(3, 1.0, 2.0, costly), 25.0) for costly in (False, True))
     assert plain.shape == red.shape == (262, 320, 3)
     np.testing.assert_array_equal(plain[:240], picture)
     np.testing.assert_array_equal(red[6:-30, 6:-6], picture[6:-8, 6:-6])
@@ -128,15 +129,15 @@ def test_costly_steps_are_framed_in_red_and_the_picture_stays():
         assert (edge == RED).all()
     assert not (plain == RED).all(axis=-1).any()
     # Another number is another strip, and the text stays on it.
-    for numbers in (Numbers(4, 1.0, 2.0), Numbers(3, 2.0, 2.0), Numbers(3, 1.0, 9.0)):
+    for numbers in (EpisodeStatus(4, 1.0, 2.0), EpisodeStatus(3, 2.0, 2.0), EpisodeStatus(3, 1.0, 9.0)):
         assert (annotate(picture, numbers, 25.0)[240:] != plain[240:]).any()
-    wide = annotate(picture, Numbers(100_000, 12_345.0, -12_345.6), 1000.0)
+    wide = annotate(picture, EpisodeStatus(100_000, 12_345.0, -12_345.6), 1000.0)
     assert (wide[240:, -4:] == wide[-1, -1]).all()
 
 
 def test_small_and_odd_pictures_become_readable_and_even():
     for shape in ((33, 64, 3), (65, 65, 4), (301, 399, 3)):
-        height, width, _ = annotate(np.zeros(shape, np.uint8), Numbers(0, 0.0, 0.0), 25.0).shape
+        height, width, _ = annotate(np.zeros(shape, np.uint8), EpisodeStatus(0, 0.0, 0.0), 25.0).shape
         assert width >= 240
         assert height % 2 == width % 2 == 0
 
@@ -150,17 +151,17 @@ def test_what_draws_unasked_is_filmed_and_what_does_not_draw_is_told(player, tmp
 
     seeds = evaluation_seeds(0, 1)
     made = make_vec(Drawn, 1, copy=False, render_mode="rgb_array")
-    assert film(made, player, seeds, tmp_path / "film.gif", False) > 1
+    assert record_video(made, player, seeds, tmp_path / "film.gif", False) > 1
     for blind in (Walk, Nothing):
         made = make_vec(blind, 1, copy=False, render_mode="rgb_array")
         with pytest.raises(InputError, match=r"no pictures: let its render\(\) return an RGB array"):
-            film(made, player, seeds, tmp_path / "none.gif", False)
+            record_video(made, player, seeds, tmp_path / "none.gif", False)
     assert not (tmp_path / "none.gif").exists()
 
 
 def test_films_have_two_formats(player, tmp_path):
     with pytest.raises(InputError, match=r"end the name with \.mp4 or \.gif"):
-        film(None, player, [1], tmp_path / "film.avi", False, 1)
+        record_video(None, player, [1], tmp_path / "film.avi", False, 1)
 
 
 def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(player, tmp_path, monkeypatch):
@@ -169,7 +170,7 @@ def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(player, tmp_p
     lengths = play(envs(), player, seeds, False).length
     for suffix, every in ((".mp4", 3), (".gif", 7)):
         expected = sum(-(-length // every) + round(50 / every) for length in lengths)
-        assert film(envs(), player, seeds, tmp_path / f"a{suffix}", False) == expected
+        assert record_video(envs(), player, seeds, tmp_path / f"a{suffix}", False) == expected
     calls = []
 
     def stop():
@@ -179,7 +180,7 @@ def test_a_gif_shows_fewer_frames_and_a_broken_film_leaves_no_file(player, tmp_p
         return False
 
     with pytest.raises(KeyboardInterrupt):
-        film(envs(), player, seeds, tmp_path / "b.mp4", False, 1, stop)
+        record_video(envs(), player, seeds, tmp_path / "b.mp4", False, 1, stop)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]
 
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.certificates.presets import PRESETS
 from steingate.certificates.words import at_most, confidence, share
 from steingate.cli.table import print_rows
 from steingate.errors import MissingExtraError
@@ -45,11 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--delta", type=float, metavar="X", help="chance that it is wrong (default: the run's, 0.05)"
     )
     parser.add_argument("--limit", type=float, metavar="X", help="limit on the cost (default: the run's)")
-    parser.add_argument(
-        "--preset",
-        metavar="NAME",
-        help=f"certificate: {', '.join(PRESETS)} (default: the method's, or released)",
-    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
     parser.add_argument(
         "--check",
@@ -79,27 +73,22 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, print the numbers, and return the exit status."""
     with stop_on_signals(process=True) as stop:
         try:
-            from steingate.training.evaluate import Certify, evaluate
-            from steingate.training.stored import stored_config
+            from steingate.training.evaluate import evaluate
         except ModuleNotFoundError as error:
             raise MissingExtraError("steingate evaluate", "train") from error
         stop.check()
-        settings = stored_config(args.run, args.env).certify
-        aim = Certify(
-            settings.budget if args.budget is None else args.budget,
-            settings.delta if args.delta is None else args.delta,
-        )
         shared: dict[str, Any] = {
-            "seed": args.seed, "stop": stop.check, "policy": args.policy, "limit": args.limit,
-            "preset": args.preset, "wanted": aim, "env": args.env,
-        }  # fmt: skip
-        until = aim if args.until_certified else None
+            name: getattr(args, name) for name in ("seed", "policy", "limit", "budget", "delta", "env")
+        }
+        shared["stop"] = stop.check
+        until = args.until_certified
         episodes = args.episodes if args.episodes is not None else (1000 if until else 100)
         drawn = args.actions == "sampled"
-        result = evaluate(args.run, episodes, sample=drawn, warn=_warn, until=until, **shared)
+        result = evaluate(args.run, episodes, sample=drawn, warn=_warn, until_certified=until, **shared)
         other = None
         if args.actions == "both":
-            other = evaluate(args.run, len(result.episodes.cost), sample=True, **shared)
+            quiet = {**shared, "warn": lambda text: None}
+            other = evaluate(args.run, len(result.episodes.cost), sample=True, **quiet)
     if args.costs_out:
         replace_file(Path(args.costs_out), "".join(f"{cost!r}\n" for cost in _costs(result)).encode())
     if args.json:
@@ -136,21 +125,23 @@ def _rows(result: "Evaluation") -> list[tuple[str, str, str]]:
     numbers = result.to_dict()
     cost, tail, worst = numbers["cost"], numbers["cvar"], numbers["worst"]
     within = "within" if cost["mean"] <= cost["limit"] else "above"
-    count = f"{result.over} of {numbers['episodes']} episodes"
+    count = f"{result.violations} of {numbers['episodes']} episodes"
     rows = [
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {within} the limit {cost['limit']:g}"),
-        ("over the limit", share(numbers["over_limit"]), count),
-        ("at most", at_most(result.bound), f"with {confidence(result.wanted.delta)} confidence"),
+        ("over the limit", share(result.violation_rate), count),
+        ("at most", at_most(result.bound), f"with {confidence(result.delta)} confidence"),
         (f"CVaR {tail['tail']:.0%}", f"{tail['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),
-        ("bound", f"{result.certificate.bound:.4f}", f"budget {result.certificate.budget:g}"),
-        ("gate", "open" if result.certificate.safe else "shut", result.certificate.diagnosis),
     ]  # fmt: skip
-    if result.verdict is not None:
-        word = "certified" if result.verdict.certified else "unsafe" if result.verdict.unsafe else "open"
-        rows.append(("verdict", word, result.verdict.sentence))
+    if result.gate is not None:
+        gate = result.gate
+        rows.append(("gate bound", f"{gate.bound:.4f}", f"budget {gate.budget:g}"))
+        rows.append(("gate", "open" if gate.safe else "closed", gate.diagnosis))
+    if result.monitor is not None:
+        word = "certified" if result.monitor.certified else "unsafe" if result.monitor.unsafe else "undecided"
+        rows.append(("monitor", word, result.monitor.sentence))
     return rows
 
 

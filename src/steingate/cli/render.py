@@ -51,7 +51,7 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         from steingate.tasks.catalog import TASKS
         from steingate.training.assemble import build_algorithm, make_envs
         from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
-        from steingate.training.video import FilmedEnv, film
+        from steingate.training.video import RenderedEnv, record_video
     except ModuleNotFoundError as error:
         raise MissingExtraError("steingate render", "train") from error
     stop.check()
@@ -71,8 +71,16 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         lengths: list[int] | None = None
         if args.worst:
             show.say(f"playing {episodes} episodes to find the worst")
-            shared = {"policy": args.policy, "env": args.env}
-            found = evaluate(args.run, episodes, args.seed, args.sample, stop=stop.check, **shared)
+            found = evaluate(
+                args.run,
+                episodes,
+                seed=args.seed,
+                sample=args.sample,
+                policy=args.policy,
+                env=args.env,
+                warn=lambda text: None,
+                stop=stop.check,
+            )
             seeds, lengths = [seeds[found.worst]], [int(found.episodes.length[found.worst])]
             cost = found.episodes.cost[found.worst]
             warn(f"worst of {episodes} episodes: cost {cost:g}, seed {seeds[0]}")
@@ -81,8 +89,10 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}
         envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
-        assert isinstance(envs, FilmedEnv)
+        assert isinstance(envs, RenderedEnv)
         try:
-            film(envs, player, seeds, args.out, args.sample, args.every, stop.check, show.steps, lengths)
+            record_video(
+                envs, player, seeds, args.out, args.sample, args.every, stop.check, show.steps, lengths
+            )
         finally:
             envs.close()

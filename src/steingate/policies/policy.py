@@ -198,10 +198,10 @@ def chosen_checkpoint(
 def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
     settings = config.get("config")
     certify = settings.get("certify") if isinstance(settings, dict) else None
-    if isinstance(certify, dict) and certify.get("keep") is False:
-        return "The run was told to test none (certify.keep)."
+    if isinstance(certify, dict) and certify.get("enabled") is False:
+        return "Certification is disabled (certify.enabled)."
     if verdict is None:
-        return "None of its policies was tested to the end: steingate resume goes on, and tests them then."
+        return "Certification did not finish; `steingate resume` completes it."
     return str(verdict["sentence"])
 
 

@@ -27,7 +27,7 @@ _SHOWN = (
     "TotalEnvSteps",
     "Metrics/",
     "Train/Epoch",
-    "Epoch/",
+    "Train/",
     "Gate/",
     "Step/Case",
     "Time/Total",

@@ -137,8 +137,8 @@ def _run_curves(run: Run, points: int) -> dict[str, list[float | None]]:
     columns = {
         "ret": run.progress["Metrics/EpRet"],
         "cost": run.progress["Metrics/EpCost"],
-        "epochRet": run.progress.get("Epoch/EpRet"),
-        "epochCost": run.progress.get("Epoch/EpCost"),
+        "epochRet": run.progress.get("Train/EpRet"),
+        "epochCost": run.progress.get("Train/EpCost"),
         "low": low,
         "high": high,
     }

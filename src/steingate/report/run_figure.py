@@ -109,7 +109,7 @@ def _stream(panel: "Axes", steps: Array, run: Run, name: str, column: str, color
         linewidths=0,
         rasterized=True,
     )
-    panel.plot(steps, progress[f"Epoch/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
+    panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {setting(run, 'window', 100)} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
     panel.set_ylabel(column)

@@ -1,4 +1,4 @@
-"""Training and trained policies from Python: what ``steingate.train(...)`` and its companions are."""
+"""The public functions for training and evaluation: ``steingate.train`` and its companions."""
 
 import warnings
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.errors import InputError, needs
+from steingate.errors import needs
 from steingate.policies.policy import Loaded, Which, load
 from steingate.runs import load_certification
 from steingate.training.stop import stop_on_signals
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from steingate.algorithms.common.recipe import Recipe
     from steingate.training.evaluate import Evaluation
 
-__all__ = ["Episode", "Loaded", "Run", "evaluate", "load", "make_vec", "resume", "rollout", "train"]
+__all__ = ["Loaded", "Run", "evaluate", "load", "make_vec", "resume", "train"]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, and what became of it.
+    """A finished run.
+
+    Attributes
+    ----------
+    path : the run folder
 
     Examples
     --------
@@ -36,41 +40,33 @@ class Run:
 
     @property
     def certification(self) -> dict[str, Any] | None:
-        """Which policy is certified, by which episodes, or why none is: see ``certification.json``."""
+        """Content of ``certification.json``: the certified policy and its test, or why there is none."""
         return load_certification(self.path)
 
     @property
     def certified(self) -> bool:
-        """Whether the run delivers a certified policy."""
-        verdict = self.certification
-        return verdict is not None and bool(verdict["certified"])
+        """Whether the run has a certified policy."""
+        report = self.certification
+        return report is not None and bool(report["certified"])
 
     def load(self, policy: Which | None = None) -> Loaded:
         """Return the certified policy, or the last one with a warning; see ``steingate.load``."""
         return load(self.path, policy)
 
     def evaluate(self, episodes: int = 100, **options: Any) -> "Evaluation":
-        """Return what the policy does in fresh episodes; see ``steingate.evaluate``."""
+        """Evaluate the policy on fresh episodes; see ``steingate.evaluate``."""
         return evaluate(self.path, episodes, **options)
 
     def plot(self, file: str | Path | None = None) -> Any:
-        """Return the figure of the training, and write it to a PNG, SVG or PDF file if one is named."""
-        figures = import_module("steingate.report.run_figure")  # a layer above: only for those who ask
+        """Return the figure of the training; ``file`` saves it as PNG, SVG or PDF."""
+        figures = import_module("steingate.report.run_figure")  # a higher layer, imported only on demand
         if file is not None:
             figures.save_run_figure(self.path, file)
         return figures.run_figure(self.path)
 
     def __str__(self) -> str:
-        verdict = self.certification
-        return f"{self.path}\n{verdict['sentence']}" if verdict is not None else str(self.path)
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One episode of a policy: what it cost and what it returned."""
-
-    cost: float
-    ret: float
+        report = self.certification
+        return f"{self.path}\n{report['sentence']}" if report is not None else str(self.path)
 
 
 def train(
@@ -85,32 +81,32 @@ def train(
     quiet: bool = False,
     **settings: Any,
 ) -> Run:
-    """Train one run and return it; its verdict says which policy is certified.
+    """Train a policy, select its certified checkpoint, and return the run.
 
-    What is None is taken from ``config``, or is the default of
+    Arguments that are None are taken from ``config``, or are the defaults of
     :class:`~steingate.training.config.RunConfig`.
 
     Parameters
     ----------
     env
-        Native task, Gymnasium id, ``module:Class`` or ``./file.py:Class``; or the class or function itself.
+        Native task, Gymnasium id, ``module:Class``, ``./file.py:Class``, or the class or function itself.
     algo
-        A name (``steingate algos`` lists them), ``module:Class``, or a recipe.
+        Name of an algorithm (see ``steingate algos``), ``module:Class``, or an algorithm configuration.
     total_steps
         Environment steps of the whole run.
     seed
-        Of everything random; the same seed gives the same run, bit for bit.
+        Seed of all random numbers; equal seeds give identical runs.
     cost_limit
         Limit on the cost of an episode.
     out
-        Folder for run folders.
+        Parent folder of the run folder.
     config
-        A TOML file with settings; those given here win.
+        A TOML file with settings; arguments take precedence.
     quiet
         Show no progress.
     **settings
-        Any other field of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and any
-        setting of the algorithm, such as ``max_kl``; ``**{"certify.budget": 0.05}`` for those of a part.
+        Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of
+        the algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
 
     Examples
     --------
@@ -133,17 +129,16 @@ def train(
 
 
 def resume(path: str | Path, *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
-    """Go on with a run from its last checkpoint to its end, as if it had never stopped, and return it.
+    """Continue a run from its last checkpoint to its end; the result equals that of an uninterrupted run.
 
     Parameters
     ----------
     path
         The run folder.
     env
-        The environment again, for a run whose environment was given from Python and has no name that finds
-        it; or where it is now.
+        The environment, if it was given as a Python object or has moved.
     total_steps
-        Makes the run longer.
+        Extend the run to this number of environment steps.
     quiet
         Show no progress.
     """
@@ -161,114 +156,71 @@ def evaluate(
     sample: bool = False,
     policy: Which | None = None,
     limit: float | None = None,
-    preset: str | None = None,
-    warn: Callable[[str], None] | None = None,
+    budget: float | None = None,
+    delta: float | None = None,
+    until_certified: bool = False,
     env: Any = None,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> "Evaluation":
-    """Return what a policy of a run does in fresh whole episodes.
+    """Play fresh episodes with a policy of a run, and bound its violation probability P(cost > limit).
 
     Parameters
     ----------
     run
         A run, or its folder.
     episodes
-        How many.
+        Number of episodes.
     seed
-        Decides the episodes; they are never those of training or of its tests.
+        Seed of the episodes; they differ from those of training and of its certification tests.
     sample
-        Draw actions as training does, instead of taking the mean.
+        Sample actions as in training, instead of taking the mean.
     policy
-        ``"certified"`` or ``"last"``; by default the certified one, and the last with a warning where there
-        is none.
-    limit
-        Another limit than the run's.
-    preset
-        Another certificate than the method's, by name.
-    warn
-        Hears such warnings; ``warnings.warn`` by default.
+        ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
+    limit, budget, delta
+        Cost limit, accepted violation probability and error probability; by default those of the run.
+    until_certified
+        Stop as soon as the policy is certified or shown to be unsafe, after at most ``episodes``.
     env
-        The environment again, for a run whose environment was given from Python and has no name that finds
-        it; or where it is now.
+        The environment, if it was given as a Python object or has moved.
+    warn
+        Called with warnings.
 
     Examples
     --------
     >>> import steingate
-    >>> found = steingate.evaluate("runs/steingate/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
-    >>> print(found)  # doctest: +SKIP
-    >>> found.episodes.cost, found.over, found.bound, found.certified  # doctest: +SKIP
+    >>> result = steingate.evaluate("runs/steingate/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
+    >>> print(result)  # doctest: +SKIP
+    >>> result.episodes.cost, result.violations, result.bound, result.certified  # doctest: +SKIP
     """
     with needs("steingate.evaluate", "train"):
-        from steingate.training import evaluate as module
-    path = run.path if isinstance(run, Run) else run
-    return module.evaluate(
-        path,
+        from steingate.training.evaluate import evaluate as evaluate_folder
+    return evaluate_folder(
+        run.path if isinstance(run, Run) else run,
         episodes,
-        seed,
-        sample,
-        warn or warnings.warn,
+        seed=seed,
+        sample=sample,
         policy=policy,
         limit=limit,
-        preset=preset,
+        budget=budget,
+        delta=delta,
+        until_certified=until_certified,
         env=env,
+        warn=warn,
     )
 
 
-def rollout(
-    env: Any, policy: Callable[[Any], Any], episodes: int = 1, *, seed: int = 0, max_steps: int = 1_000_000
-) -> list[Episode]:
-    """Return cost and return of whole episodes of a policy in one environment.
-
-    Parameters
-    ----------
-    env
-        One Gymnasium environment whose steps give ``info["cost"]``, or six values with the cost in third
-        place; or a function that makes one, which is then closed at the end.
-    policy
-        Function from an observation to an action, such as a ``Policy``.
-    episodes
-        How many.
-    seed
-        Decides the episodes; each has a seed of its own.
-    max_steps
-        An episode that takes longer is an error.
-
-    Examples
-    --------
-    >>> class Coin:
-    ...     def reset(self, seed=None):
-    ...         return 0.0, {}
-    ...     def step(self, action):
-    ...         return 0.0, 1.0, True, False, {"cost": abs(action)}
-    >>> rollout(Coin(), lambda obs: 2.0, episodes=2)
-    [Episode(cost=2.0, ret=1.0), Episode(cost=2.0, ret=1.0)]
-    """
-    from steingate.monitoring.certify import play  # brings SciPy, which a stored policy does not need
-
-    if episodes < 1:
-        raise InputError(f"episodes is {episodes}: at least one is needed.")
-    if not callable(policy):
-        raise InputError(f"The policy is {policy!r}: give a function from an observation to an action.")
-    made = not hasattr(env, "step") and callable(env)
-    world = env() if made or isinstance(env, type) else env
-    try:
-        drawn = play(policy, world, seed, max_steps)
-        return [Episode(*next(drawn)) for _ in range(episodes)]
-    finally:
-        if world is not env and hasattr(world, "close"):
-            world.close()
-
-
 def make_vec(spec: str | Callable[..., Any], num_envs: int = 1, **options: Any) -> "VectorEnv[Any, Any, Any]":
-    """Return environments as training uses them: ``num_envs`` in one, with the cost in ``info["cost"]``.
+    """Return a vector environment as training uses it, with costs (num_envs,) in ``info["cost"]``.
 
     Parameters
     ----------
     spec
         Native task, Gymnasium id, ``module:Class``, or a callable that makes one environment.
     num_envs
-        How many.
+        Number of environments.
     **options
-        Of the environment; ``max_episode_steps`` and, for other people's, ``cost`` among them.
+        Options of the environment, such as ``max_episode_steps`` and, for environments that are not native,
+        ``cost``.
 
     Examples
     --------

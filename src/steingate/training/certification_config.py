@@ -1,4 +1,4 @@
-"""How a run looks for the policy it delivers: the settings."""
+"""Settings of the certified-checkpoint selection."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,29 @@ from steingate.settings import setting
 
 
 @dataclass(frozen=True)
-class Certifying:
-    """Which policy a run keeps beside the last: the best of which fresh episodes show that it is safe.
+class CertifyConfig:
+    """Selection of the certified checkpoint: the best policy that passed a test on fresh episodes.
 
-    Safe means P(cost of an episode > limit) <= ``budget``, for the mean action. With probability at least
-    1 - ``delta`` no policy that a run calls certified is wrong, however many were tried.
+    A certificate states P(cost of an episode > limit) <= ``budget`` for the mean action. With probability at
+    least 1 - ``delta`` all certificates of a run are right, however many policies were tested.
     """
 
-    keep: bool = setting(True, "keep the best certified policy beside the last one")
-    budget: float = setting(0.1, "largest share of its episodes over the limit for a policy to be certified")
-    delta: float = setting(0.05, "chance that any policy of the run is certified wrongly")
-    share: float = setting(0.03, "most steps for tests while training, as a share of the training's")
-    episodes: int = setting(300, "most fresh episodes of one test")
+    enabled: bool = setting(True, "test policies and save the best certified one")
+    budget: float = setting(0.1, "accepted violation probability P(cost > limit) of a certified policy")
+    delta: float = setting(0.05, "probability that any certificate of the run is wrong")
+    max_step_fraction: float = setting(
+        0.03, "steps of certification tests during training, as a fraction of the training steps"
+    )
+    max_episodes: int = setting(300, "maximum number of fresh episodes of one test")
 
     def __post_init__(self) -> None:
         for name in ("budget", "delta"):
             value = getattr(self, name)
             if not 0.0 < value < 1.0:
                 raise InputError(f"certify.{name} is {value!r}: it must lie between 0 and 1.")
-        if not 0.0 <= self.share <= 1.0:
-            raise InputError(f"certify.share is {self.share!r}: it must be from 0 to 1.")
-        if self.episodes < 1:
-            raise InputError(f"certify.episodes is {self.episodes!r}: it must be greater than zero.")
+        if not 0.0 <= self.max_step_fraction <= 1.0:
+            raise InputError(
+                f"certify.max_step_fraction is {self.max_step_fraction!r}: it must be from 0 to 1."
+            )
+        if self.max_episodes < 1:
+            raise InputError(f"certify.max_episodes is {self.max_episodes!r}: it must be greater than zero.")

@@ -30,7 +30,7 @@ from steingate.settings import (
 )
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
-from steingate.training.certification_config import Certifying
+from steingate.training.certification_config import CertifyConfig
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _PARTS = ("certify",)
@@ -56,7 +56,7 @@ class RunConfig:
     window: int = setting(100, "episodes in the running means of the log and of gates that look back")
     carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
     env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
-    certify: Certifying = part(Certifying, "the certified policy that is kept beside the last one")
+    certify: CertifyConfig = part(CertifyConfig, "certified-checkpoint selection")
     overlap: bool = setting(True, "fit the critics beside the policy update and the next collection")
     threads: int | None = setting(None, "simulation threads; none uses every core")
     workers: int | None = setting(

@@ -18,9 +18,8 @@ from steingate.training.assemble import saved_env
 from steingate.training.batch import to_batch
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
-from steingate.training.episode_notes import episode_notes
 from steingate.training.fitting import Critics, fit_critics
-from steingate.training.logging.rows import progress_row, slide
+from steingate.training.logging.rows import append_window, episode_warnings, progress_row
 from steingate.training.rollout import Rollout, collect
 from steingate.training.rollout_kernels import OFF, UPDATE
 from steingate.training.seeding import action_noise, epoch_seeds
@@ -117,7 +116,7 @@ def run_epoch(
     fitting = early or fit(repeated(step) if repeated else None)
     clock.lap("policy")
 
-    window = slide(state.window, rollout.episodes, cfg.window)
+    window = append_window(state.window, rollout.episodes, cfg.window)
     log = {**gate_log, **counting, **step_log, **value_log}
     row = progress_row(
         state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, decision, log
@@ -137,7 +136,7 @@ def run_epoch(
         carry=rollout.carry if cfg.carry_episodes else None,
         world=saved_env(envs).snapshot() if cfg.carry_episodes else None,
     )
-    notes = (*notes, *episode_notes(cfg, state, rollout.episodes.cost))
+    notes = (*notes, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
     told = tuple(f"Epoch {state.epoch + 1}: {note}" for note in notes)
     return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, told)
 

@@ -1,15 +1,17 @@
-"""What a policy of a run does on fresh seeds: whole episodes, at the mean action or sampled."""
+"""Evaluation of a policy: whole episodes on fresh seeds, and the bound on its violation probability."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from steingate.algorithms.common.base import Params
 from steingate.algorithms.steingate import Certified
 from steingate.certificates.bounds import clopper_pearson_upper
-from steingate.certificates.certificate import Certificate
 from steingate.certificates.result import Result
 from steingate.certificates.words import at_most
 from steingate.errors import InputError, RunError
@@ -18,40 +20,172 @@ from steingate.gates.tail import cvar
 from steingate.monitoring.certify import Verdict, until_certified
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.sentence import percent
+from steingate.policies.action_distribution import choice_of, outputs
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Which, chosen_checkpoint
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
+from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv
-from steingate.training.episode_notes import below_zero
-from steingate.training.play import Player, make_player, play
-from steingate.training.seeding import evaluation_seeds
-from steingate.training.stored import stored_config
+from steingate.training.logging.rows import negative_cost_warning
+from steingate.training.rollout import Carry, collect
+from steingate.training.rollout_kernels import FROZEN, OFF
+from steingate.training.seeding import Purpose, evaluation_seeds, stream
 
-TAIL = 0.1  # share of worst episodes in the CVaR
+TAIL = 0.1  # fraction of worst episodes in the CVaR
+CHUNK = 100  # vector steps per rollout
+MAX_STEPS = 1_000_000
 
 
-class Certify(NamedTuple):
-    """What is to be certified: at most ``budget`` of the episodes over the limit, wrong with ``delta``."""
+class EpisodeTooLongError(RunError):
+    """An episode did not end within the largest number of steps."""
 
-    budget: float = 0.1
-    delta: float = 0.05
+
+class Player(NamedTuple):
+    """A policy of a run, with the observation statistics it was trained with."""
+
+    cfg: RunConfig
+    epoch: int
+    policy: Params
+    stats: Stats
+    mode: int  # observation normalization: FROZEN or OFF
+    budget: float = 1.0  # cost budget fraction of the environments
+    which: str = "last"  # or "certified"
+
+
+def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, budget: float) -> Player:
+    """Return the player for a policy after ``epoch`` epochs of a run."""
+    params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
+    mode = FROZEN if cfg.algo.normalize_obs else OFF
+    # The published codes evaluate with the whole budget, whatever fraction training used last.
+    return Player(cfg, epoch, params, stats, mode, 1.0 if cfg.algo.is_published else float(budget))
+
+
+def load_player(
+    path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None
+) -> Player:
+    """Return a policy of a run folder with its configuration; arguments as in :func:`evaluate`."""
+    cfg = load_run_config(path, env)
+    checkpoint, which = chosen_checkpoint(path, policy, warn)
+    tree, saved = checkpoint.tree, checkpoint.tree["stats"]
+    stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
+    _check_safety_state(cfg, tree, f"{path}")
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
+    return player._replace(which=which)
+
+
+def _check_safety_state(cfg: RunConfig, tree: dict[str, Any], name: str) -> None:
+    """Refuse a policy that was trained with another safety state than this version computes."""
+    account, stored = build_algorithm(cfg).account, tree.get("extra")
+    if account is None or stored is None:
+        return
+    now = account.seen.extra(float(tree.get("budget", 1.0))).plain()
+    if len(now) != len(stored) or not np.allclose(now, stored):
+        raise RunError(
+            f"The policy of {name} was trained with a safety state that {cfg.algo.name} of this version does "
+            "not compute: train it anew, or use steingate.load(), which stores its own."
+        )
+
+
+def play(
+    envs: TrainerEnv,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool] = lambda: False,
+    chunk: int = CHUNK,
+    max_steps: int | None = None,
+) -> Episodes:
+    """Return one whole episode per seed, in the order of ``seeds``.
+
+    Each episode depends on its seed only, so that any of them can be played again.
+
+    Parameters
+    ----------
+    envs
+        A vector environment; ``envs.num_envs`` episodes run at the same time.
+    player
+        The policy.
+    seeds
+        One reset seed per episode.
+    sample
+        Sample actions instead of taking the mean.
+    stop
+        Called before every step; if it returns true, playing ends with ``RolloutStoppedError``.
+    chunk
+        Vector steps per rollout; sampled actions depend on it.
+    max_steps
+        A longer episode raises an ``EpisodeTooLongError``; one million by default.
+    """
+    most = max_steps or MAX_STEPS
+    rows = [
+        _play_together(envs, player, seeds[first : first + envs.num_envs], sample, stop, chunk, most)
+        for first in range(0, len(seeds), envs.num_envs)
+    ]
+    ret, cost, length = np.concatenate(rows).T
+    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
+
+
+def _play_together(
+    envs: TrainerEnv,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool],
+    chunk: int,
+    max_steps: int,
+) -> npt.NDArray[np.float64]:
+    """Return (return, cost, length) of the first episode of each environment, for at most E seeds."""
+    space = envs.single_action_space
+    shape = (chunk, envs.num_envs, outputs(space))
+    padded = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # unused environments run along
+    first = np.full((envs.num_envs, 3), np.nan)
+    carry: Carry | None = None
+    for number in range(-(-max_steps // chunk)):
+        noise = np.zeros(shape, np.float32)
+        if sample:
+            for i, seed in enumerate(padded):
+                rng = stream(seed, number, Purpose.EVALUATION)
+                draw = rng.standard_normal if choice_of(space) is None else rng.gumbel
+                noise[:, i] = draw(size=noise[:, i].shape)
+        rollout, _ = collect(
+            envs,
+            player.policy,
+            player.stats,
+            noise,
+            mode=player.mode,
+            seeds=padded,
+            start=carry,
+            stop=stop,
+            name=player.cfg.env,
+            steps_before=number * chunk * envs.num_envs,
+        )
+        carry, done = rollout.carry, rollout.episodes
+        for (_, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
+            if np.isnan(first[env, 0]):
+                first[env] = outcome
+        if not np.isnan(first[: len(seeds), 0]).any():
+            return first[: len(seeds)]
+    raise EpisodeTooLongError(
+        f"An episode of {player.cfg.env} has not ended after {max_steps} steps; give it a max_episode_steps."
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Episodes of one fixed policy; entry i was started with ``seeds[i]``.
+    """Result of :func:`evaluate`: episodes of one policy; episode i was started with ``seeds[i]``.
 
     Attributes
     ----------
     epoch : policy updates before this policy
     which : "certified" or "last"
-    sampled : whether actions were drawn as in training, instead of taking their mean
-    seeds, episodes : what was played, and what came of it
-    limit : on the cost of an episode
-    certificate : what the certificate says of the costs
-    wanted : what was to be certified
-    verdict : of the monitor, where it decided how many episodes there are
+    sampled : whether actions were sampled, instead of taking their mean
+    seeds, episodes : reset seeds, and cost, return and length of the episodes
+    limit : cost limit of an episode
+    budget : accepted violation probability
+    delta : error probability of ``bound``
+    monitor : result of the sequential test, if the number of episodes depended on it, else None
+    gate : for SteinGate, its certificate evaluated on these costs, else None
     """
 
     epoch: int
@@ -60,43 +194,48 @@ class Evaluation:
     seeds: tuple[int, ...]
     episodes: Episodes
     limit: float
-    certificate: Result
-    wanted: Certify
-    verdict: Verdict | None = None
+    budget: float
+    delta: float
+    monitor: Verdict | None = None
+    gate: Result | None = None
 
     @property
     def worst(self) -> int:
-        """Index of the costliest episode."""
+        """Index of the episode with the highest cost."""
         return int(np.argmax(self.episodes.cost))
 
     @property
-    def over(self) -> int:
-        """Number of episodes over the limit."""
+    def violations(self) -> int:
+        """Number of episodes with cost > limit."""
         return int(np.sum(self.episodes.cost > self.limit))
 
     @property
+    def violation_rate(self) -> float:
+        """Fraction of the episodes with cost > limit."""
+        return self.violations / len(self.episodes.cost)
+
+    @property
     def bound(self) -> float:
-        """Upper bound on P(cost > limit), wrong with chance ``wanted.delta``: exact, or the monitor's."""
-        if self.verdict is not None:
-            return self.verdict.bound
-        return clopper_pearson_upper(self.over, len(self.episodes.cost), self.wanted.delta)
+        """Upper bound on P(cost > limit) with confidence 1 - delta: Clopper-Pearson, or the monitor's."""
+        if self.monitor is not None:
+            return self.monitor.bound
+        return clopper_pearson_upper(self.violations, len(self.episodes.cost), self.delta)
 
     @property
     def certified(self) -> bool:
-        """Whether these episodes show that P(cost > limit) is within the budget."""
-        return self.verdict.certified if self.verdict is not None else self.bound <= self.wanted.budget
+        """Whether these episodes certify P(cost > limit) <= budget."""
+        return self.monitor.certified if self.monitor is not None else self.bound <= self.budget
 
     @property
     def sentence(self) -> str:
-        """What these episodes show, in words."""
-        count, sure = len(self.episodes.cost), percent(1.0 - self.wanted.delta)
-        kind = "sampled" if self.sampled else "at the mean action"
-        share = percent(self.wanted.budget)
-        verdict = f"Certified for {share}." if self.certified else f"They alone do not certify {share}."
+        """The result in words."""
+        actions = "with sampled actions" if self.sampled else "with mean actions"
+        word = "Certified" if self.certified else "Not certified"
         return (
-            f"{self.over} of {count} episodes of the {self.which} policy, {kind}, cost more than "
-            f"{self.limit:g}; with {sure} confidence at most {at_most(self.bound)} do. "
-            f"{verdict}"
+            f"The {self.which} policy, {actions}, exceeded the cost limit {self.limit:g} in "
+            f"{self.violations} of {len(self.episodes.cost)} episodes; with {percent(1.0 - self.delta)} "
+            f"confidence its violation probability is at most {at_most(self.bound)}. {word} for a budget "
+            f"of {percent(self.budget)}."
         )
 
     def __str__(self) -> str:
@@ -113,9 +252,11 @@ class Evaluation:
             "return": {"mean": float(ret.mean()), "std": float(ret.std())},
             "cost": {"mean": float(cost.mean()), "std": float(cost.std()), "limit": self.limit},
             "length": {"mean": float(self.episodes.length.mean())},
-            "over": self.over,
-            "over_limit": float(np.mean(cost > self.limit)),
-            "over_bound": self.bound,
+            "violations": self.violations,
+            "violation_rate": self.violation_rate,
+            "bound": self.bound,
+            "budget": self.budget,
+            "delta": self.delta,
             "certified": self.certified,
             "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)[0]},
             "worst": {
@@ -123,8 +264,7 @@ class Evaluation:
                 "cost": float(cost[self.worst]),
                 "return": float(ret[self.worst]),
             },
-            "certificate": self.certificate.to_dict(),
-            "verdict": None if self.verdict is None else _told(self.verdict),
+            "gate": None if self.gate is None else self.gate.to_dict(),
             "sentence": self.sentence,
         }
 
@@ -132,71 +272,67 @@ class Evaluation:
 def evaluate(
     path: str | Path,
     episodes: int = 100,
+    *,
     seed: int = 0,
     sample: bool = False,
-    warn: Callable[[str], None] = lambda text: None,
-    stop: Callable[[], bool] = lambda: False,
-    until: Certify | None = None,
-    *,
     policy: Which | None = None,
     limit: float | None = None,
-    preset: str | None = None,
-    wanted: Certify | None = None,
+    budget: float | None = None,
+    delta: float | None = None,
+    until_certified: bool = False,
     env: Any = None,
+    warn: Callable[[str], None] = warnings.warn,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
-    """Return what a policy of a run does in ``episodes`` whole episodes.
+    """Play whole episodes with a policy of a run, and bound its violation probability P(cost > limit).
 
     Parameters
     ----------
     path
         The run folder.
     episodes
-        How many.
+        Number of episodes.
     seed
-        Decides the episodes; evaluation never meets the seeds of training, nor those of its tests.
+        Seed of the episodes; they differ from those of training and of its certification tests.
     sample
-        Draw actions as training does, instead of taking the mean.
-    warn
-        Hears that no policy is certified, of costs below 0, and of damaged and foreign files that were
-        passed over.
-    stop
-        Asked before every step; it may raise to end the evaluation.
-    until
-        Play only until this is certified or shown false, and at most ``episodes``; the bound holds although
-        the number of episodes depends on them.
+        Sample actions as in training, instead of taking the mean.
     policy
-        ``"certified"``, ``"last"``, or the certified one if there is one.
-    limit
-        Another limit than the run's.
-    preset
-        Another certificate than the recipe's, by name.
-    wanted
-        What ``bound`` and ``certified`` are about, where ``until`` does not say it.
+        ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
+    limit, budget, delta
+        Cost limit, accepted violation probability and error probability; by default those of the run.
+    until_certified
+        Stop as soon as an anytime-valid monitor certifies the policy or shows that it is unsafe, after at
+        most ``episodes``. The bound is then the monitor's.
     env
-        Where the environment is now, or, for one that was given from Python, the environment again.
+        The environment, if it was given as a Python object or has moved.
+    warn
+        Called with warnings: no certified policy, negative costs, damaged files.
+    stop
+        Called before every step; it may raise to end the evaluation.
     """
     if episodes < 1:
         raise InputError(f"episodes is {episodes}: at least one is needed.")
     player = load_player(path, warn, policy, env)
-    seeds = evaluation_seeds(seed, episodes)
-    bar, recipe = player.cfg.cost_limit if limit is None else limit, player.cfg.algo
-    own = recipe.certificate_for(bar) if preset is None and isinstance(recipe, Certified) else None
-    certificate = own or Certificate.preset(preset or "released", limit=bar)
-    aim = until or wanted or Certify(player.cfg.certify.budget, player.cfg.certify.delta)
-    envs = make_envs(player.cfg, build_algorithm(player.cfg), budget=player.budget)
+    cfg, seeds = player.cfg, evaluation_seeds(seed, episodes)
+    limit = cfg.cost_limit if limit is None else limit
+    budget = cfg.certify.budget if budget is None else budget
+    delta = cfg.certify.delta if delta is None else delta
+    monitor = Monitor(limit, budget, delta)
+    envs = make_envs(cfg, build_algorithm(cfg), budget=player.budget)
     try:
-        if until is None:
-            outcome, verdict = play(envs, player, seeds, sample, stop), None
+        if until_certified:
+            played, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
         else:
-            monitor = Monitor(bar, until.budget, until.delta)
-            outcome, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
+            played, verdict = play(envs, player, seeds, sample, stop), None
     finally:
         envs.close()
-    found = certificate.evaluate(np.maximum(outcome.cost, 0.0))
-    if (outcome.cost < 0.0).any():
-        warn(below_zero(player.cfg, outcome.cost))
-    played = tuple(seeds[: len(outcome.cost)])
-    return Evaluation(player.epoch, player.which, sample, played, outcome, bar, found, aim, verdict)
+    if (played.cost < 0.0).any():
+        warn(negative_cost_warning(cfg, played.cost))
+    gate = None
+    if isinstance(cfg.algo, Certified):
+        gate = cfg.algo.certificate_for(limit).evaluate(np.maximum(played.cost, 0.0))
+    used = tuple(seeds[: len(played.cost)])
+    return Evaluation(player.epoch, player.which, sample, used, played, limit, budget, delta, verdict, gate)
 
 
 def _play_until(
@@ -207,58 +343,17 @@ def _play_until(
     stop: Callable[[], bool],
     monitor: Monitor,
 ) -> tuple[Episodes, Verdict]:
-    """Return the episodes that the monitor counted, and its verdict; up to a wave more may be played."""
-    parts: list[Episodes] = []
+    """Return the episodes that the monitor counted, and its result; up to E - 1 more may be played."""
+    played: list[Episodes] = []
 
     def costs() -> Iterator[float]:
         for first in range(0, len(seeds), envs.num_envs):
-            parts.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
-            yield from np.maximum(parts[-1].cost, 0.0).tolist()
+            played.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
+            yield from np.maximum(played[-1].cost, 0.0).tolist()
 
     verdict = until_certified(costs(), monitor, len(seeds))
-    ret, cost, length = (
-        np.concatenate([getattr(part, name) for part in parts])[: verdict.episodes]
-        for name in ("ret", "cost", "length")
+    cost, ret, length = (
+        np.concatenate([getattr(each, name) for each in played])[: verdict.episodes]
+        for name in ("cost", "ret", "length")
     )
     return Episodes(cost=cost, ret=ret, length=length), verdict
-
-
-def _told(verdict: Verdict) -> dict[str, Any]:
-    return {
-        "certified": verdict.certified,
-        "unsafe": verdict.unsafe,
-        "episodes": verdict.episodes,
-        "bound": verdict.bound,
-        "budget": verdict.monitor.budget,
-        "delta": verdict.monitor.delta,
-        "sentence": verdict.sentence,
-    }
-
-
-def load_player(
-    path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None
-) -> Player:
-    """Return a policy of a run folder with its configuration.
-
-    ``policy`` chooses as for ``load``, ``env`` is as in :func:`evaluate`.
-    """
-    cfg = stored_config(path, env)
-    checkpoint, which = chosen_checkpoint(path, policy, warn)
-    tree, seen = checkpoint.tree, checkpoint.tree["stats"]
-    stats = Stats(int(seen["count"]), seen["mean"], seen["m2"])
-    _check_account(cfg, tree, f"{path}")
-    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
-    return player._replace(which=which)
-
-
-def _check_account(cfg: RunConfig, tree: dict[str, Any], name: str) -> None:
-    """Refuse a policy that was taught another account of its spending than its method keeps now."""
-    account, stored = build_algorithm(cfg).account, tree.get("extra")
-    if account is None or stored is None:
-        return
-    now = account.seen.extra(float(tree.get("budget", 1.0))).plain()
-    if len(now) != len(stored) or not np.allclose(now, stored):
-        raise RunError(
-            f"The policy of {name} was trained to see another account of its spending than {cfg.algo.name} "
-            "keeps in this version: train it anew, or use steingate.load(), which has its own."
-        )

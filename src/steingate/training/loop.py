@@ -1,4 +1,4 @@
-"""A run from its first epoch, or its last checkpoint, to its end: epochs, tables, checkpoints, stopping."""
+"""The training loop: a run from its first epoch, or its last checkpoint, to its end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,23 +10,29 @@ from typing import Any, TypeVar
 
 from steingate.algorithms.common.backend import configure
 from steingate.algorithms.common.base import Algorithm
-from steingate.errors import InputError, RunError
+from steingate.errors import InputError
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig
+from steingate.training.config_file import load_run_config, version_warnings, write_run_config
 from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
 from steingate.training.logging.display import Display
-from steingate.training.logging.run_writer import RunWriter, changed_versions, record_config
+from steingate.training.logging.run_writer import RunWriter
 from steingate.training.logging.tensorboard import Events
 from steingate.training.logging.wandb_log import WandbLog
 from steingate.training.rollout import RolloutStoppedError
-from steingate.training.selector import Keeper
+from steingate.training.selection import (
+    MIN_EPISODES,
+    Candidate,
+    CertifiedCheckpointSelector,
+    SelectionState,
+    make_candidate,
+)
 from steingate.training.state import TrainState, first_state, from_tree
 from steingate.training.stop import StopRequest, stop_on_signals
-from steingate.training.stored import stored_config
 
 T = TypeVar("T")
 
@@ -34,13 +40,13 @@ T = TypeVar("T")
 def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
     """Train from scratch and return the run folder.
 
-    Ctrl-C and SIGTERM write a checkpoint first, then end in ``KeyboardInterrupt`` and ``SystemExit(143)``. A
-    caller that listens to the signals already passes its ``stop``.
+    Ctrl-C and SIGTERM write a checkpoint first, then raise ``KeyboardInterrupt`` and ``SystemExit(143)``. A
+    caller that handles the signals itself passes its ``stop``.
 
     Raises
     ------
     RunError
-        If the folder already holds a run or is in use, or if training had to stop.
+        If the folder already holds a run or is in use, or if training fails.
     """
     return _run(cfg, RunFolder(cfg.path), quiet, stop, fresh=True)
 
@@ -52,72 +58,67 @@ def resume(
     total_steps: int | None = None,
     env: Any = None,
 ) -> Path:
-    """Go on from a run's last whole checkpoint, or from its start, to its end; return the run folder.
+    """Continue a run from its last intact checkpoint, or from its start, to its end; return the run folder.
 
-    ``total_steps`` makes the run longer, finished or not; it then equals one that was longer from the start.
-    ``env`` says where the environment is now, or gives again one that was given from Python.
+    ``total_steps`` extends the run, which then equals one that was longer from the start. ``env`` is the
+    environment, if it was given as a Python object or has moved.
     """
-    cfg = stored_config(path, env)
-    if "recipe" not in read_config(path)["config"]:
-        raise RunError(
-            f"{path} was started by an earlier version, which had other settings: report, evaluate and "
-            "render read it, but it cannot be resumed; train it anew."
-        )
+    cfg = load_run_config(path, env)
     if total_steps is not None:
-        cfg = _longer(cfg, total_steps, path)
+        cfg = _extended(cfg, total_steps, path)
     return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)
 
 
-def _longer(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
+def _extended(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
     if total_steps < cfg.total_steps:
-        raise InputError(f"total_steps is {total_steps}: {path} is planned for {cfg.total_steps} already.")
+        raise InputError(f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps}.")
     if cfg.algo.needs_epochs and total_steps != cfg.total_steps:
         raise InputError(
-            f"{path} cannot be made longer: the learning rate of {cfg.algo.name} falls to 0 over the steps "
-            "it was started with; train anew, with --no-clipped.decay to be free to go on later."
+            f"{path} cannot be extended: the learning rate of {cfg.algo.name} falls to 0 over the steps it "
+            "was started with; train anew, with --no-clipped.decay to be able to extend the run later."
         )
     return replace(cfg, total_steps=total_steps)
 
 
-class Inline(Executor):
-    """An executor that runs each call at once, in the calling thread."""
+class InlineExecutor(Executor):
+    """An executor that runs each call immediately, in the calling thread."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
-        """Run the call now and return its outcome as a finished future; an error is raised here already."""
+        """Run the call and return its result as a completed future; an exception is raised immediately."""
         future: Future[T] = Future()
         future.set_result(fn(*args, **kwargs))
         return future
 
 
 @contextmanager
-def second_thread(overlap: bool) -> Iterator[Executor]:
-    """One worker thread that does calls in order, or, with the same results, none at all."""
-    with ThreadPoolExecutor(1, "second") if overlap else Inline() as executor:
+def background_thread(overlap: bool) -> Iterator[Executor]:
+    """One worker thread that runs calls in order; without ``overlap``, an :class:`InlineExecutor`."""
+    with ThreadPoolExecutor(1, "background") if overlap else InlineExecutor() as executor:
         yield executor
 
 
 @dataclass(frozen=True)
-class _Job:
-    """All that the epochs of one run share."""
+class _Trainer:
+    """The parts of one run that its epochs share."""
 
     cfg: RunConfig
     algo: Algorithm
     envs: TrainerEnv
     files: RunWriter
-    logs: tuple[Events | WandbLog, ...]  # copies of the tables for other viewers
+    loggers: tuple[Events | WandbLog, ...]
     display: Display
     pool: Executor
-    keeper: Keeper
+    selector: CertifiedCheckpointSelector
     stop: StopRequest
 
 
-def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | None, fresh: bool) -> Path:
+def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, fresh: bool) -> Path:
     with ExitStack() as stack:
-        stop = stack.enter_context(stop_on_signals()) if listening is None else listening
+        stop = stack.enter_context(stop_on_signals()) if stop is None else stop
         learner = configure()
         stop.check()
         algo = build_algorithm(cfg)
-        # The environments come first: a run that cannot be made should leave no folder behind.
+        # The environments come first: a run whose environments cannot be made should leave no folder behind.
         envs = stack.enter_context(closing(make_envs(cfg, algo)))
         stop.check()
         check_carry(cfg, envs)
@@ -127,116 +128,141 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, listening: StopRequest | N
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
+        marks: dict[str, Any] = {}
         if fresh:
-            record_config(run, cfg, learner, algo.notes)
-            for note in algo.notes:
-                display.note(note)
-            tables = None
+            write_run_config(run, cfg, learner, algo.notes)
+            messages = list(algo.notes)
         else:
-            for change in changed_versions(run):
-                display.note(change)
-            state, tables = _last_state(run, state, display)
+            messages = version_warnings(run)
+            state, marks = _last_state(run, state, display)
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
-        for note in new_notes(envs):
-            display.note(note)
+        for message in (*messages, *new_notes(envs)):
+            display.message(message)
         files = RunWriter(run, envs, cfg.algo.normalize_obs, algo.account)
-        files.keep(state, tables)
+        files.truncate(state, marks)
         if state.world is not None:
             envs.reset(seed=0)
             saved_env(envs).restore(state.world)
-        logs: list[Events | WandbLog] = [Events(run.path)]
+        loggers: list[Events | WandbLog] = [Events(run.path)]
         if cfg.wandb:
-            logs.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
-        for log in logs:
-            stack.callback(log.close)
-        pool = stack.enter_context(second_thread(cfg.overlap))
-        keeper = stack.enter_context(closing(Keeper(cfg, algo, files, stop)))
-        state = _epochs(_Job(cfg, algo, envs, files, tuple(logs), display, pool, keeper, stop), state)
+            loggers.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
+        for logger in loggers:
+            stack.callback(logger.close)
+        pool = stack.enter_context(background_thread(cfg.overlap))
+        selector = stack.enter_context(
+            closing(CertifiedCheckpointSelector(cfg, algo, run, files.save_certified, stop))
+        )
+        trainer = _Trainer(cfg, algo, envs, files, tuple(loggers), display, pool, selector, stop)
+        state = _train_epochs(trainer, state)
+        again = f"continue with: steingate resume {run.path}"
         if stop() and state.epoch < cfg.epochs:
-            display.note(f"Stopped before epoch {state.epoch + 1}; go on with: steingate resume {run.path}")
+            display.message(
+                f"Stopped before epoch {state.epoch + 1}; continue with: steingate resume {run.path}"
+            )
             stop.leave()
-        try:
-            verdict = keeper.finish(state)
-        except RolloutStoppedError:
-            display.note(f"Stopped before the last test; go on with: steingate resume {run.path}")
-            stop.leave()
-        if verdict:
-            display.note(verdict)
+        if cfg.certify.enabled:
+            try:
+                display.message(selector.finish(state.selection, _last_candidate(cfg, state), state.epoch))
+            except RolloutStoppedError:
+                display.message(f"Stopped before the last test; {again}")
+                stop.leave()
     return run.path
 
 
-def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, Any]:
-    """Return the state of the newest usable checkpoint, and its marks of the tables.
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any]]:
+    """Return the state in the newest usable checkpoint, and its marks of the tables.
 
-    Damaged and foreign ones are named and put aside.
+    Damaged checkpoints and those of other runs are reported and renamed.
     """
     checkpoint = newest_checkpoint(
-        run.path, display.note, lambda found: from_tree(found.tree, first, str(found.path))
+        run.path, display.message, lambda found: from_tree(found.tree, first, str(found.path))
     )
     if checkpoint is None:
-        return first, None
+        return first, {}
     for epoch, path in checkpoint_files(run.checkpoints):
         if epoch > checkpoint.epoch:
             put_aside(path)
-    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree.get("tables")
+    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree["tables"]
 
 
-def _epochs(job: _Job, state: TrainState) -> TrainState:
-    """Run the epochs that are left, or as many as the user lets us; return the last state, which is saved."""
-    cfg, files = job.cfg, job.files
+def _train_epochs(trainer: _Trainer, state: TrainState) -> TrainState:
+    """Run the remaining epochs, until the end or a request to stop; save and return the last state."""
+    cfg, files = trainer.cfg, trainer.files
     before, saving = state, None
-    spent = files.seconds_before()
+    total_seconds = files.seconds_before()
 
-    def keep(kind: object, error: BaseException | None, trace: object) -> None:
-        # The critics of the last state may be what is not finite; then the one before is the last good state.
+    def save_after_error(kind: object, error: BaseException | None, trace: object) -> None:
+        # If the critics of the last state are not finite, the state before is the last good one.
         if isinstance(error, Exception):
-            _done(saving)
-            for candidate in (state, before):
-                with suppress(Exception):  # the user should hear of the first error, which goes on from here
-                    job.pool.submit(files.save, candidate).result()
+            _wait(saving)
+            for last in (state, before):
+                with suppress(Exception):  # the first error is the one to raise
+                    trainer.pool.submit(files.save, last).result()
                     break
 
     with ExitStack() as stack:
-        stack.push(keep)
-        while state.epoch < cfg.epochs and not job.stop():
-            began = time.perf_counter()
+        stack.push(save_after_error)
+        while state.epoch < cfg.epochs and not trainer.stop():
+            start = time.perf_counter()
             try:
-                following, report = run_epoch(job.algo, cfg, state, job.envs, job.pool, job.stop)
-                collected = time.perf_counter()
-                following = following._replace(kept=job.keeper.after(state, following))
+                following, report = run_epoch(
+                    trainer.algo, cfg, state, trainer.envs, trainer.pool, trainer.stop
+                )
+                trained = time.perf_counter()
+                following = following._replace(selection=_select(trainer, state, following))
             except RolloutStoppedError:
                 break
-            seconds = time.perf_counter() - began
-            spent += seconds
-            parts = {**report.seconds, "test": time.perf_counter() - collected}
-            row = {**report.row, **_times(cfg, seconds, spent, parts)}
+            seconds = time.perf_counter() - start
+            total_seconds += seconds
+            parts = {**report.seconds, "test": time.perf_counter() - trained}
+            row = {**report.row, **_times(cfg, seconds, total_seconds, parts)}
             files.add(row, report.episodes)
             before, state = state, following
-            for log in job.logs:
-                log.add(row)
-            job.display.epoch(row)
-            for note in report.notes:
-                job.display.note(note)
+            for logger in trainer.loggers:
+                logger.add(row)
+            trainer.display.epoch(row)
+            for message in report.notes:
+                trainer.display.message(message)
             if saving is not None and saving.done():
                 saving.result()
             if state.epoch % cfg.checkpoint_every == 0:
-                saving = job.pool.submit(files.save, state)
-        _done(saving)
-        job.pool.submit(files.save, state).result()
+                saving = trainer.pool.submit(files.save, state)
+        _wait(saving)
+        trainer.pool.submit(files.save, state).result()
     return state
 
 
-def _done(saving: "Future[None] | None") -> None:
+def _select(trainer: _Trainer, state: TrainState, following: TrainState) -> SelectionState:
+    """Offer the policy that collected an epoch to the selector, with the statistics of its episodes."""
+    cfg, count = trainer.cfg, following.finished - state.finished
+    if not cfg.certify.enabled or count == 0:
+        return state.selection
+    episodes = following.window[-max(count, MIN_EPISODES) :]
+    candidate = make_candidate(
+        state.epoch, episodes, state.policy, following.stats, state.budget, cfg.cost_limit
+    )
+    return trainer.selector.consider(state.selection, candidate, following.epoch)
+
+
+def _last_candidate(cfg: RunConfig, state: TrainState) -> Candidate | None:
+    """Return the policy of the last epoch as a candidate; None if no training episode has finished."""
+    if not state.finished:
+        return None
+    episodes = state.window[-MIN_EPISODES:]
+    return make_candidate(state.epoch, episodes, state.policy, state.stats, state.budget, cfg.cost_limit)
+
+
+def _wait(saving: "Future[None] | None") -> None:
     if saving is not None:
         saving.exception()
 
 
-def _times(cfg: RunConfig, seconds: float, spent: float, parts: dict[str, float]) -> dict[str, float]:
+def _times(cfg: RunConfig, seconds: float, total: float, parts: dict[str, float]) -> dict[str, float]:
     return {
         "Time/FPS": cfg.steps_per_epoch / max(seconds, 1e-9),
-        "Time/Total": spent,
+        "Time/Total": total,
         "Time/Epoch": seconds,
         **{f"Time/{name.capitalize()}": value for name, value in parts.items()},
     }

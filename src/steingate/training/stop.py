@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question the loop can ask, so that a checkpoint is written before the end."""
+"""Ctrl-C and SIGTERM as a request that training checks, so that a checkpoint is written before the end."""
 
 import os
 import signal
@@ -23,23 +23,23 @@ class StopRequest:
         return self.signum is not None
 
     def check(self) -> bool:
-        """Leave if the run should stop, else return False."""
+        """Raise if the run should stop, else return False."""
         if self():
             self.leave()
         return False
 
     def leave(self) -> None:
-        """Raise what ends the process with the customary status: 130 after Ctrl-C, 143 after SIGTERM."""
+        """Raise the exception that ends the process with status 130 after Ctrl-C, 143 after SIGTERM."""
         if self.signum == signal.SIGTERM:
             raise SystemExit(128 + signal.SIGTERM)
         raise KeyboardInterrupt
 
 
 def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
-    """End the process here and now with the customary status, as a handler of a signal.
+    """Signal handler that ends the process immediately, with status 128 + signal number.
 
-    An exception could come up anywhere, in the middle of a clean-up or in code that cannot pass it on, and
-    would leave a traceback. Files need no clean-up: they are replaced atomically or only appended to.
+    An exception could be raised anywhere, for example during clean-up, and would print a traceback. Files
+    need no clean-up: they are replaced atomically or only appended to.
     """
     with suppress(OSError, ValueError, AttributeError):
         if sys.stderr.isatty():
@@ -49,17 +49,17 @@ def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
 
 @contextmanager
 def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one of either acts at once.
+    """Turn the first SIGINT or SIGTERM into a request; a second one takes effect immediately.
 
     Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a
     ``KeyboardInterrupt`` raised there is lost. Outside the main thread no handler can be set, and the signals
-    keep the meaning they had.
+    are handled as before.
 
     Parameters
     ----------
     process
-        The process does nothing else and ends soon after: a second signal then ends it on the spot, also
-        while the block is being left. Otherwise the second one means what it meant before.
+        Whether the process ends after the block: a second signal then ends it immediately, also while the
+        block is being left. Otherwise the second signal is handled as before the block.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -1,52 +1,70 @@
-"""Videos of a trained policy, without a display."""
+"""Videos of a trained policy, rendered without a display."""
 
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageFont
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.environment import TrainerEnv
-from steingate.training.overlay import Numbers, Picture, annotate
-from steingate.training.play import Player, play
+from steingate.training.evaluate import Player, play
 
-_CODES = {
-    # H.264 that every browser plays
+Frame = npt.NDArray[np.uint8]
+
+_ENCODERS = {
+    # H.264 in the pixel format that every browser plays
     ".mp4": ["-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-crf", "20", "-f", "mp4"],
-    # 256 colors for the whole film, and without dithering: only what has moved is stored
+    # one palette for the whole video and no dithering, so that only changed rectangles are stored
     ".gif": [
         "-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none:diff_mode=rectangle",
         "-loop", "0", "-f", "gif",
     ],
 }  # fmt: skip
-FORMATS = tuple(_CODES)
-# About what is shown in a second, where no more is asked for: drawing takes nearly all of the time.
-FPS = {".mp4": 30.0, ".gif": 15.0}
-_HOLD = 0.5  # seconds for which the end of an episode stands
+FORMATS = tuple(_ENCODERS)
+FPS = {".mp4": 30.0, ".gif": 15.0}  # default frames per second, approximately
+_HOLD = 0.5  # seconds for which the last frame of an episode is shown
+
+RED = (214, 40, 40)
+_DARK, _WHITE, _GRAY, _WARM = (28, 38, 48), (255, 255, 255), (160, 172, 184), (255, 150, 140)
+_MIN_WIDTH = 240  # smaller frames are enlarged, so that the text below them can be read
 
 
 @runtime_checkable
-class FilmedEnv(TrainerEnv, Protocol):
-    """A vector environment made for rendering."""
+class RenderedEnv(TrainerEnv, Protocol):
+    """A vector environment that can be rendered."""
 
     metadata: dict[str, Any]
 
     def render(self) -> Any:
-        """Return one picture for each environment."""
+        """Return one RGB array for each environment."""
         ...
 
 
-class Filmed:
-    """A vector environment of one that hands pictures, their numbers and whether they end it to ``show``.
+class EpisodeStatus(NamedTuple):
+    """Running totals of an episode; ``costly`` tells whether a step since the last frame had a cost."""
 
-    An episode ends with its last picture once more, under the numbers that it ended with: the environment
-    itself has by then gone on to the next one.
+    step: int
+    cost: float
+    ret: float
+    costly: bool = False
+
+
+class RecordingEnv:
+    """Wrapper of a vector environment of one that passes (frame, status, end of episode) to ``show``.
+
+    At the end of an episode the last frame is shown again with the final totals, because the environment has
+    already been reset by then.
     """
 
-    def __init__(self, envs: FilmedEnv, show: Callable[[Picture, Numbers, bool], None], every: int) -> None:
+    def __init__(
+        self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int
+    ) -> None:
         self.envs = envs
         self.num_envs = envs.num_envs
         self.single_observation_space = envs.single_observation_space
@@ -55,87 +73,87 @@ class Filmed:
         self._show = show
         self._every = every
         self._over = False
-        self._now = Numbers(0, 0.0, 0.0)
-        self._picture: Picture = np.zeros((2, 2, 3), np.uint8)
+        self._status = EpisodeStatus(0, 0.0, 0.0)
+        self._frame: Frame = np.zeros((2, 2, 3), np.uint8)
 
     def reset(self, **options: Any) -> Any:
-        """Start an episode and show where it starts."""
-        answer = self.envs.reset(**options)
-        self._now, self._over = Numbers(0, 0.0, 0.0), False
-        self._frame()
-        return answer
+        """Start an episode and show its first frame."""
+        result = self.envs.reset(**options)
+        self._status, self._over = EpisodeStatus(0, 0.0, 0.0), False
+        self._render()
+        return result
 
     def step(self, actions: Any) -> Any:
-        """Step and show; what follows the end of the episode is not shown."""
-        answer = self.envs.step(actions)
+        """Step and show; steps after the end of the episode are not shown."""
+        result = self.envs.step(actions)
         if self._over:
-            return answer
-        _, reward, terminated, truncated, info = answer
-        before, cost = self._now, float(info["cost"][0])
+            return result
+        _, reward, terminated, truncated, info = result
+        before, cost = self._status, float(info["cost"][0])
         ret = before.ret + float(info.get("original_reward", reward)[0])
-        self._now = Numbers(before.step + 1, before.cost + cost, ret, before.costly or cost > 0.0)
+        self._status = EpisodeStatus(before.step + 1, before.cost + cost, ret, before.costly or cost > 0.0)
         self._over = bool(terminated[0] or truncated[0])
         if self._over:
-            self._show(self._picture, self._now, True)
-        elif self._now.step % self._every == 0:
-            self._frame()
-        return answer
+            self._show(self._frame, self._status, True)
+        elif self._status.step % self._every == 0:
+            self._render()
+        return result
 
     def close(self) -> None:
-        """Let go of the environment."""
+        """Close the environment."""
         self.envs.close()
 
-    def _frame(self) -> None:
+    def _render(self) -> None:
         try:
-            picture = self.envs.render()[0]
+            frame = self.envs.render()[0]
         except NotImplementedError:
-            picture = None
-        if np.ndim(picture) != 3:
+            frame = None
+        if np.ndim(frame) != 3:
             raise InputError(
                 "The environment gives no pictures: let its render() return an RGB array, as Gymnasium's "
                 'render_mode "rgb_array" does.'
             )
-        self._picture = np.asarray(picture)
-        self._show(self._picture, self._now, False)
-        self._now = self._now._replace(costly=False)
+        self._frame = np.asarray(frame)
+        self._show(self._frame, self._status, False)
+        self._status = self._status._replace(costly=False)
 
 
-def film(
-    envs: FilmedEnv,
+def record_video(
+    envs: RenderedEnv,
     player: Player,
     seeds: list[int],
     out: str | Path,
     sample: bool,
     every: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[int, int | None], None] = lambda steps, total: None,
+    progress: Callable[[int, int | None], None] = lambda steps, total: None,
     lengths: Sequence[int] | None = None,
 ) -> int:
-    """Write the episodes of ``seeds``, one after the other, to an MP4 or GIF file; return how many frames.
+    """Write one episode per seed to an MP4 or GIF file; return the number of frames.
 
-    Below each picture stand the step, the running cost and the return; steps that cost are framed in red,
-    also those between two pictures. The end of an episode stands for half a second.
+    A strip below each frame shows the step, the running cost and the return. Frames are outlined in red if a
+    step since the last frame had a cost. The last frame of an episode is shown for half a second.
 
     Parameters
     ----------
     envs
         A vector environment of one, made for rendering.
     player
-        Who acts.
+        The policy.
     seeds
-        One per episode.
+        One reset seed per episode.
     out
         The file; its suffix decides the format.
     sample
-        Draw actions instead of taking the mean.
+        Sample actions instead of taking the mean.
     every
-        Show one frame in so many steps; None shows about 30 a second in a video and 15 in a GIF.
+        Show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF.
     stop
-        Asked before every step; it may raise to end the film.
-    tell
-        Hears after each frame how many steps are done, and of how many if that is known.
+        Called before every step; it may raise to end the recording.
+    progress
+        Called after each frame with the number of steps done, and their total if it is known.
     lengths
-        How long the episodes are, where that is known; else the environment's own limit is the estimate.
+        Lengths of the episodes, if known; else the environment's time limit is the estimate.
     """
     target = Path(out)
     suffix = target.suffix.lower()
@@ -145,71 +163,114 @@ def film(
     if every is None:
         every = max(1, round(rate / FPS[suffix]))
     hold = max(1, round(_HOLD * rate / every))
-    left = _expected_lengths(envs, len(seeds), lengths)
-    shown = done = 0  # frames, and steps of the episodes that have ended
+    limit = getattr(envs, "max_episode_steps", None)
+    left = [int(n) for n in lengths] if lengths is not None else [int(limit)] * len(seeds) if limit else []
+    frames = done = 0  # frames, and steps of finished episodes
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _coder(target, rate / every) as add:
+        with _encoder(target, rate / every) as add:
 
-            def show(picture: Picture, numbers: Numbers, over: bool) -> None:
-                nonlocal shown, done
-                frame = annotate(picture, numbers, player.cfg.cost_limit)
+            def show(frame: Frame, status: EpisodeStatus, over: bool) -> None:
+                nonlocal frames, done
+                annotated = annotate(frame, status, player.cfg.cost_limit)
                 for _ in range(hold if over else 1):
-                    shown += 1
-                    add(frame)
+                    frames += 1
+                    add(annotated)
                 if over and left:
-                    left[0] = numbers.step
-                tell(done + numbers.step, done + sum(left) if left else None)
+                    left[0] = status.step
+                progress(done + status.step, done + sum(left) if left else None)
                 if over:
-                    done += numbers.step
+                    done += status.step
                     del left[:1]
 
-            play(Filmed(envs, show, every), player, seeds, sample, stop)
+            play(RecordingEnv(envs, show, every), player, seeds, sample, stop)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
-    return shown
-
-
-def _expected_lengths(envs: FilmedEnv, episodes: int, lengths: Sequence[int] | None) -> list[int]:
-    """Return how long each episode will be at most; nothing where nobody knows."""
-    if lengths is not None:
-        return [int(length) for length in lengths]
-    longest = getattr(envs, "max_episode_steps", None)
-    return [int(longest)] * episodes if longest else []
+    return frames
 
 
 @contextmanager
-def _coder(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Pipe frames of even size into ffmpeg; the file appears when it is whole."""
+def _encoder(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Pipe frames of even size into ffmpeg; the file is renamed to its final name when it is complete."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
     except ImportError as error:
         raise MissingExtraError("steingate render", "train") from error
     partial = target.with_name(f".{target.name}.part")
-    coder: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | None = None
 
     def add(frame: np.ndarray) -> None:
-        nonlocal coder
-        if coder is None:
+        nonlocal process
+        if process is None:
             size = f"{frame.shape[1]}x{frame.shape[0]}"
             source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-"]
-            result = ["-an", *_CODES[target.suffix.lower()], str(partial)]
+            result = ["-an", *_ENCODERS[target.suffix.lower()], str(partial)]
             command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result]
-            # A session of its own: Ctrl-C is for this process, which then ends the other.
-            coder = subprocess.Popen(
+            # In a session of its own, Ctrl-C reaches only this process, which then ends ffmpeg.
+            process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
-        assert coder.stdin is not None
-        coder.stdin.write(frame.tobytes())
+        assert process.stdin is not None
+        process.stdin.write(frame.tobytes())
 
     try:
         try:
             yield add
         finally:
-            said = coder.communicate()[1] if coder is not None else b""
-        if coder is not None and coder.returncode:
-            lines = said.decode(errors="replace").strip().splitlines()
-            raise OSError(lines[-1] if lines else f"ffmpeg ended with status {coder.returncode}")
+            errors = process.communicate()[1] if process is not None else b""
+        if process is not None and process.returncode:
+            lines = errors.decode(errors="replace").strip().splitlines()
+            raise OSError(lines[-1] if lines else f"ffmpeg ended with status {process.returncode}")
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def annotate(frame: Frame, status: EpisodeStatus, limit: float) -> Frame:
+    """Return a frame with a strip of numbers below it, outlined in red if a step had a cost.
+
+    Height and width are even, as video formats require.
+
+    Examples
+    --------
+    >>> annotate(np.zeros((120, 240, 3), np.uint8), EpisodeStatus(7, 2.0, 0.5), 25.0).shape
+    (142, 240, 3)
+    """
+    frame = np.asarray(frame, np.uint8)[..., :3]
+    factor = -(-_MIN_WIDTH // frame.shape[1])
+    if factor > 1:
+        frame = frame.repeat(factor, axis=0).repeat(factor, axis=1)
+    height, width = (side // 2 * 2 for side in frame.shape[:2])
+    size = max(width // 32, 10)
+    strip = (2 * size + 3) // 2 * 2
+    result = np.empty((height + strip, width, 3), np.uint8)
+    result[:height] = frame[:height, :width]
+    result[height:] = _strip(width, strip, size, status, limit)
+    if status.costly:
+        rim = max(width // 80, 3)
+        for edge in (np.s_[:rim], np.s_[height - rim : height], np.s_[:height, :rim], np.s_[:height, -rim:]):
+            result[edge] = RED
+    return result
+
+
+def _strip(width: int, height: int, size: int, status: EpisodeStatus, limit: float) -> Frame:
+    """Return the strip below a frame; a cost over the limit has a warm color."""
+    strip = Image.new("RGB", (width, height), RED if status.costly else _DARK)
+    draw, font = ImageDraw.Draw(strip), _font(size)
+    over = _WHITE if status.costly else _WARM
+    fields = (
+        (0.025, "step", f"{status.step}", _WHITE),
+        (0.29, "cost", f"{status.cost:.4g} of {limit:.4g}", over if status.cost > limit else _WHITE),
+        (0.70, "return", f"{status.ret:.1f}", _WHITE),
+    )
+    for position, name, value, color in fields:
+        x = position * width
+        draw.text((x, height / 2), name, font=font, fill=_WHITE if status.costly else _GRAY, anchor="lm")
+        x += draw.textlength(f"{name} ", font=font)
+        draw.text((x, height / 2), value, font=font, fill=color, anchor="lm")
+    return np.asarray(strip)
+
+
+@cache
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)

@@ -1,1 +1,1 @@
-"""What a run tells the world: its tables and checkpoints, TensorBoard, Weights & Biases, the live display."""
+"""Run folder tables and checkpoints, TensorBoard, Weights & Biases, and the terminal display."""

@@ -1,4 +1,4 @@
-"""One epoch's numbers as a row of ``progress.csv``: OmniSafe's names where the quantity is the same."""
+"""Rows of ``progress.csv`` (OmniSafe's column names where the quantity is the same), and data warnings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.gates.base import Decision, Episodes
+from steingate.training.config import RunConfig
 
 Window = npt.NDArray[np.float64]  # (n, 3): return, cost, length of the last episodes, oldest first
 
@@ -16,14 +17,14 @@ def empty_window() -> Window:
     return np.zeros((0, 3))
 
 
-def slide(window: Window, episodes: Episodes, size: int) -> Window:
-    """Return the last ``size`` episodes of the window and these."""
+def append_window(window: Window, episodes: Episodes, size: int) -> Window:
+    """Return the last ``size`` of the episodes in the window and the new ones."""
     new = np.stack([episodes.ret, episodes.cost, episodes.length.astype(np.float64)], axis=1)
     return np.concatenate([window, new])[-size:]
 
 
 def column(key: str) -> str:
-    """Return a log key such as ``gate/reference_risk`` as a column name such as ``Gate/ReferenceRisk``."""
+    """Return the column name of a metric: ``gate/reference_risk`` becomes ``Gate/ReferenceRisk``."""
     return "/".join(
         "".join(word[:1].upper() + word[1:] for word in part.split("_")) for part in key.split("/")
     )
@@ -36,12 +37,12 @@ def progress_row(
     window: Window,
     episodes: Episodes,
     decision: Decision,
-    log: Mapping[str, float],
+    metrics: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the row of one epoch, without its times.
 
-    ``Metrics/*`` are means over the last episodes, across policies, as OmniSafe logs them; ``Epoch/*`` are of
-    the episodes that finished in this epoch. Where there is none the cell is empty, never NaN.
+    ``Metrics/*`` are means over the last ``window`` episodes, as OmniSafe logs them; ``Train/*`` are about
+    the episodes that finished in this epoch. Undefined numbers are None, which gives an empty cell.
     """
     recent = window.mean(axis=0) if len(window) else [None] * 3
     row: dict[str, Any] = {
@@ -50,19 +51,19 @@ def progress_row(
         "Metrics/EpLen": recent[2],
         "Train/Epoch": epoch,
         "TotalEnvSteps": (epoch + 1) * steps_per_epoch,
-        "Epoch/Episodes": len(episodes.cost),
-        "Epoch/EpRet": _mean(episodes.ret),
-        "Epoch/EpCost": _mean(episodes.cost),
-        "Epoch/EpLen": _mean(episodes.length),
-        "Epoch/OverLimit": _mean(episodes.cost > limit),
-        "Epoch/WorstCost": float(episodes.cost.max()) if len(episodes.cost) else None,
+        "Train/Episodes": len(episodes.cost),
+        "Train/EpRet": _mean(episodes.ret),
+        "Train/EpCost": _mean(episodes.cost),
+        "Train/EpLen": _mean(episodes.length),
+        "Train/ViolationRate": _mean(episodes.cost > limit),
+        "Train/MaxCost": float(episodes.cost.max()) if len(episodes.cost) else None,
         "Gate/Mode": int(decision.mode),
         "Gate/Slack": float(decision.slack),
         "Gate/Bound": None,
         "Gate/Budget": None,
         "Gate/Fallback": int(len(episodes.cost) == 0),
     }
-    for key, value in log.items():
+    for key, value in metrics.items():
         name = column(key)
         if name not in ("Gate/Mode", "Gate/Slack", "Gate/Fallback"):
             row[name] = float(value) if np.isfinite(value) else None
@@ -71,3 +72,48 @@ def progress_row(
 
 def _mean(values: npt.NDArray[Any]) -> float | None:
     return float(np.mean(values)) if len(values) else None
+
+
+def episode_warnings(
+    cfg: RunConfig, epoch: int, window: Window, costs: npt.NDArray[np.float64]
+) -> tuple[str, ...]:
+    """Return data warnings about an epoch's episodes, each once per run.
+
+    Parameters
+    ----------
+    cfg
+        The run.
+    epoch, window
+        Index of the epoch, and the last episodes before it.
+    costs
+        Costs of the episodes that finished in the epoch.
+    """
+    found = []
+    if epoch == 0 and len(costs) == 0:
+        found.append(_no_episode_warning(cfg))
+    if (costs < 0.0).any() and not (window[:, 1] < 0.0).any():
+        found.append(negative_cost_warning(cfg, costs))
+    return tuple(found)
+
+
+def negative_cost_warning(cfg: RunConfig, costs: npt.NDArray[np.float64]) -> str:
+    """Return the warning about costs some of which are negative."""
+    return (
+        f"An episode of {cfg.env} cost {costs.min():g}: negative costs compensate violations within an "
+        "episode, and certificates count a negative total as 0; give costs of 0 or more, and put bonuses "
+        "into the reward."
+    )
+
+
+def _no_episode_warning(cfg: RunConfig) -> str:
+    steps = f"{cfg.horizon} steps of each environment"
+    if cfg.time_limit is None:
+        cause = f"No episode has finished within {steps}, and {cfg.env} has no time limit"
+        advice = "set one, such as --env-options max_episode_steps=200"
+    else:
+        cause = f"No episode has finished: its time limit is {cfg.time_limit} steps, and an epoch has {steps}"
+        advice = f"use --steps-per-epoch {cfg.time_limit * cfg.num_envs} or more, or --carry-episodes"
+    return (
+        f"{cause}. Without finished episodes their cost is unknown, so no algorithm can satisfy the limit: "
+        f"{advice}."
+    )

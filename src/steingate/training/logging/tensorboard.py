@@ -1,4 +1,4 @@
-"""TensorBoard events in the run folder: a copy of ``progress.csv`` for another viewer."""
+"""TensorBoard event files: a copy of ``progress.csv`` in the run folder."""
 
 import math
 import time
@@ -18,9 +18,9 @@ from steingate.storage.files import writing
 class Events:
     """Writes each row's numbers as scalars over environment steps.
 
-    Old event files are dropped and their rows written again from ``progress.csv``, so a resumed run shows
-    every epoch once. Records are written here, not by a background thread, so that a full disk is an error
-    like any other; the file's buffer shows them to a viewer every few epochs.
+    Existing event files are replaced, with the rows of ``progress.csv``, so that a resumed run shows every
+    epoch once. Records are written by this thread, so that a full disk raises an error; TensorBoard sees them
+    when the file's buffer is flushed, every few epochs.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Events:
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
     def close(self) -> None:
-        """Write what is still in the buffer and close the file."""
+        """Flush the buffer and close the file."""
         with writing(self.path, "the last checkpoint is intact"):
             self._file.close()
 

@@ -1,4 +1,4 @@
-"""Weights & Biases as an optional logger: a copy of ``progress.csv``, beside the run folder's own files."""
+"""Weights & Biases: an optional copy of ``progress.csv``."""
 
 import math
 from pathlib import Path
@@ -8,10 +8,9 @@ from steingate.errors import MissingExtraError
 
 
 class WandbLog:
-    """Sends each row's numbers to a project; ``WANDB_MODE=offline`` keeps them on this machine.
+    """Sends each row to a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
 
-    A resumed run goes on in the same W&B run: its id is the folder's name with the identity of the
-    configuration, so that runs which differ in any setting never share one.
+    A resumed run continues the same W&B run: its id is made of the folder's name and ``identity``.
 
     Parameters
     ----------
@@ -20,9 +19,9 @@ class WandbLog:
     run
         The run folder.
     config
-        What to show as the run's configuration.
+        Shown as the run's configuration.
     identity
-        Of the configuration.
+        Hash of the settings that decide the results.
     """
 
     def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
@@ -51,5 +50,5 @@ class WandbLog:
         self._run.log(numbers, step=int(row["TotalEnvSteps"]))
 
     def close(self) -> None:
-        """Send what is left and end."""
+        """Send the remaining data and finish the run."""
         self._run.finish()

@@ -8,12 +8,11 @@ import pytest
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.errors import InputError, RunError
-from steingate.storage.checkpoint import checkpoint_files, read_checkpoint, write_checkpoint
 from steingate.training.config import make_config
+from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import load_player
 from steingate.training.loop import resume, train
 from steingate.training.memory import machine_bytes, require_memory
-from steingate.training.stored import stored_config
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +72,16 @@ def test_an_edited_setting_is_refused_by_name(copy, what):
 def test_without_a_checkpoint_an_edit_is_noticed_too(copy):
     without_checkpoints(copy)
     edit(copy, lambda record: record["config"].update(seed=9))
-    with pytest.raises(RunError, match="its settings do not fit its identity; restore it"):
+    with pytest.raises(RunError, match="its settings do not match its identity; restore it"):
         resume(copy, quiet=True)
 
 
 def test_the_identity_may_not_be_removed_or_forged(copy):
     edit(copy, lambda record: record.pop("identity"))
-    with pytest.raises(RunError, match="its identity is gone"):
+    with pytest.raises(RunError, match="its identity is missing"):
         resume(copy, quiet=True)
     edit(copy, lambda record: record["config"].update(seed=1))
-    with pytest.raises(RunError, match="seed is 1, but was 0, its identity is gone"):
+    with pytest.raises(RunError, match="seed is 1, but was 0, its identity is missing"):
         resume(copy, quiet=True)
     edit(copy, lambda record: record.update(identity=tiny("anywhere", seed=1).identity))
     with pytest.raises(RunError, match=r"epoch-00000002.* does not belong to this run"):
@@ -92,7 +91,7 @@ def test_the_identity_may_not_be_removed_or_forged(copy):
 def test_what_changes_no_result_may_change(copy):
     edit(copy, lambda record: record["config"].update(threads=1, checkpoint_every=3, cost_limit=4))
     assert resume(copy, quiet=True) == copy
-    assert stored_config(copy).threads == 1
+    assert load_run_config(copy).threads == 1
 
 
 def test_a_longer_run_keeps_what_else_the_file_says(copy, tmp_path):
@@ -101,16 +100,6 @@ def test_a_longer_run_keeps_what_else_the_file_says(copy, tmp_path):
     record = json.loads((copy / "config.json").read_text())
     assert (record["note"], record["config"]["total_steps"]) == ("mine", 240)
     assert facts(copy) == facts(train(tiny(tmp_path / "longer", total_steps=240), quiet=True))
-
-
-def test_runs_from_before_there_were_identities_go_on(copy):
-    edit(copy, lambda record: record.pop("identity"))
-    for epoch, path in checkpoint_files(copy / "checkpoints"):
-        tree = read_checkpoint(path).tree
-        for name in ("identity", "config", "tables"):
-            tree.pop(name)
-        write_checkpoint(copy / "checkpoints", epoch, tree)
-    assert resume(copy, quiet=True) == copy
 
 
 def test_settings_of_another_version_are_not_edits(copy):

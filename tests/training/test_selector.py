@@ -14,12 +14,17 @@ from steingate.monitoring.upper import count_upper
 from steingate.policies.policy import load
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
 from steingate.training import loop
-from steingate.training import selector as module
-from steingate.training.candidates import Trial
+from steingate.training import selection as module
+from steingate.training.certification import CertificationTest
+from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
-from steingate.training.loop import resume, stored_config, train
+from steingate.training.loop import resume, train
 
-LONG = {"total_steps": 80 * 40, "checkpoint_every": 3, "certify.share": 0.5}  # tests while training, too
+LONG = {
+    "total_steps": 80 * 40,
+    "checkpoint_every": 3,
+    "certify.max_step_fraction": 0.5,
+}
 
 
 def delivered(path):
@@ -47,12 +52,19 @@ def test_the_delivered_policy_is_what_the_verdict_says(whole):
     verdict, held = load_certification(path), certified_checkpoint(path)
     assert verdict["certified"]
     assert verdict["finished"]
-    trial = Trial(**held.tree["trial"])
+    trial = CertificationTest(**held.tree["test"])
     assert trial.certified
     assert verdict["policy"]["epoch"] == held.epoch == trial.epoch
-    assert (verdict["policy"]["over"], verdict["policy"]["episodes"]) == (trial.over, trial.episodes)
-    assert trial.bound == count_upper(trial.over, trial.episodes - trial.over, trial.delta) <= 0.1
-    for word in (f"{trial.over} of {trial.episodes} fresh episodes", "95 %", f"step {80 * held.epoch:,}"):
+    assert (verdict["policy"]["violations"], verdict["policy"]["episodes"]) == (
+        trial.violations,
+        trial.episodes,
+    )
+    assert trial.bound == count_upper(trial.violations, trial.episodes - trial.violations, trial.delta) <= 0.1
+    for word in (
+        f"{trial.violations} of {trial.episodes} fresh episodes",
+        "95 %",
+        f"step {80 * held.epoch:,}",
+    ):
         assert word in verdict["sentence"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -65,14 +77,14 @@ def test_the_delivered_policy_is_what_the_verdict_says(whole):
 
 
 def test_tests_happened_while_training_within_their_share(whole):
-    kept = latest_checkpoint(whole[0] / "checkpoints").tree["kept"]
+    kept = latest_checkpoint(whole[0] / "checkpoints").tree["selection"]
     _, _, tests, steps, *_ = kept
     assert tests >= 1
     assert steps <= 0.5 * 80 * 40 + 300 * 12
 
 
 def test_training_itself_is_untouched(whole, tmp_path):
-    cfg = tiny(tmp_path, **{**LONG, "certify.keep": False})
+    cfg = tiny(tmp_path, **{**LONG, "certify.enabled": False})
     path = train(cfg, quiet=True)
     assert facts(path)["progress"] == whole[1]["progress"]
     assert facts(path)["episodes"] == whole[1]["episodes"]
@@ -80,14 +92,14 @@ def test_training_itself_is_untouched(whole, tmp_path):
     for mine, others in zip(one["policy"]["w"], other["policy"]["w"], strict=True):
         np.testing.assert_array_equal(mine, others)
     assert delivered(path) == {}
-    with pytest.warns(UserWarning, match="told to test none"):
+    with pytest.warns(UserWarning, match="Certification is disabled"):
         load(path)
 
 
 @pytest.mark.parametrize("when", [2, 20])
 def test_a_killed_run_delivers_the_same(whole, tmp_path, monkeypatch, when):
     cfg = tiny(tmp_path, **LONG)
-    real, calls = loop.Keeper.after, iter(range(when))
+    real, calls = loop.CertifiedCheckpointSelector.consider, iter(range(when))
 
     def after(self, *states):
         kept = real(self, *states)
@@ -96,7 +108,7 @@ def test_a_killed_run_delivers_the_same(whole, tmp_path, monkeypatch, when):
         return kept
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Keeper, "after", after)
+        patch.setattr(loop.CertifiedCheckpointSelector, "consider", after)
         with pytest.raises(Killed):
             train(cfg, quiet=True)
     resume(cfg.path, quiet=True)
@@ -104,10 +116,10 @@ def test_a_killed_run_delivers_the_same(whole, tmp_path, monkeypatch, when):
     assert delivered(cfg.path) == whole[2]
 
 
-@pytest.mark.parametrize("what", ["try_policy", "write_certification"])
+@pytest.mark.parametrize("what", ["certify_checkpoint", "write_certification"])
 def test_so_does_one_killed_in_its_last_tests(whole, tmp_path, monkeypatch, what):
-    cfg = tiny(tmp_path, **{**LONG, "certify.share": 0.0})
-    plain = train(tiny(tmp_path / "plain", **{**LONG, "certify.share": 0.0}), quiet=True)
+    cfg = tiny(tmp_path, **{**LONG, "certify.max_step_fraction": 0.0})
+    plain = train(tiny(tmp_path / "plain", **{**LONG, "certify.max_step_fraction": 0.0}), quiet=True)
     with monkeypatch.context() as patch:
         patch.setattr(module, what, kill)
         with pytest.raises(Killed):
@@ -121,14 +133,14 @@ def test_so_does_one_killed_in_its_last_tests(whole, tmp_path, monkeypatch, what
 
 def test_a_signal_in_a_test_stops_before_its_epoch_and_nothing_is_lost(whole, tmp_path, monkeypatch):
     cfg = tiny(tmp_path, **LONG)
-    real = module.try_policy
+    real = module.certify_checkpoint
 
     def signaled(*given, **options):
         os.kill(os.getpid(), signal.SIGINT)
         return real(*given, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "try_policy", signaled)
+        patch.setattr(module, "certify_checkpoint", signaled)
         with pytest.raises(KeyboardInterrupt):
             train(cfg, quiet=True)
     resume(cfg.path, quiet=True)
@@ -139,12 +151,12 @@ def test_a_signal_in_a_test_stops_before_its_epoch_and_nothing_is_lost(whole, tm
 def test_a_run_made_longer_learns_as_if_it_had_been_longer(whole, tmp_path):
     short = tiny(tmp_path, **{**LONG, "total_steps": 80 * 25})
     train(short, quiet=True)
-    ends = load_certification(short.path)["ends"]
+    ends = load_certification(short.path)["final_tests"]
     assert ends >= 1
     resume(short.path, quiet=True, total_steps=80 * 40)
     assert facts(short.path) == whole[1]
     verdict = load_certification(short.path)
-    assert verdict["ends"] > ends  # delta went on being spent
+    assert verdict["final_tests"] > ends  # delta went on being spent
     assert verdict["epoch"] == 40
 
 
@@ -153,9 +165,9 @@ def test_where_none_is_certified_everyone_is_told(tmp_path, capsys):
     path = train(cfg)
     verdict = load_certification(path)
     assert not verdict["certified"]
-    assert verdict["closest"]["over"] > 0
+    assert verdict["closest"]["violations"] > 0
     assert verdict["sentence"] in capsys.readouterr().err
-    with pytest.warns(UserWarning, match="is not certified. No policy is certified to cost more than 1e-09"):
+    with pytest.warns(UserWarning, match="is not certified. No policy is certified for cost limit 1e-09"):
         assert load(path).which == "last"
     with pytest.raises(RunError, match="has no certified policy"):
         load(path, "certified")
@@ -202,13 +214,13 @@ def test_another_runs_certified_policy_is_refused(whole, tmp_path):
 
 
 def test_settings_are_part_of_the_run(tmp_path):
-    cfg = tiny(tmp_path, **{"certify.budget": "0.2", "certify.keep": False})
-    assert (cfg.certify.budget, cfg.certify.keep) == (0.2, False)
+    cfg = tiny(tmp_path, **{"certify.budget": "0.2", "certify.enabled": False})
+    assert (cfg.certify.budget, cfg.certify.enabled) == (0.2, False)
     assert cfg.identity == tiny(tmp_path).identity
     path = train(cfg, quiet=True)
     assert json.loads((path / "config.json").read_text())["config"]["certify"]["budget"] == 0.2
-    assert stored_config(path) == cfg
-    for name, value in (("budget", 0.0), ("delta", 1.0), ("share", 2.0), ("episodes", 0)):
+    assert load_run_config(path) == cfg
+    for name, value in (("budget", 0.0), ("delta", 1.0), ("max_step_fraction", 2.0), ("max_episodes", 0)):
         with pytest.raises(InputError, match=f"certify.{name} is"):
             tiny(tmp_path, **{f"certify.{name}": value})
     with pytest.raises(InputError, match=r"did you mean certify\.budget"):

@@ -1,0 +1,155 @@
+"""``config.json`` of a run folder: writing it, and reading it back with a check that nobody edited it."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from steingate.envs.names import again, folder_of, on_path
+from steingate.errors import InputError, RunError
+from steingate.runs import RunFolder, read_checkpoint, read_config, write_config
+from steingate.storage.checkpoint import checkpoint_files
+from steingate.storage.files import read_regular
+from steingate.training.config import RunConfig, deciding, digest, read_stored
+
+_PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
+
+
+def write_run_config(
+    run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()
+) -> None:
+    """Write ``config.json``: all settings, package versions, the machine, and warnings about the settings.
+
+    A run that never finished an epoch is replaced.
+
+    Raises
+    ------
+    RunError
+        If the folder holds a run that has finished an epoch.
+    """
+    if run.config.exists() and _has_results(run):
+        raise RunError(
+            f"{run.path} already holds a run: continue it with `steingate resume {run.path}`, "
+            "or choose another --out."
+        )
+    for path in (*(path for _, path in checkpoint_files(run.checkpoints)), run.certified, run.certification):
+        path.unlink(missing_ok=True)
+    order = cfg.algo.about.order
+    record = {
+        "config": cfg.to_dict(),
+        "env_folder": folder_of(cfg.env),
+        "identity": cfg.identity,
+        "look": {"order": order if isfinite(order) else None, "color": cfg.algo.about.color},
+        "versions": _versions(),
+        "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
+        "learner": learner,
+        "notes": list(notes),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    write_config(run, record)
+
+
+def _has_results(run: RunFolder) -> bool:
+    """Return whether the run has finished an epoch."""
+    rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
+    return rows > 0 or any(epoch > 0 for epoch, _ in checkpoint_files(run.checkpoints))
+
+
+def version_warnings(run: RunFolder) -> list[str]:
+    """Return a warning for each package whose version differs from the one the run was started with."""
+    before, now = read_config(run.path).get("versions"), _versions()
+    return [
+        f"This run was started with {name} {old} and continues with {now[name]}: results may differ."
+        for name, old in (before.items() if isinstance(before, dict) else ())
+        if name in now and now[name] != old
+    ]
+
+
+def _versions() -> dict[str, str | None]:
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
+    """Return the configuration of a run folder.
+
+    Parameters
+    ----------
+    path
+        The run folder.
+    env
+        The environment, if it was given as a Python object or has moved.
+
+    Raises
+    ------
+    RunError
+        If ``config.json`` cannot be used, or was edited after the run was started.
+    """
+    record = read_config(path)
+    settings = record.get("config")
+    if not isinstance(settings, dict):
+        raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
+    folder = record.get("env_folder")
+    if env is None and isinstance(folder, str):
+        on_path(folder)
+    try:
+        cfg = read_stored(settings, f"{path}/config.json")
+    except InputError as error:
+        raise RunError(str(error)) from error
+    _check_unchanged(Path(path), record, cfg)
+    return cfg if env is None else replace(cfg, env=again(cfg.env, env))
+
+
+def _check_unchanged(path: Path, record: dict[str, Any], cfg: RunConfig) -> None:
+    """Refuse an edited configuration; the settings in the newest checkpoint tell which ones were changed."""
+    identity, stored = record.get("identity"), record["config"]
+    # Another version may fill in settings that the file does not have: then the file itself is compared.
+    if identity in (cfg.identity, digest(stored, cfg.algo.needs_epochs)):
+        return
+    before = _stored_settings(path)
+    changes = list(_changes(deciding(stored), before)) if before is not None else []
+    if identity is None:
+        changes.append("its identity is missing")
+    what = ", ".join(changes) or "its settings do not match its identity"
+    raise RunError(
+        f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
+        f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
+    )
+
+
+def _stored_settings(path: Path) -> dict[str, Any] | None:
+    """Return the settings in the newest readable checkpoint."""
+    for _, file in reversed(checkpoint_files(RunFolder(path).checkpoints)):
+        try:
+            found = read_checkpoint(file).tree.get("config")
+        except RunError:
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:
+    """Yield a phrase for each setting that differs."""
+    if isinstance(now, dict) and isinstance(before, dict):
+        prefix = f"{name}." if name and name != "recipe" else ""
+        for key in {**now, **before}:
+            yield from _changes(now.get(key), before.get(key), f"{prefix}{key}")
+    elif now != before:
+        yield f"{name} is {_short(now)}, but was {_short(before)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

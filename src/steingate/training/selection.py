@@ -1,0 +1,284 @@
+"""Selection of the certified checkpoint: candidates, certification tests during and at the end of training.
+
+Training episodes are free but biased: their actions are sampled, and the policy changes between epochs. They
+only rank the candidates; certificates rest on fresh episodes (``steingate.training.certification``).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steingate.algorithms.common.base import Algorithm, Params
+from steingate.errors import RunError
+from steingate.gates.tail import cvar
+from steingate.policies.normalizer import Stats
+from steingate.runs import RunFolder, certified_checkpoint, load_certification, write_certification
+from steingate.training.assemble import make_envs
+from steingate.training.certification import (
+    CertificationTest,
+    certification_report,
+    certify_checkpoint,
+    delta_for_test,
+    min_episodes,
+)
+from steingate.training.config import RunConfig
+from steingate.training.environment import TrainerEnv
+from steingate.training.evaluate import make_player
+from steingate.training.rollout import RolloutStoppedError
+from steingate.training.seeding import Purpose, certification_seed
+
+MAX_CANDIDATES = 6
+MIN_EPISODES = 8  # to rank a candidate; if an epoch finished fewer, earlier ones are included
+TAIL = 0.2  # fraction of worst episodes in the risk
+_AFTER_FAILURE, _AFTER_SUCCESS = 0.8, 1.2  # factors on a tested candidate's risk for the new ``max_risk``
+_FINAL_FRACTION = 0.1  # steps of the final tests, as a fraction of the training steps
+_MIN_FINAL_TESTS, _MAX_FINAL_TESTS = 3, 5  # the first three are made whatever they cost
+
+
+class Candidate(NamedTuple):
+    """A policy and statistics of its training episodes."""
+
+    epoch: int  # policy updates before it
+    risk: float  # mean cost of the worst fifth of its training episodes, divided by the limit
+    ret: float  # their mean return
+    ret_error: float  # standard error of the mean return
+    length: int  # of the longest episode, in steps
+    policy: Params
+    stats: Stats
+    budget: float  # cost budget fraction of the environments
+
+
+class SelectionState(NamedTuple):
+    """State of the selection; part of every checkpoint."""
+
+    candidates: tuple[Candidate, ...] = ()  # untested ones, by increasing risk
+    max_risk: float = 1.0  # candidates with a larger risk are not tested
+    tests: int = 0  # number of tests so far, which decides the delta of the next one
+    steps: int = 0  # environment steps of all tests
+    best: tuple[Candidate, CertificationTest] | None = None  # the certified one with the highest return
+    closest: CertificationTest | None = None  # the failed test with the smallest bound
+
+
+def make_candidate(
+    epoch: int, episodes: np.ndarray, policy: Params, stats: Stats, budget: float, limit: float
+) -> Candidate:
+    """Return a candidate from its training episodes, rows of (return, cost, length), oldest first."""
+    ret, cost, length = np.asarray(episodes, np.float64).T
+    # For a limit of 0, any cost is a violation.
+    risk = cvar(cost, TAIL)[0] / limit if limit > 0.0 else float(np.mean(cost > 0.0)) / TAIL
+    error = float(ret.std()) / len(ret) ** 0.5
+    params = _sorted(policy)
+    return Candidate(epoch, float(risk), float(ret.mean()), error, int(length.max()), params, stats, budget)
+
+
+def add_candidate(candidates: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, ...]:
+    """Return the Pareto front of risk and return with a new candidate, by increasing risk.
+
+    Of candidates with risk > 1 only the least risky is included, and only if there is no other. If there are
+    more than ``MAX_CANDIDATES``, the one whose return is closest to its neighbor's is removed.
+    """
+    front: list[Candidate] = []
+    for one in sorted((*candidates, new), key=lambda c: (c.risk, -c.ret, c.epoch)):
+        if not front or one.ret > front[-1].ret:
+            front.append(one)
+    front = [one for one in front if one.risk <= 1.0] or front[:1]
+    while len(front) > MAX_CANDIDATES:
+        gaps = [after.ret - before.ret for before, after in pairwise(front[:-1])]
+        del front[1 + int(np.argmin(gaps))]
+    return tuple(front)
+
+
+def next_candidate(selection: SelectionState) -> Candidate | None:
+    """Return the best candidate with risk <= ``max_risk``, if its return beats the certified one."""
+    allowed = [one for one in selection.candidates if one.risk <= selection.max_risk]
+    head = max(allowed, key=lambda one: one.ret, default=None)
+    if head is None or (selection.best is not None and head.ret <= selection.best[0].ret + head.ret_error):
+        return None
+    return head
+
+
+def add_test(
+    selection: SelectionState, candidate: Candidate, test: CertificationTest, steps: int
+) -> SelectionState:
+    """Return the selection after a test of a candidate, which is removed from the candidates."""
+    selection = selection._replace(
+        candidates=tuple(one for one in selection.candidates if one.epoch != candidate.epoch),
+        tests=selection.tests + 1,
+        steps=selection.steps + steps,
+    )
+    if test.certified:
+        better = selection.best is None or test.ret > selection.best[1].ret
+        return selection._replace(
+            best=(candidate, test) if better else selection.best,
+            max_risk=max(selection.max_risk, min(1.0, _AFTER_SUCCESS * candidate.risk)),
+        )
+    closer = selection.closest is None or test.bound < selection.closest.bound
+    return selection._replace(
+        closest=test if closer else selection.closest,
+        max_risk=min(selection.max_risk, _AFTER_FAILURE * candidate.risk),
+    )
+
+
+def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> SelectionState:
+    """Return the selection stored in a checkpoint; ``params`` converts the parameters of a policy."""
+
+    def candidate(values: list[Any]) -> Candidate:
+        one = Candidate(*values)
+        return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats))
+
+    candidates, max_risk, tests, steps, best, closest = tree
+    return SelectionState(
+        tuple(candidate(one) for one in candidates),
+        max_risk,
+        tests,
+        steps,
+        None if best is None else (candidate(best[0]), CertificationTest(*best[1])),
+        None if closest is None else CertificationTest(*closest),
+    )
+
+
+def _sorted(policy: Params) -> Params:
+    """Return the parameters in sorted order, so that equal policies give equal files."""
+    return {name: policy[name] for name in sorted(policy)}
+
+
+class CertifiedCheckpointSelector:
+    """Tests candidates in its own environments with its own random streams; training is not affected.
+
+    Half of ``certify.delta`` is for tests during training, half for those at its end; test k of either gets
+    6 / (pi k)^2 of it, so that with probability at least 1 - ``certify.delta`` every certificate of the run
+    is right. ``SelectionState`` holds all that a resumed run needs.
+
+    Parameters
+    ----------
+    cfg, algo
+        The run.
+    folder
+        Where ``certification.json`` is written.
+    save
+        Writes a certified policy with its test, unless a better one is in the folder.
+    stop
+        Called before every step of a test; if it returns true, the test ends with ``RolloutStoppedError``.
+    """
+
+    def __init__(
+        self,
+        cfg: RunConfig,
+        algo: Algorithm,
+        folder: RunFolder,
+        save: Callable[[Candidate, CertificationTest], None],
+        stop: Callable[[], bool],
+    ) -> None:
+        self.cfg, self.settings = cfg, cfg.certify
+        self._algo, self._folder, self._save, self._stop = algo, folder, save, stop
+        self._envs: TrainerEnv | None = None
+
+    def close(self) -> None:
+        """Close the environments."""
+        if self._envs is not None:
+            self._envs.close()
+
+    def consider(self, selection: SelectionState, new: Candidate, epochs: int) -> SelectionState:
+        """Add a candidate after ``epochs`` epochs, and test the most promising one if the steps suffice."""
+        selection = selection._replace(candidates=add_candidate(selection.candidates, new))
+        head = next_candidate(selection)
+        delta = delta_for_test(selection.tests + 1, 0.5 * self.settings.delta)
+        if head is None or not self._affordable(selection, head, delta, epochs):
+            return selection
+        test, steps = self._test(head, Purpose.TEST, selection.tests + 1, delta, self.settings.max_episodes)
+        selection = add_test(selection, head, test, steps)
+        if selection.best is not None:
+            self._save(*selection.best)
+        final_tests = (load_certification(self._folder.path) or {}).get("final_tests", 0)
+        tests = [] if selection.closest is None else [selection.closest]
+        best = None if selection.best is None else selection.best[1]
+        report = certification_report(self.cfg, epochs, best, tests, False, final_tests)
+        write_certification(self._folder, report)
+        return selection
+
+    def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> str:
+        """Test the last policy, and others if needed; write ``certification.json``, return its sentence.
+
+        The results are not part of the training state, so that a run that is extended continues as if it had
+        been longer from the start. ``last`` is None if no training episode has finished.
+        """
+        report = load_certification(self._folder.path) or {}
+        if report.get("finished") and report.get("epoch") == epochs:
+            return str(report["sentence"])
+        final_tests = int(report.get("final_tests", 0))
+        selection, tests = before, list[CertificationTest]()
+        if last is not None:
+            selection, tests = self._final_tests(before, last, final_tests, epochs)
+        for best in (selection.best, before.best):
+            if best is not None:
+                self._save(*best)
+        if selection.closest is not None:
+            tests.append(selection.closest)
+        reason = "" if last is not None else "no episode ended during training"
+        final_tests += selection.tests - before.tests
+        report = certification_report(self.cfg, epochs, self._saved_test(), tests, True, final_tests, reason)
+        write_certification(self._folder, report)
+        return str(report["sentence"])
+
+    def _final_tests(
+        self, before: SelectionState, last: Candidate, final_tests: int, epochs: int
+    ) -> tuple[SelectionState, list[CertificationTest]]:
+        selection, tests = before, list[CertificationTest]()
+        allowed = _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
+        candidate: Candidate | None = last
+        for number in range(1, _MAX_FINAL_TESTS + 1):
+            if candidate is None:
+                break
+            delta = delta_for_test(final_tests + number, 0.5 * self.settings.delta)
+            used = selection.steps - before.steps
+            needed = min_episodes(self.settings.budget, delta)
+            if number > _MIN_FINAL_TESTS and used + needed * candidate.length > allowed:
+                break
+            most = min(max(int((allowed - used) / candidate.length), 4 * needed), self.settings.max_episodes)
+            test, steps = self._test(candidate, Purpose.FINAL_TEST, final_tests + number, delta, most)
+            selection = add_test(selection, candidate, test, steps)
+            tests.append(test)
+            candidate = next_candidate(selection)
+            if candidate is None and selection.best is None and selection.candidates:
+                candidate = selection.candidates[0]  # the least risky, whatever its return
+        return selection, tests
+
+    def _affordable(self, selection: SelectionState, head: Candidate, delta: float, epochs: int) -> bool:
+        needed = min_episodes(self.settings.budget, delta) * head.length
+        allowed = self.settings.max_step_fraction * epochs * self.cfg.steps_per_epoch
+        return selection.steps + needed <= allowed
+
+    def _test(
+        self, candidate: Candidate, purpose: Purpose, number: int, delta: float, max_episodes: int
+    ) -> tuple[CertificationTest, int]:
+        player = make_player(self.cfg, candidate.epoch, candidate.policy, candidate.stats, candidate.budget)
+        try:
+            if self._envs is None:
+                self._envs = make_envs(self.cfg, self._algo)
+            return certify_checkpoint(
+                self._envs,
+                player,
+                budget=self.settings.budget,
+                delta=delta,
+                seeds=partial(certification_seed, self.cfg.seed, purpose, number),
+                max_episodes=max_episodes,
+                longest=candidate.length,
+                stop=self._stop,
+            )
+        except RolloutStoppedError:
+            raise
+        except Exception as error:  # a failed test must not end the training
+            what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            reason = f"of an error ({what})"
+            return CertificationTest(candidate.epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, reason), 0
+
+    def _saved_test(self) -> CertificationTest | None:
+        """Return the test of the certified policy in the folder."""
+        try:
+            found = certified_checkpoint(self._folder.path)
+            return None if found is None else CertificationTest(**found.tree["test"])
+        except (RunError, KeyError, TypeError):
+            return None
