@@ -20,7 +20,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/*.md",
     "docs/*/*.md",
-    "results/*/README.md",
+    "results/README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -85,19 +85,6 @@ def skip_field_aliases(app, what, name, obj, skip, options):
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
-def drop_empty_patterns(app, docname, source):
-    """Leave patterns of a table of contents out that match no page (Sphinx would warn)."""
-    folder = (ROOT / docname).parent
-    lines = source[0].split("\n")
-    kept = [
-        line
-        for line in lines
-        if not (line.startswith("../") and line.endswith("*")) or any(folder.glob(f"{line}.md"))
-    ]
-    source[0] = "\n".join(kept)
-
-
 def setup(app):
     """Connect the above."""
     app.connect("autodoc-skip-member", skip_field_aliases)
-    app.connect("source-read", drop_empty_patterns)
