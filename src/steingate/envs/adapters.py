@@ -1,233 +1,262 @@
-"""Foreign environments behind the same VectorEnv protocol as the native tasks.
+"""Adapter for one Gymnasium environment: flat observations, a cost for every step, a step limit, autoreset."""
 
-A foreign environment is anything with ``reset(seed=...) -> (obs, info)`` and a ``step`` that returns either
-Gymnasium's five values with ``info["cost"]`` or the six values ``(obs, reward, cost, terminated, truncated,
-info)``. A cost function ``cost(obs, action, next_obs, info) -> float`` replaces whatever cost the environment
-gives; it sees observations and actions as the environment itself does.
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-The environments are stepped one after the other in this process, or by several processes at once (see
-:mod:`steingate.envs.worker_pool`), with the same results. Seeds are handed on as they are (modulo 2**32,
-which is all that older generators take), and the reset at the end of an episode gives no seed, so the
-environment's own stream goes on. A run that starts each epoch from a reset with new seeds therefore repeats itself exactly
-whenever the environment depends on nothing but its seed and its actions.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
+import gymnasium
 import numpy as np
-from gymnasium.spaces import Discrete
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
-from numpy.typing import ArrayLike, NDArray
+from gymnasium import spaces
+from numpy.typing import NDArray
 
-from steingate.envs.foreign import Cost, OneEnv
-from steingate.envs.worker_pool import Here, Order, Workers
-from steingate.envs.worker_speed import worth_of_processes
-from steingate.errors import InputError, SteingateError
-from steingate.tasks.inputs import checked_seeds
+from steingate.errors import InputError
+
+CostFunction = Callable[[Any, Any, Any, dict[str, Any]], float]
+_DISCRETE = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
-class ForeignVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]):
-    """N environments of somebody else's making, seen as one native batch.
+class StepResult(NamedTuple):
+    """Result of one step. If the episode ended, ``obs`` is the first observation of the next episode."""
 
-    Observations are flat float64 vectors; actions flat Boxes, or choices of a Discrete space.
-    ``info["cost"]`` holds the cost of every step, also of those that end an episode. An environment that ends
-    is reset in the same step; its last observation is then its row of ``info["final_obs"]`` (rows valid where
-    ``info["_final_obs"]``), its last info is in ``info["final_info"]``.
+    obs: NDArray[np.float64]
+    reward: float
+    cost: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    final_obs: NDArray[np.float64] | None  # last observation of an episode that ended
+
+
+class EnvAdapter:
+    """An environment with flat float64 observations and a cost, reset automatically at the end of an episode.
 
     Parameters
     ----------
-    factory : makes one environment
-    num_envs : number of environments
-    name : how messages call the environment
-    cost : cost of a transition, for environments that give none or another one
-    max_episode_steps : truncate after so many steps; without it the environment decides alone
-    copy : False returns the observation buffer itself, overwritten by the next step
-    workers : processes that step them; 1 for this one alone, None to measure what is faster
-    order : how to tell another process what to make; None if that is not possible
-    cores : processors that may be used; all by default
-
-    Attributes
-    ----------
-    notes : what the user should know about who steps the environments, one sentence each
+    env
+        Environment with ``reset``, ``step``, ``observation_space`` and ``action_space``. ``step`` returns
+        Gymnasium's five values with ``info["cost"]``, or six values with the cost in third place.
+    name
+        Name of the environment in error messages.
+    cost
+        Function of (obs, action, next_obs, info) that replaces the cost of the environment.
+    max_episode_steps
+        Truncate episodes after this number of steps; by default the environment decides.
     """
 
-    _crew: Here | Workers | None = None  # nobody yet, if making it fails
-
     def __init__(
-        self,
-        factory: Callable[[], Any],
-        num_envs: int,
-        *,
-        name: str,
-        cost: Cost | None = None,
-        max_episode_steps: int | None = None,
-        copy: bool = True,
-        workers: int | None = 1,
-        order: Order | None = None,
-        cores: int | None = None,
+        self, env: Any, name: str, cost: CostFunction | None = None, max_episode_steps: int | None = None
     ) -> None:
-        if workers is not None and workers < 1:
-            raise InputError(f"workers is {workers}: a positive number is expected, or none to measure.")
-
-        def one() -> OneEnv:
-            return OneEnv(factory(), name, cost, max_episode_steps)
-
-        self.name, self.num_envs = name, num_envs
-        self.notes: list[str] = []
-        first = self._first(one, workers, order, cores)
-        self.max_episode_steps = first.max_episode_steps
-        self.single_observation_space = first.observation_space
-        self.single_action_space = first.action_space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {**getattr(first.env, "metadata", {}), "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.render_mode = getattr(first.env, "render_mode", None)
-        self._copy = copy
-        self._observations = np.zeros((num_envs, *self.single_observation_space.shape))
-
-    def _first(
-        self, one: Callable[[], OneEnv], workers: int | None, order: Order | None, cores: int | None
-    ) -> OneEnv:
-        """Decide who steps the environments, and return one of them, or one that is closed already."""
-        if self.num_envs > 1 and workers != 1:
-            first = one()
-            count, note = worth_of_processes(first, self.num_envs, workers, order is not None, cores)
-            first.close()
-            if note:
-                self.notes.append(note)
-            if count > 1 and order is not None:
-                try:
-                    self._crew = Workers(order, self.name, self.num_envs, count)
-                    return first
-                except (SteingateError, OSError) as error:
-                    self.notes.append(f"All environments are stepped in one process: {error}")
-        here = Here(one, self.num_envs)
-        self._crew = here
-        return here.envs[0]
+        for attribute in ("reset", "step", "observation_space", "action_space"):
+            if not hasattr(env, attribute):
+                raise InputError(f"{name!r} is not an environment: it has no {attribute!r}.")
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise InputError(f"max_episode_steps is {max_episode_steps}: a positive number is expected.")
+        self.env, self.name, self._cost, self._limit = env, name, cost, max_episode_steps
+        self.observation_space, self._flatten = flatten_observations(env.observation_space, name)
+        self.action_space, self._to_env_action = flatten_actions(env.action_space, name)
+        self.elapsed_steps = 0
+        self._previous_obs: Any = None  # unflattened; only with a cost function
 
     @property
-    def envs(self) -> list[Any]:
-        """The environments themselves; none where other processes have them."""
-        return [one.env for one in self._crew.envs] if isinstance(self._crew, Here) else []
-
-    @property
-    def workers(self) -> int:
-        """How many processes step the environments."""
-        return self._team.processes
-
-    @property
-    def at_work(self) -> int | None:
-        """Which environment has been called last."""
-        return self._team.at_work
-
-    @property
-    def _team(self) -> Here | Workers:
-        assert self._crew is not None
-        return self._crew
+    def max_episode_steps(self) -> int | None:
+        """Maximum length of an episode, if the adapter, the environment or a wrapper defines it."""
+        return self._limit or _time_limit(self.env)
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-        """Start new episodes and return what they show; an integer seed means ``seed + i`` for row i."""
-        infos: dict[str, Any] = {}
-        seeds = [None if one is None else one % 2**32 for one in checked_seeds(seed, self.num_envs)]
-        for i, (obs, info) in enumerate(self._team.reset(seeds, options)):
-            self._observations[i] = obs
-            infos = self._add_info(infos, info, i)
-        return self._returned(), infos
+        """Start an episode; without a seed the random generator of the environment continues."""
+        arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
+        if options is not None:
+            arguments["options"] = options
+        result = self.env.reset(**arguments)
+        if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
+            raise InputError(f"Environment {self.name!r} must return (observation, info) from reset.")
+        self.elapsed_steps = 0
+        return self._observe(result[0]), result[1]
 
-    def step(
-        self, actions: ArrayLike
-    ) -> tuple[
-        NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
-    ]:
-        """Step every environment once and reset those that ended."""
-        given = self._checked(actions)
-        rewards, costs = np.zeros(self.num_envs), np.zeros(self.num_envs)
-        terminated = np.zeros(self.num_envs, dtype=np.bool_)
-        truncated = np.zeros(self.num_envs, dtype=np.bool_)
-        infos: dict[str, Any] = {}
-        final_infos: dict[str, Any] = {}
-        final_obs = np.zeros_like(self._observations)
-        for i, told in enumerate(self._team.step(given)):
-            self._observations[i], rewards[i], costs[i], terminated[i], truncated[i], info, final = told
-            infos = self._add_info(infos, info, i)
-            if final is not None:
-                final_infos = self._add_info(final_infos, {**info, "cost": costs[i]}, i)
-                final_obs[i] = final
-        infos["cost"] = costs
-        infos["_cost"] = np.ones(self.num_envs, dtype=np.bool_)
-        ended = terminated | truncated
-        if ended.any():
-            infos["final_obs"], infos["_final_obs"] = final_obs, ended
-            infos["final_info"], infos["_final_info"] = final_infos, ended.copy()
-        return self._returned(), rewards, terminated, truncated, infos
-
-    def render(self) -> tuple[Any, ...]:
-        """Return one frame per environment, as the environments draw themselves."""
-        return tuple(self._team.render())
+    def step(self, action: Any) -> StepResult:
+        """Step once, and reset if the episode ended."""
+        env_action = self._to_env_action(action)
+        result = self.env.step(env_action)
+        match result:
+            case (obs, reward, cost, terminated, truncated, dict(info)):
+                pass
+            case (obs, reward, terminated, truncated, dict(info)):
+                cost = info.get("cost")
+            case _:
+                size = len(result) if isinstance(result, tuple) else 1
+                raise InputError(
+                    f"Environment {self.name!r} returns {size} values from step: "
+                    "Gymnasium's five, or six with the cost in third place, are expected."
+                )
+        if self._cost is not None:
+            cost = self._cost(self._previous_obs, env_action, obs, info)
+        cost = _to_float(cost, self.name)
+        flat = self._observe(obs)
+        self.elapsed_steps += 1
+        truncated = bool(truncated) or (self._limit is not None and self.elapsed_steps >= self._limit)
+        ends = bool(terminated), truncated
+        if not any(ends):
+            return StepResult(flat, float(reward), cost, *ends, info, None)
+        final_obs = flat.copy()  # the environment may reuse its buffer
+        return StepResult(self.reset()[0], float(reward), cost, *ends, info, final_obs)
 
     def snapshot(self) -> dict[str, NDArray[Any]]:
-        """Return the whole state, if the environments have ``snapshot`` and ``restore`` themselves."""
-        states = self._team.snapshot()
-        state: dict[str, NDArray[Any]] = {
-            "elapsed": np.array([elapsed for _, elapsed in states], dtype=np.int64),
-            "observations": self._observations.copy(),
-        }
-        for i, (parts, _) in enumerate(states):
-            state.update({f"env{i}/{key}": value for key, value in parts.items()})
-        return state
+        """Return the state as named arrays, if the environment implements ``snapshot`` and ``restore``."""
+        state = self._state_method("snapshot")()
+        return {key: np.asarray(value) for key, value in state.items()}
 
-    def restore(self, snapshot: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        """Return the observations that were current at a snapshot after going back to it."""
-        elapsed = snapshot["elapsed"]
-        if elapsed.shape != (self.num_envs,):
+    def restore(self, state: dict[str, NDArray[Any]], elapsed_steps: int) -> None:
+        """Return to a snapshot that was taken ``elapsed_steps`` steps into an episode."""
+        self._state_method("restore")(state)
+        self.elapsed_steps = elapsed_steps
+
+    def close(self) -> None:
+        """Close the environment, if it has a ``close`` method."""
+        getattr(self.env, "close", lambda: None)()
+
+    def _state_method(self, method: str) -> Callable[..., Any]:
+        """Return ``snapshot`` or ``restore`` of the innermost environment."""
+        if self._cost is not None:  # needs the previous observation, which may not be an array
             raise InputError(
-                f"This snapshot holds {elapsed.size} environments: {self.num_envs} are expected."
+                f"Environment {self.name!r} has a cost function, so it cannot be saved within an episode: "
+                "let every epoch start from a reset."
             )
-        starts = [f"env{i}/" for i in range(self.num_envs)]
-        parts = [
-            {key.removeprefix(start): value for key, value in snapshot.items() if key.startswith(start)}
-            for start in starts
-        ]
-        self._team.restore([(own, int(steps)) for own, steps in zip(parts, elapsed, strict=True)])
-        self._observations[:] = snapshot["observations"]
-        return self._observations.copy()
-
-    def close_extras(self, **kwargs: Any) -> None:
-        """Close the environments, and end the processes that step them."""
-        if self._crew is not None:
-            self._crew.close()
-
-    def _checked(self, actions: ArrayLike) -> NDArray[Any]:
-        """Return one action for each environment, or say what is wrong with them."""
-        space = self.single_action_space
-        given = np.asarray(actions)
-        choice = isinstance(space, Discrete)
-        given = given if choice and np.issubdtype(given.dtype, np.integer) else np.asarray(given, np.float64)
-        if given.shape != self.action_space.shape:
+        found = getattr(getattr(self.env, "unwrapped", self.env), method, None)
+        if found is None:
             raise InputError(
-                f"Actions for {self.name!r} have shape {given.shape} instead of {self.action_space.shape}."
+                f"Environment {self.name!r} cannot be saved within an episode because it has no {method}(): "
+                "give it snapshot() and restore(), or let every epoch start from a reset."
             )
-        if isinstance(space, Discrete):
-            low, high = int(space.start), int(space.start + space.n) - 1
-            wrong = (given < low) | (given > high) | (given != np.floor(given))
-            if wrong.any():
-                i = int(wrong.argmax())
-                raise InputError(
-                    f"The action for environment {i} of {self.name!r} is {given[i].item()}: "
-                    f"a whole number from {low} to {high} is expected."
-                )
-            return given.astype(np.int64)
-        bad = ~np.isfinite(given).all(axis=1)
-        if bad.any():
-            raise InputError(
-                f"The action for environment {int(bad.argmax())} of {self.name!r} is not finite."
-            )
-        return given
+        return found  # type: ignore[no-any-return]
 
-    def _returned(self) -> NDArray[np.float64]:
-        """Return the observations, copied unless the caller asked for the buffer."""
-        return self._observations.copy() if self._copy else self._observations
+    def _observe(self, obs: Any) -> NDArray[np.float64]:
+        """Return a flat observation; store a copy of the original for the cost function."""
+        flat = self._flatten(obs)
+        if flat.shape != self.observation_space.shape:
+            size = self.observation_space.shape[0]
+            raise InputError(
+                f"Environment {self.name!r} gives {flat.size} numbers as observation: its space has {size}."
+            )
+        if self._cost is not None:
+            self._previous_obs = copy.deepcopy(obs)
+        return flat
+
+
+def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[Any], NDArray[np.float64]]]:
+    """Return the flat float64 Box of an observation space and the function that flattens an observation.
+
+    Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images and
+    spaces without a fixed length are refused.
+    """
+    space = to_gymnasium_space(space, name)
+    _check_observations(space, name)
+    if isinstance(space, spaces.Box):
+        low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
+        return spaces.Box(low, high, dtype=np.float64), lambda obs: np.asarray(obs, np.float64).ravel()
+    box = spaces.utils.flatten_space(space)
+    assert isinstance(box, spaces.Box)
+    flat = spaces.Box(box.low.astype(np.float64), box.high.astype(np.float64), dtype=np.float64)
+    return flat, lambda obs: np.asarray(spaces.utils.flatten(space, obs), dtype=np.float64)
+
+
+def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete, Callable[[Any], Any]]:
+    """Return the action space of the learner and the function from its actions to those of the environment.
+
+    A Discrete space stays as it is. A Box with finite bounds becomes a flat float64 Box, to which actions are
+    clipped. Other spaces are refused.
+    """
+    space = to_gymnasium_space(space, name)
+    if isinstance(space, spaces.Discrete):
+        return spaces.Discrete(int(space.n), start=int(space.start)), np.int64
+    if not isinstance(space, spaces.Box):
+        advice = ", so number the combinations in a gymnasium.ActionWrapper"
+        raise InputError(
+            f"Environment {name!r} has {type(space).__name__} actions: only Box and Discrete actions work"
+            f"{advice if isinstance(space, _DISCRETE) else ''}."
+        )
+    if space.dtype is not None and not np.issubdtype(space.dtype, np.floating):
+        raise InputError(
+            f"Environment {name!r} has Box actions of type {space.dtype}: only floating-point ones work."
+        )
+    if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
+        raise InputError(
+            f"Environment {name!r} has actions without finite bounds: "
+            "give its action_space finite low and high, for example in a gymnasium.ActionWrapper."
+        )
+    low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
+    shape, dtype = space.shape, space.dtype
+
+    def to_env_action(action: NDArray[np.float64]) -> NDArray[Any]:
+        return np.clip(action, low, high).reshape(shape).astype(dtype)
+
+    return spaces.Box(low, high, dtype=np.float64), to_env_action
+
+
+def to_gymnasium_space(space: Any, name: str) -> gymnasium.Space[Any]:
+    """Return a Gymnasium space equal to ``space``, which may come from an older Gym or Gymnasium.
+
+    Space classes of older packages have the same names and attributes, so they are recognized by name.
+    """
+    if isinstance(space, gymnasium.Space):
+        return space
+    match type(space).__name__:
+        case "Box":
+            dtype = np.dtype(space.dtype)
+            return spaces.Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), dtype=dtype.type)
+        case "Discrete":
+            return spaces.Discrete(int(space.n), start=int(getattr(space, "start", 0)))
+        case "MultiDiscrete":
+            return spaces.MultiDiscrete(np.asarray(space.nvec))
+        case "MultiBinary":
+            return spaces.MultiBinary(space.n)
+        case "Dict":
+            return spaces.Dict({key: to_gymnasium_space(item, name) for key, item in space.spaces.items()})
+        case "Tuple":
+            return spaces.Tuple([to_gymnasium_space(item, name) for item in space.spaces])
+        case kind:
+            raise InputError(
+                f"Environment {name!r} has a space of type {kind!r}: "
+                "only Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple are supported."
+            )
+
+
+def _check_observations(space: gymnasium.Space[Any], name: str) -> None:
+    """Raise InputError if an observation space contains images or has no fixed length."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        for item in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
+            _check_observations(item, name)
+    elif isinstance(space, spaces.Box):
+        if space.dtype == np.uint8 and len(space.shape) == 3:
+            raise InputError(
+                f"Environment {name!r} observes images of shape {space.shape}: "
+                "only vector observations are supported, so turn them into features in a wrapper."
+            )
+    elif not isinstance(space, _DISCRETE):
+        raise InputError(
+            f"Environment {name!r} has {type(space).__name__} observations, which have no fixed length: "
+            "only Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple are supported."
+        )
+
+
+def _to_float(cost: Any, name: str) -> float:
+    if cost is None:
+        raise InputError(
+            f"Environment {name!r} gives no cost: put it into info['cost'], "
+            "return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
+        )
+    array = np.asarray(cost)
+    if array.size != 1 or not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
+        raise InputError(f"Environment {name!r} gives the cost {cost!r}: one number is expected.")
+    return float(array.item())
+
+
+def _time_limit(env: Any) -> int | None:
+    """Return the maximum episode length that an environment or one of its wrappers defines."""
+    limits = [getattr(getattr(env, "spec", None), "max_episode_steps", None)]
+    while env is not None:
+        attributes = getattr(env, "__dict__", {})
+        limits += [attributes.get("max_episode_steps"), attributes.get("_max_episode_steps")]
+        env = attributes.get("env")
+    return next((int(limit) for limit in limits if isinstance(limit, int | np.integer) and limit > 0), None)

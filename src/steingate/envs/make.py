@@ -1,26 +1,42 @@
-"""The one door to environments: native tasks, Gymnasium ids, ``module:Class``, files, callables."""
+"""Environments by name: native tasks, Gymnasium ids, ``module:Class``, ``./file.py:Class`` and callables.
+
+A run records its environment as text (:func:`env_name`). An environment given as a Python object that cannot be
+imported is recorded as ``python:NAME``, and has to be passed again when the run is resumed.
+
+>>> env_name("CartPole-v1")
+'CartPole-v1'
+>>> env_name(lambda: None)
+'python:lambda'
+"""
 
 import difflib
+import hashlib
+import importlib
+import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from steingate.envs.adapters import ForeignVectorEnv
-from steingate.envs.foreign import Cost, OneEnv
-from steingate.envs.names import GIVEN, EnvName, env_name, find_module, short_name, split_name
-from steingate.envs.worker_pool import Here, Order
+from steingate.envs.adapters import CostFunction, EnvAdapter
+from steingate.envs.vector_env import AdapterVectorEnv
+from steingate.envs.worker_pool import EnvSpec, SyncWorkers
 from steingate.errors import InputError, MissingExtraError, SteingateError
 from steingate.tasks.catalog import TASKS
 from steingate.tasks.inputs import checked_options
 
-_PREFIX = "steingate/"
-_BROKEN_MODULE = (
+_NATIVE_PREFIX = "steingate/"
+_PYTHON_PREFIX = "python:"
+_FILE = re.compile(r"^(?P<file>.*\.py):(?P<name>[^:\\/]+)$")
+_FILE_MODULE = "_steingate_file_"  # prefix of the names of modules loaded from files
+_IMPORT_ERRORS = (
     ImportError,
     SyntaxError,
     AttributeError,
@@ -32,22 +48,22 @@ _BROKEN_MODULE = (
 )
 
 
-def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> VectorEnv[Any, Any, Any]:
+def make_vec(env: str | Callable[..., Any], num_envs: int, **options: Any) -> VectorEnv[Any, Any, Any]:
     """Return ``num_envs`` environments as one ``VectorEnv`` with same-step autoreset and ``info["cost"]``.
 
     Parameters
     ----------
-    spec : str or callable
-        A native id (``"SafetyPointGoal1-v0"``, with or without ``steingate/``); any id registered with
+    env : str or callable
+        A native id (``"SafetyPointGoal1-v0"``, with or without ``steingate/``); an id registered with
         Gymnasium, ``"module:id"`` to import the module that registers it; ``"module:Class"``;
         ``"./file.py:Class"``; or a callable that makes one environment.
     num_envs : int
         Number of environments.
     **options
-        Native tasks: those of :class:`~steingate.tasks.vector.SafetyVectorEnv`. Others: ``cost`` (a function
-        of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``copy``, and
-        ``workers`` (processes that step them: 1, this one, by default; None measures what is faster);
-        at most ``threads`` processes are then used; the rest goes to the environment.
+        Native tasks: those of :class:`~steingate.tasks.vector.SafetyVectorEnv`. Other environments: ``cost``
+        (a function of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``,
+        ``copy``, ``workers`` (number of worker processes: 1 by default, which means this process; None
+        measures what is faster, with at most ``threads`` processes); all others are passed to the environment.
 
     Raises
     ------
@@ -56,16 +72,25 @@ def make_vec(spec: str | Callable[..., Any], num_envs: int, **options: Any) -> V
     """
     if not isinstance(num_envs, int) or num_envs < 1:
         raise InputError(f"The number of environments is {num_envs!r}: a positive integer is expected.")
-    told = spec.source if isinstance(spec, EnvName) else spec
-    native = told.removeprefix(_PREFIX) if isinstance(told, str) else ""
+    source = env.source if isinstance(env, EnvName) else env
+    native = source.removeprefix(_NATIVE_PREFIX) if isinstance(source, str) else ""
     if native in TASKS:
-        options.pop("workers", None)  # the engine has threads
-        return native_vec(native, num_envs, **options)
-    return _foreign(spec, num_envs, options)
+        options.pop("workers", None)  # native tasks are stepped by threads
+        return make_native_vec(native, num_envs, **options)
+    factory, adapter_options = _make_factory(env, options)
+    vector_options = {key: options[key] for key in ("copy", "workers") if key in options}
+    return AdapterVectorEnv(
+        factory,
+        num_envs,
+        **adapter_options,
+        **vector_options,
+        spec=_env_spec(env, options),
+        max_processes=options.get("threads"),
+    )
 
 
-def native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
-    """Return a native batch after checking the names of its options; what ``gymnasium.make_vec`` calls.
+def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
+    """Return a native vector environment; also the entry point of ``gymnasium.make_vec``.
 
     Parameters
     ----------
@@ -76,8 +101,7 @@ def native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any,
     **options
         Those of :class:`~steingate.tasks.vector.SafetyVectorEnv`.
     """
-    # Brings MuJoCo and numba, which other environments do not need.
-    from steingate.tasks.vector import SafetyVectorEnv
+    from steingate.tasks.vector import SafetyVectorEnv  # imports MuJoCo and numba
 
     known = [p for p in inspect.signature(SafetyVectorEnv).parameters if p not in ("env_id", "num_envs")]
     checked_options(env_id, options, known)
@@ -90,151 +114,145 @@ def native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any,
     except (AttributeError, RuntimeError) as error:
         if "mujoco" in sys.modules:
             raise
-        # MuJoCo's own import trips over a graphics library that is not there.
+        # The import of MuJoCo fails if MUJOCO_GL names a graphics library that is not installed.
         raise InputError(f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it.") from error
 
 
-class Maker(NamedTuple):
-    """How one foreign environment is made."""
+def make_sync_workers(spec: EnvSpec, num_envs: int) -> SyncWorkers:
+    """Return the environments of a worker process."""
+    factory, options = _make_factory(spec.name, spec.options)
+    return SyncWorkers(
+        lambda: EnvAdapter(factory(), options["name"], options["cost"], options["max_episode_steps"]), num_envs
+    )
+
+
+class EnvFactory(NamedTuple):
+    """How an environment is made."""
 
     make: Callable[..., Any]
-    name: str  # for messages
-    limit: int | None = None  # steps of an episode, where the registry says
+    name: str  # in error messages
+    max_episode_steps: int | None = None  # time limit of the Gymnasium registry
 
 
-def find_maker(spec: str | Callable[..., Any]) -> Maker:
-    """Return how environments of ``spec`` are made: a callable, a registered id, or ``module:name``."""
-    if isinstance(spec, EnvName):
-        found = find_maker(spec.source)
-        return found._replace(name=short_name(spec))
-    if not isinstance(spec, str):
-        name = getattr(spec, "__qualname__", repr(spec))
-        return Maker(lambda **rest: _called(spec, name, rest), name)
-    if spec.startswith(GIVEN):
+def find_factory(env: str | Callable[..., Any]) -> EnvFactory:
+    """Return the factory of a callable, of an id registered with Gymnasium, or of ``module:name``."""
+    if isinstance(env, EnvName):
+        return find_factory(env.source)._replace(name=short_name(env))
+    if not isinstance(env, str):
+        name = getattr(env, "__qualname__", repr(env))
+        return EnvFactory(lambda **options: _call(env, name, options), name)
+    if env.startswith(_PYTHON_PREFIX):
         raise InputError(
-            f"The environment {short_name(spec)!r} was given from Python, and no name finds it again: "
-            "give it once more as env=..., or --env module:Name."
+            f"The environment {short_name(env)!r} was a Python object that cannot be imported by name: "
+            "pass it again as env=..., or use --env module:Name."
         )
-    if ":" in spec:
-        return _from_module(spec)
-    if spec in gymnasium.registry:
-        return _registered(spec)
-    raise InputError(f"There is no environment {spec!r}{_nearest(spec)}")
+    if ":" in env:
+        return _factory_from_module(env)
+    if env in gymnasium.registry:
+        return _registered_factory(env)
+    names = {name.casefold(): name for name in (*gymnasium.registry, *TASKS) if "steingate/" not in name}
+    query = env.removeprefix(_NATIVE_PREFIX).casefold()
+    close = difflib.get_close_matches(query, names, n=1, cutoff=0.5)
+    advice = f"; did you mean {names[close[0]]!r}?" if close else ": run `steingate envs` for the native ones."
+    raise InputError(f"There is no environment {env!r}{advice}")
 
 
-def _from_module(spec: str) -> Maker:
-    """Return what ``module:name`` means: a callable there, or an id it registers or can make."""
-    module_name, attribute = split_name(spec)
-    module = _imported(module_name, spec)
-    maker = getattr(module, attribute, None)
-    if callable(maker):
-        return Maker(lambda **rest: _called(maker, spec, rest), spec)
+def _factory_from_module(env: str) -> EnvFactory:
+    """Return the factory of ``module:name``: a callable of the module, or an id that it registers or makes."""
+    module_name, attribute = split_name(env)
+    module = _import_or_explain(module_name, env)
+    found = getattr(module, attribute, None)
+    if callable(found):
+        return EnvFactory(lambda **options: _call(found, env, options), env)
     if attribute in gymnasium.registry:
-        return _registered(attribute)
+        return _registered_factory(attribute)
     make = getattr(module, "make", None)
     if callable(make) and attribute and not attribute.isidentifier():
-        return Maker(lambda **rest: _called(partial(make, attribute), spec, rest), spec)
+        return EnvFactory(lambda **options: _call(partial(make, attribute), env, options), env)
     if hasattr(module, attribute):
         raise InputError(
-            f"{spec!r} is of type {type(maker).__name__} and makes no environment: name a class or function."
+            f"{env!r} is of type {type(found).__name__} and makes no environment: name a class or function."
         )
     names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     close = difflib.get_close_matches(attribute, names, n=1)
-    hint = f"; did you mean {module_name + ':' + close[0]!r}?" if close else ""
-    raise InputError(f"Module {module_name!r} has no {attribute!r} to make an environment of{hint or '.'}")
+    hint = f"; did you mean {module_name + ':' + close[0]!r}?" if close else "."
+    raise InputError(f"Module {module_name!r} has no {attribute!r} to make an environment of{hint}")
 
 
-def _registered(env_id: str) -> Maker:
-    """Return how environments of a registered id are made.
+def _registered_factory(env_id: str) -> EnvFactory:
+    """Return the factory of an id registered with Gymnasium.
 
-    Gymnasium's checker and time limit take five values from ``step`` only, so both stay out and the limit is
-    counted here.
+    Gymnasium's checker and time limit accept only five values from ``step``, so both are disabled and the
+    adapter applies the time limit.
     """
 
-    def make(**rest: Any) -> Any:
+    def make(**options: Any) -> Any:
         try:
-            return gymnasium.make(env_id, max_episode_steps=-1, disable_env_checker=True, **rest)
+            return gymnasium.make(env_id, max_episode_steps=-1, disable_env_checker=True, **options)
         except (gymnasium.error.Error, ImportError, TypeError) as error:
             raise InputError(f"Environment {env_id!r} cannot be made: {_one_line(error)}") from error
 
-    return Maker(make, env_id, gymnasium.spec(env_id).max_episode_steps)
+    return EnvFactory(make, env_id, gymnasium.spec(env_id).max_episode_steps)
 
 
-def _foreign(spec: str | Callable[..., Any], num_envs: int, options: dict[str, Any]) -> ForeignVectorEnv:
-    """Return environments of a spec, with the adapter's options taken out of the rest."""
-    factory, own = _prepared(spec, options)
-    vector = {key: options[key] for key in ("copy", "workers") if key in options}
-    order, cores = _order(spec, options), options.get("threads")
-    return ForeignVectorEnv(factory, num_envs, **own, **vector, order=order, cores=cores)
-
-
-def _prepared(
-    spec: str | Callable[..., Any], options: dict[str, Any]
+def _make_factory(
+    env: str | Callable[..., Any], options: dict[str, Any]
 ) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """Return what makes one environment, and what the adapter takes besides."""
-    maker = find_maker(spec)
+    """Return a factory without arguments, and the options of the adapter."""
+    found = find_factory(env)
     rest = {key: value for key, value in options.items() if key not in ("threads", "copy", "workers")}
-    limit = rest.pop("max_episode_steps", maker.limit)
-    cost = _cost_function(rest.pop("cost", None))
-    own = {"name": maker.name, "cost": cost, "max_episode_steps": limit}
-    return lambda: maker.make(**rest), own
+    adapter_options = {
+        "name": found.name,
+        "cost": _cost_function(rest.pop("cost", None)),
+        "max_episode_steps": rest.pop("max_episode_steps", found.max_episode_steps),
+    }
+    return lambda: found.make(**rest), adapter_options
 
 
-def _order(spec: str | Callable[..., Any], options: dict[str, Any]) -> Order | None:
-    """Return how another process is told what to make; None for what only this one knows."""
-    while isinstance(spec, EnvName):
-        spec = spec.source
-    if not isinstance(spec, str):
-        spec = env_name(spec)
-    if isinstance(spec, EnvName) or spec.startswith("__main__:") or callable(options.get("cost")):
+def _env_spec(env: str | Callable[..., Any], options: dict[str, Any]) -> EnvSpec | None:
+    """Return the specification for worker processes; None if they cannot import the environment or its cost."""
+    while isinstance(env, EnvName):
+        env = env.source
+    name = env if isinstance(env, str) else env_name(env)
+    if isinstance(name, EnvName) or name.startswith("__main__:") or callable(options.get("cost")):
         return None
-    return Order(spec, {key: value for key, value in options.items() if key not in ("copy", "workers")})
+    return EnvSpec(name, {key: value for key, value in options.items() if key not in ("copy", "workers")})
 
 
-def crew_here(order: Order, count: int) -> Here:
-    """Return environments for a worker process to step, made as it is told."""
-    factory, own = _prepared(order.spec, order.options)
-    return Here(lambda: OneEnv(factory(), own["name"], own["cost"], own["max_episode_steps"]), count)
-
-
-def _cost_function(cost: str | Cost | None) -> Cost | None:
-    """Return a cost function given as itself or as ``module:function``."""
+def _cost_function(cost: str | CostFunction | None) -> CostFunction | None:
+    """Return a cost function given as a callable or as ``module:function``."""
     if not isinstance(cost, str):
         return cost
     module_name, attribute = split_name(cost)
-    found: Cost | None = getattr(_imported(module_name, cost), attribute, None) if attribute else None
+    found: CostFunction | None = getattr(_import_or_explain(module_name, cost), attribute, None)
     if not callable(found):
-        raise InputError(f"The cost {cost!r} is no function: 'module:function' is expected.")
+        raise InputError(f"The cost {cost!r} is not a function: 'module:function' is expected.")
     return found
 
 
-def _called(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
-    """Return what a maker makes, or one sentence if it refuses its name or options.
-
-    A class of one's own may draw without being asked for it by ``render_mode``, so that is left out where
-    the maker does not know it.
-    """
-    if "render_mode" in options and not _takes(maker, "render_mode"):
+def _call(make: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
+    """Call a factory, without ``render_mode`` if it does not accept it; convert its errors to InputError."""
+    if "render_mode" in options and not _accepts(make, "render_mode"):
         options = {key: value for key, value in options.items() if key != "render_mode"}
     try:
-        return maker(**options)
+        return make(**options)
     except SteingateError:
         raise
     except (TypeError, ValueError, LookupError, AssertionError, ImportError, gymnasium.error.Error) as error:
         raise InputError(f"Environment {name!r} cannot be made with {options}: {_one_line(error)}") from error
 
 
-def _takes(maker: Callable[..., Any], name: str) -> bool:
-    """Return whether a callable can be given an argument of this name; of some nobody knows."""
+def _accepts(make: Callable[..., Any], argument: str) -> bool:
+    """Return whether a callable accepts a keyword argument; True if its signature is unknown."""
     try:
-        known = inspect.signature(maker).parameters
+        parameters = inspect.signature(make).parameters
     except (TypeError, ValueError):
         return True
-    return name in known or any(one.kind is one.VAR_KEYWORD for one in known.values())
+    return argument in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
-def _imported(module_name: str, spec: str) -> Any:
-    """Return an imported module; importing is all that is ever done with a name."""
+def _import_or_explain(module_name: str, env: str) -> Any:
+    """Import a module; convert its errors to InputError."""
     try:
         return find_module(module_name)
     except SteingateError:
@@ -243,24 +261,135 @@ def _imported(module_name: str, spec: str) -> Any:
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
             raise InputError(f"Module {module_name!r} cannot be imported: {_one_line(error)}") from error
         raise InputError(
-            f"There is no module {error.name!r} for {spec!r}: install it, run in its folder, or "
+            f"There is no module {error.name!r} for {env!r}: install it, run in its folder, or "
             "give its file, ./FILE.py:NAME."
         ) from error
-    except _BROKEN_MODULE as error:
+    except _IMPORT_ERRORS as error:
         raise InputError(f"Module {module_name!r} cannot be imported: {_one_line(error)}") from error
 
 
-def _nearest(spec: str) -> str:
-    """Return the rest of a sentence that proposes the id most like ``spec``."""
-    others = [name for name in gymnasium.registry if not name.startswith(_PREFIX)]
-    names = {name.casefold(): name for name in (*others, *TASKS)}
-    close = difflib.get_close_matches(spec.removeprefix(_PREFIX).casefold(), names, n=1, cutoff=0.5)
-    return (
-        f"; did you mean {names[close[0]]!r}?" if close else ": run `steingate envs` to see the native ones."
-    )
-
-
 def _one_line(error: BaseException) -> str:
-    """Return an error's text on one line, ending like a sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if text.endswith(".") else text + "."
+
+
+class EnvName(str):
+    """Name of an environment in ``config.json``, with ``source``: the callable or other name that makes it."""
+
+    source: Any
+
+    def __new__(cls, text: str, source: Any) -> "EnvName":
+        """Return the name ``text`` for ``source``."""
+        name = super().__new__(cls, text)
+        name.source = source
+        return name
+
+    def __getnewargs__(self) -> tuple[str, Any]:  # type: ignore[override]
+        return str(self), self.source
+
+
+def env_name(env: Any) -> str:
+    """Return the name by which a run records its environment.
+
+    Parameters
+    ----------
+    env
+        A name, in which the path of a file is made absolute; or a callable that makes an environment. A class or
+        function that can be imported becomes ``module:Name``; any other callable becomes an :class:`EnvName`.
+    """
+    if isinstance(env, EnvName):
+        return env
+    if isinstance(env, str):
+        found = _FILE.match(env)
+        return f"{Path(found['file']).expanduser().absolute()}:{found['name']}" if found else env
+    if not callable(env):
+        raise InputError(f"env is {env!r}: give a name, or a class or function that makes an environment.")
+    wrapped = getattr(env, "func", env)  # functools.partial
+    name = str(getattr(wrapped, "__qualname__", None) or type(wrapped).__qualname__)
+    return _import_name(env) or EnvName(_PYTHON_PREFIX + name.rpartition(".")[2].strip("<>"), env)
+
+
+def env_with_source(name: str, env: Any) -> str:
+    """Return the recorded name of an environment with a new source: a callable, or another name."""
+    return EnvName(name, env if callable(env) else env_name(env))
+
+
+def short_name(name: str) -> str:
+    """Return the name of an environment without the folders of its file.
+
+    >>> short_name("/home/me/my_env.py:MyEnv")
+    'my_env:MyEnv'
+    """
+    found = _FILE.match(name)
+    return f"{Path(found['file']).stem}:{found['name']}" if found else name.removeprefix(_PYTHON_PREFIX)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split ``module:attribute`` or ``file.py:attribute``."""
+    found = _FILE.match(name)
+    if found:
+        return found["file"], found["name"]
+    module, _, attribute = name.partition(":")
+    return module, attribute
+
+
+def find_module(module: str) -> Any:
+    """Import a module by name, also from the current folder, or from the path of a file."""
+    if not module.endswith(".py"):
+        add_to_path(os.getcwd())
+        return importlib.import_module(module)
+    file = Path(module).expanduser().absolute()
+    name = _FILE_MODULE + file.stem + "_" + hashlib.sha256(str(file).encode()).hexdigest()[:8]
+    if name in sys.modules:
+        return sys.modules[name]
+    if not file.is_file():
+        raise InputError(f"There is no file {file}: give the path of the environment's file.")
+    add_to_path(str(file.parent))  # for imports of neighboring files
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[name] = loaded
+    try:
+        spec.loader.exec_module(loaded)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return loaded
+
+
+def add_to_path(folder: str | None) -> None:
+    """Put a folder at the start of the import path, unless it is already on it."""
+    if folder and folder not in sys.path and not ("" in sys.path and folder == os.getcwd()):
+        sys.path.insert(0, folder)
+
+
+def import_folder(env: str) -> str | None:
+    """Return the current folder if importing the module of ``module:Name`` needs it on the path, else None."""
+    module, name = split_name(str(env))
+    if not name or module.endswith(".py"):
+        return None
+    file = getattr(sys.modules.get(module.split(".")[0]), "__file__", None)
+    if file is None:
+        return None
+    folder = Path(file).absolute().parent
+    folder = folder.parent if Path(file).stem == "__init__" else folder
+    return str(folder) if folder == Path.cwd() else None
+
+
+def _import_name(env: Any) -> str | None:
+    """Return ``module:Name`` if another process that imports it gets the same object, else None."""
+    module, name = getattr(env, "__module__", None), getattr(env, "__qualname__", None)
+    if not module or not name or module == "__main__" or not name.isidentifier():
+        return None
+    loaded = sys.modules.get(module)
+    if getattr(loaded, name, None) is not env:
+        return None
+    if module.startswith(_FILE_MODULE):
+        return f"{loaded.__file__}:{name}" if loaded is not None and loaded.__file__ else None
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    origin = getattr(spec, "origin", None)
+    return f"{module}:{name}" if origin and Path(origin).is_file() else None

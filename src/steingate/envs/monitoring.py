@@ -1,4 +1,4 @@
-"""Gymnasium wrappers that feed a monitor from ``info["cost"]`` and put its numbers into ``info``."""
+"""Gymnasium wrappers that feed ``info["cost"]`` to a monitor and put its numbers into ``info["monitor"]``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,14 @@ from steingate.monitoring.episodes import StepWatcher, step_cost
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.several import Monitors
 
-KEY = "monitor"
+INFO_KEY = "monitor"
 
 
-class MonitorCosts(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One environment whose episode costs a monitor counts; the last ``info`` of an episode has its numbers.
+class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Monitor the episode costs of one environment; the last ``info`` of an episode holds the numbers.
 
-    A reset before the end of an episode drops that episode. Do not reset *because* of high costs: the monitor
-    would not see them.
+    A reset before the end of an episode discards that episode. Do not reset because costs are high: the
+    monitor would not see them.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class MonitorCosts(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     Examples
     --------
-    >>> env = MonitorCosts(gymnasium.make("CartPole-v1"), Monitor(limit=25))  # doctest: +SKIP
+    >>> env = MonitorWrapper(gymnasium.make("CartPole-v1"), Monitor(limit=25))  # doctest: +SKIP
     >>> obs, reward, terminated, truncated, info = env.step(action)  # doctest: +SKIP
     >>> info["monitor"]["bound"]  # at the end of an episode  # doctest: +SKIP
     """
@@ -39,27 +39,29 @@ class MonitorCosts(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], monitor: Monitor | Monitors) -> None:
         super().__init__(env)
         self.monitor = monitor
-        self._watch = StepWatcher(monitor)
+        self._watcher = StepWatcher(monitor)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
-        self._watch.abandon(0)
+        self._watcher.abandon(0)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step, and at the end of an episode add the monitor's numbers to ``info``."""
+        """Step; at the end of an episode, add the monitor's numbers to ``info``."""
         obs, reward, terminated, truncated, info = self.env.step(action)
-        costs = {name: step_cost(info.get(name)) for name in self._watch.names}
-        numbers = self._watch(costs, terminated or truncated)
+        costs = {name: step_cost(info.get(name)) for name in self._watcher.names}
+        numbers = self._watcher(costs, terminated or truncated)
         if numbers is not None:
-            info = {**info, KEY: numbers}
+            info = {**info, INFO_KEY: numbers}
         return obs, reward, terminated, truncated, info
 
 
-class MonitorVectorCosts(VectorWrapper):
-    """The same for a batch; episodes are counted in the order in which they began, whoever finishes first.
+class MonitorVectorWrapper(VectorWrapper):
+    """Monitor the episode costs of a vector environment.
+
+    Episodes are counted in the order in which they began, whichever ends first.
 
     Parameters
     ----------
@@ -72,52 +74,53 @@ class MonitorVectorCosts(VectorWrapper):
     def __init__(self, env: VectorEnv[Any, Any, Any], monitor: Monitor | Monitors) -> None:
         super().__init__(env)
         self.monitor = monitor
-        self._watch = StepWatcher(monitor, env.num_envs)
+        self._watcher = StepWatcher(monitor, env.num_envs)
         self._next_step = env.metadata.get("autoreset_mode") in (AutoresetMode.NEXT_STEP, "NextStep")
         self._resetting = np.zeros(env.num_envs, bool)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start new episodes, all or those of ``options["reset_mask"]``."""
+        """Start new episodes in all environments, or in those of ``options["reset_mask"]``."""
         mask = (options or {}).get("reset_mask")
         chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
         for env in np.flatnonzero(chosen).tolist():
-            self._watch.abandon(env)
+            self._watcher.abandon(env)
             self._resetting[env] = False
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all, and when episodes are counted add the monitor's numbers to ``info``."""
+        """Step all environments; when episodes are counted, add the monitor's numbers to ``info``."""
         obs, rewards, terminated, truncated, infos = self.env.step(actions)
-        # In next-step mode the step after an end only resets: it belongs to no episode.
+        # In next-step mode the step after the end of an episode only resets and belongs to no episode.
         ended = (np.asarray(terminated) | np.asarray(truncated)) & ~self._resetting
         costs = {
             name: np.where(self._resetting, 0.0, self._step_costs(infos, name, ended))
-            for name in self._watch.names
+            for name in self._watcher.names
         }
-        numbers = self._watch(costs, ended)
+        numbers = self._watcher(costs, ended)
         if self._next_step:
             self._resetting = ended
         if numbers is not None:
-            infos = {**infos, KEY: numbers}
+            infos = {**infos, INFO_KEY: numbers}
         return obs, rewards, terminated, truncated, infos
 
     def _step_costs(
         self, infos: Mapping[str, Any], name: str, ended: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """Return the cost of the step of each environment; a same-step reset moves it to ``final_info``."""
-        final = infos.get("final_info")
-        given = np.zeros(self.num_envs, bool)
-        costs = np.zeros(self.num_envs)
-        for source, wanted in ((infos, np.ones(self.num_envs, bool)), (final, ended)):
+        """Return the step costs, shape (num_envs,); in same-step mode some are in ``final_info``."""
+        everywhere = np.ones(self.num_envs, bool)
+        found, costs = ~everywhere, np.zeros(self.num_envs)
+        for source, where in ((infos, everywhere), (infos.get("final_info"), ended)):
             if isinstance(source, Mapping) and name in source:
-                known = np.asarray(source.get(f"_{name}", np.ones(self.num_envs, bool))) & wanted
-                costs[known] = np.asarray(source[name], dtype=np.float64)[known]
-                given |= known
-        missing = ~given & ~self._resetting
+                valid = np.asarray(source.get(f"_{name}", everywhere)) & where
+                costs[valid] = np.asarray(source[name], dtype=np.float64)[valid]
+                found |= valid
+        missing = ~found & ~self._resetting
         if missing.any():
             raise InputError(
                 f"Environment {int(missing.argmax())} gives no info[{name!r}]: put one cost per step there."
             )
         if not np.isfinite(costs).all():
-            raise InputError(f"info[{name!r}] holds {costs[~np.isfinite(costs)][0]}: costs are finite.")
+            raise InputError(
+                f"info[{name!r}] is {costs[~np.isfinite(costs)][0]}: every cost must be a finite number."
+            )
         return costs

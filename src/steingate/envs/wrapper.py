@@ -1,4 +1,4 @@
-"""What wrappers of vector environments share: all that they do not change is that of the one inside."""
+"""Base class of wrappers of vector environments."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 
-class Wrapped:
-    """A vector environment around another; what the trainer and films ask for is here by name.
+class VectorEnvWrapper:
+    """A vector environment around ``envs``; everything that a subclass does not override is that of ``envs``.
 
-    (Protocols do not see what ``__getattr__`` finds.)
+    The attributes that the trainer uses are defined explicitly, because protocols ignore ``__getattr__``.
     """
 
     def __init__(self, envs: Any) -> None:
@@ -18,37 +18,37 @@ class Wrapped:
         self.num_envs: int = envs.num_envs
 
     def __getattr__(self, name: str) -> Any:
-        if name == "envs":  # not there yet while a copy is being made
+        if name == "envs":  # not yet set while an object is copied
             raise AttributeError(name)
         return getattr(self.envs, name)
 
     @property
     def single_action_space(self) -> Box | Discrete:
-        """The space of one action."""
+        """Space of one action."""
         space: Box | Discrete = self.envs.single_action_space
         return space
 
     @property
-    def at_work(self) -> int | None:
-        """The number of the environment called last, where they are called one by one."""
-        number: int | None = self.envs.at_work
-        return number
+    def current_env(self) -> int | None:
+        """Index of the environment that was called last, if they are called one after the other."""
+        index: int | None = self.envs.current_env
+        return index
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the environment inside says of itself."""
-        found: dict[str, Any] = self.envs.metadata
-        return found
+        """Metadata of the wrapped environment."""
+        metadata: dict[str, Any] = self.envs.metadata
+        return metadata
 
     def render(self) -> Any:
-        """Return one picture for each environment."""
+        """Return one frame per environment."""
         return self.envs.render()
 
     def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Return the whole state, if the environment inside can."""
-        found: dict[str, npt.NDArray[np.generic]] = self.envs.snapshot()
-        return found
+        """Return the whole state, if the wrapped environment supports it."""
+        state: dict[str, npt.NDArray[np.generic]] = self.envs.snapshot()
+        return state
 
     def close(self) -> None:
-        """Let go of what the environments hold."""
+        """Close the wrapped environment."""
         self.envs.close()
