@@ -45,7 +45,7 @@ class Timed:
 
     def __init__(self, envs):
         self.envs = envs
-        self.num_envs, self.at_work = envs.num_envs, None
+        self.num_envs, self.current_env = envs.num_envs, None
         self.single_action_space = envs.single_action_space
         self.seconds = 0.0
 

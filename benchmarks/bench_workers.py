@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from steingate.envs.make import make_vec
-from steingate.envs.worker_speed import gain, usable_cores
+from steingate.envs.worker_pool import expected_speedup, usable_cores
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_workers.csv"
 ENVS, ROUNDS, SECONDS = 8, 5, 0.5
@@ -70,7 +70,7 @@ def main() -> None:
             for vec in vecs:
                 vec.close()
         one, several = np.min(times, axis=0)
-        expected = gain(one / ENVS, ENVS, count)
+        expected = expected_speedup(one / ENVS, ENVS, count)
         rows.append(
             {
                 "computes_ms": compute * 1e3,

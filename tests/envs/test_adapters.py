@@ -1,4 +1,4 @@
-"""Foreign environments as native batches: the protocol, the cost, seeds, and what is refused."""
+"""Adapters of Gymnasium environments: vector interface, costs, seeds, spaces, and refused environments."""
 
 import gymnasium
 import numpy as np
@@ -6,13 +6,13 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
-from steingate.envs.adapters import ForeignVectorEnv
+from steingate.envs.adapters import flatten_actions, flatten_observations
+from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
-from steingate.training.seeding import epoch_seeds
 
 
 class Walk(gymnasium.Env):
-    """A random walk in five values; it terminates beyond 2 and costs its distance from 0."""
+    """A random walk with five-value steps; terminates beyond 2, the cost is the distance from 0."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Box(-1, 1, (1,), np.float32)
@@ -40,7 +40,7 @@ class Walk(gymnasium.Env):
 
 
 class SafetyLike:
-    """Speaks as safety-gymnasium does: six values, a RandomState stream, older spaces, its own asserts."""
+    """Interface of safety-gymnasium: six-value steps, a RandomState generator, spaces of an older package."""
 
     class Box:
         """An older package's Box."""
@@ -86,11 +86,11 @@ class SafetyLike:
 
 
 def batch(factory=Walk, num_envs=3, **options):
-    return ForeignVectorEnv(factory, num_envs, name="walk", **options)
+    return AdapterVectorEnv(factory, num_envs, name="walk", **options)
 
 
 def rollout(env, steps, seed):
-    """Return all arrays of a run under fixed random actions."""
+    """Return all numbers of a rollout with fixed random actions."""
     rng = np.random.default_rng(0)
     rows = [env.reset(seed=seed)[0]]
     for _ in range(steps):
@@ -99,7 +99,7 @@ def rollout(env, steps, seed):
     return np.concatenate([np.ravel(row).astype(float) for row in rows])
 
 
-def test_the_batch_equals_the_single_environments():
+def test_vector_environment_equals_single_environments():
     env = batch(num_envs=3, max_episode_steps=7)
     singles = [Walk() for _ in range(3)]
     obs, info = env.reset(seed=11)
@@ -138,7 +138,7 @@ def test_the_batch_equals_the_single_environments():
     assert env.max_episode_steps == 7
 
 
-def test_six_values_of_an_older_package():
+def test_six_value_environment_of_an_older_package():
     env = batch(SafetyLike, num_envs=2)
     obs, info = env.reset(seed=5)
     assert info == {}
@@ -159,7 +159,7 @@ def test_six_values_of_an_older_package():
     assert all(one.closed for one in env.envs)
 
 
-def test_same_seed_same_trajectory_and_none_goes_on():
+def test_a_seed_determines_the_trajectory_and_no_seed_continues_it():
     for factory in (Walk, SafetyLike):
         assert np.array_equal(rollout(batch(factory), 30, 4), rollout(batch(factory), 30, 4))
         assert not np.array_equal(rollout(batch(factory), 30, 4), rollout(batch(factory), 30, 5))
@@ -171,43 +171,14 @@ def test_same_seed_same_trajectory_and_none_goes_on():
     assert np.array_equal(env.reset()[0], second)
 
 
-def test_results_do_not_depend_on_neighbors():
-    wide, narrow = batch(num_envs=4), batch(num_envs=2)
-    assert np.array_equal(wide.reset(seed=[1, 2, 3, 4])[0][:2], narrow.reset(seed=[1, 2])[0])
-    for _ in range(25):
-        left, right = wide.step(np.full((4, 1), 0.4)), narrow.step(np.full((2, 1), 0.4))
-        for a, b in zip(left[:4], right[:4], strict=True):
-            assert np.array_equal(a[:2], b)
-
-
-def test_epochs_that_start_from_a_reset_resume_exactly():
-    def epoch(env, number):
-        env.reset(seed=epoch_seeds(9, number, 3))
-        return np.array([env.step(np.full((3, 1), 0.3))[0] for _ in range(20)])
-
-    whole = batch()
-    unbroken = [epoch(whole, number) for number in range(3)]
-    resumed = batch()
-    assert np.array_equal(epoch(resumed, 2), unbroken[2])
-    assert not np.array_equal(unbroken[1], unbroken[2])
-
-
-def test_epoch_seeds_differ_and_fit_older_generators():
-    seeds = [s for seed in (0, 1) for epoch in range(50) for s in epoch_seeds(seed, epoch, 8)]
-    assert len(set(seeds)) == len(seeds)
-    assert min(seeds) >= 0
-    assert max(seeds) < 2**32
-    assert epoch_seeds(7, 3, 8)[:2] == epoch_seeds(7, 3, 2)
-
-
-def test_large_seeds_fit_older_generators():
+def test_large_seeds_are_reduced_for_older_generators():
     env = batch(SafetyLike, num_envs=2)
     obs, _ = env.reset(seed=2**32 - 1)
     assert np.array_equal(obs[0], np.random.RandomState(2**32 - 1).uniform(-1, 1, 3))
     assert np.array_equal(obs[1], np.random.RandomState(0).uniform(-1, 1, 3))
 
 
-def test_a_cost_function_sees_the_transition_and_wins():
+def test_a_cost_function_receives_the_transition_and_replaces_the_cost():
     seen = []
 
     def cost(obs, action, next_obs, info):
@@ -228,7 +199,7 @@ def test_a_cost_function_sees_the_transition_and_wins():
         shown = after
 
 
-def test_a_cost_function_sees_the_old_observation_even_if_the_environment_reuses_it():
+def test_a_cost_function_receives_the_previous_observation_of_a_reused_buffer():
     class Reusing(Walk):
         buffer = None
 
@@ -243,7 +214,7 @@ def test_a_cost_function_sees_the_old_observation_even_if_the_environment_reuses
     assert env.step(np.array([[1.0]]))[4]["cost"][0] > 0.2
 
 
-def test_dictionaries_are_flattened_in_every_place():
+def test_dict_observations_are_flattened_also_in_final_obs():
     class Nested(Walk):
         observation_space = spaces.Dict({"place": spaces.Box(-9, 9, (2,)), "side": spaces.Discrete(2)})
 
@@ -259,7 +230,7 @@ def test_dictionaries_are_flattened_in_every_place():
     assert np.array_equal(info["final_obs"][:, 3], info["final_obs"][:, 0] > 0)
 
 
-def test_actions_are_clipped_and_nan_is_refused_with_the_index():
+def test_actions_are_clipped_and_nan_is_refused():
     env = batch(noise_free)
     start, _ = env.reset(seed=0)
     obs, *_ = env.step(np.array([[5.0], [-5.0], [0.5]]))
@@ -272,19 +243,6 @@ def test_actions_are_clipped_and_nan_is_refused_with_the_index():
 
 def noise_free():
     return Walk(noise=0.0)
-
-
-def test_nan_of_the_environment_is_passed_on():
-    class Broken(Walk):
-        def step(self, action):
-            return np.float32([np.nan, 0]), np.nan, False, False, {"cost": np.nan}
-
-    env = batch(Broken, num_envs=1)
-    env.reset(seed=0)
-    obs, reward, _, _, info = env.step(np.zeros((1, 1)))
-    assert np.isnan(obs[0, 0])
-    assert np.isnan(reward[0])
-    assert np.isnan(info["cost"][0])
 
 
 def _stepping(answer):
@@ -304,14 +262,14 @@ OBS = np.zeros(2, np.float32)
         ((OBS, 0.0, [0.0, 1.0], False, False, {}), "one number"),
     ],
 )
-def test_unusable_steps_are_one_sentence(answer, words):
+def test_errors_of_step(answer, words):
     env = batch(_stepping(answer), num_envs=1)
     env.reset(seed=0)
     with pytest.raises(InputError, match=rf"'walk'.*{words}|'walk' {words}"):
         env.step(np.zeros((1, 1)))
 
 
-def test_unusable_resets_and_objects_are_one_sentence():
+def test_errors_of_reset_and_construction():
     env = batch(type("Old", (Walk,), {"reset": lambda self, seed=None: OBS}), num_envs=1)
     with pytest.raises(InputError, match=r"\(observation, info\)"):
         env.reset(seed=0)
@@ -329,14 +287,7 @@ def test_unusable_resets_and_objects_are_one_sentence():
         batch().reset(seed=[1, 2])
 
 
-def test_boolean_and_array_costs_are_numbers():
-    for cost in (True, np.float32(1), np.array([1.0]), 1):
-        env = batch(_stepping((OBS, 0.0, False, False, {"cost": cost})), num_envs=1)
-        env.reset(seed=0)
-        assert env.step(np.zeros((1, 1)))[4]["cost"].tolist() == [1.0]
-
-
-def test_the_buffer_is_shared_only_on_request():
+def test_observations_are_copied_unless_disabled():
     for copy in (True, False):
         env = batch(copy=copy)
         first, _ = env.reset(seed=0)
@@ -344,7 +295,7 @@ def test_the_buffer_is_shared_only_on_request():
         assert np.shares_memory(first, second) == (not copy)
 
 
-def test_saving_within_an_episode_needs_the_environments_help():
+def test_snapshots_need_methods_of_the_environment():
     env = batch()
     env.reset(seed=0)
     with pytest.raises(InputError, match="every epoch start from a reset"):
@@ -382,13 +333,13 @@ def test_saving_within_an_episode_needs_the_environments_help():
         batch(Saving, cost=lambda *_: 0.0).snapshot()
 
 
-def test_frames_are_those_of_the_environments():
+def test_rendered_frames():
     frames = batch().render()
     assert len(frames) == 3
     assert frames[0].shape == (4, 4, 3)
 
 
-def test_the_stated_episode_length_is_found_through_wrappers():
+def test_the_time_limit_of_a_wrapper_is_found():
     def limited():
         return gymnasium.wrappers.TimeLimit(Walk(), 12)
 
@@ -400,8 +351,8 @@ def test_the_stated_episode_length_is_found_through_wrappers():
     assert batch().max_episode_steps is None
 
 
-class TestChoices:
-    """A task with discrete actions, which it counts from 4."""
+class TestDiscreteActions:
+    """Discrete actions that start at 4."""
 
     class Counts(Walk):
         action_space = spaces.Discrete(3, start=4)
@@ -410,7 +361,7 @@ class TestChoices:
             assert self.action_space.contains(action)
             return self._obs(), float(action), False, False, {"cost": 0.0}
 
-    def test_each_environment_gets_its_own(self):
+    def test_actions_reach_the_environments(self):
         env = batch(self.Counts, num_envs=3)
         assert env.single_action_space == spaces.Discrete(3, start=4)
         assert env.action_space.shape == (3,)
@@ -428,8 +379,112 @@ class TestChoices:
             ([[4], [5], [6]], "have shape"),
         ],
     )
-    def test_others_are_refused(self, actions, words):
+    def test_invalid_actions_are_refused(self, actions, words):
         env = batch(self.Counts, num_envs=3)
         env.reset(seed=0)
         with pytest.raises(InputError, match=words):
             env.step(actions)
+
+
+def test_costs_may_be_boolean_arrays_or_nan():
+    for cost, expected in ((True, 1.0), (np.float32(1), 1.0), (np.array([1.0]), 1.0), (np.nan, np.nan)):
+        env = batch(_stepping((OBS, np.nan, False, False, {"cost": cost})), num_envs=1)
+        env.reset(seed=0)
+        _, reward, _, _, info = env.step(np.zeros((1, 1)))
+        np.testing.assert_array_equal(info["cost"], [expected])
+        assert np.isnan(reward[0])
+
+
+def older_space(kind, **attributes):
+    """Return a space of a class with this name that is not Gymnasium's."""
+    space = type(kind, (), {})()
+    vars(space).update(attributes)
+    return space
+
+
+def box(*shape, dtype=np.float32):
+    return spaces.Box(-1, 1, shape, dtype)
+
+
+IMAGE = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        box(3),
+        box(2, 4, dtype=np.float64),
+        spaces.Discrete(4, start=-2),
+        spaces.MultiDiscrete([2, 3]),
+        spaces.MultiBinary(4),
+        spaces.Dict({"b": box(2), "a": spaces.Discrete(3)}),
+        spaces.Tuple([spaces.Dict({"x": box(2, 2)}), spaces.MultiBinary(2)]),
+        spaces.Box(0, 255, (7,), np.uint8),
+    ],
+    ids=str,
+)
+def test_observations_are_flattened_as_by_gymnasium(space):
+    flat, flatten = flatten_observations(space, "task")
+    space.seed(3)
+    for _ in range(20):
+        obs = space.sample()
+        vector = flatten(obs)
+        assert vector.dtype == np.float64
+        assert np.array_equal(vector, spaces.utils.flatten(space, obs))
+        assert flat.contains(vector)
+    assert flat.shape == (spaces.utils.flatdim(space),)
+
+
+def test_spaces_of_older_packages():
+    low, high = -np.ones(2, np.float32), np.full(2, np.inf, np.float32)
+    items = {
+        "box": older_space("Box", low=low, high=high, shape=(2,), dtype=np.float32),
+        "which": older_space("Discrete", n=3),
+        "pair": older_space(
+            "Tuple", spaces=[older_space("MultiBinary", n=2), older_space("MultiDiscrete", nvec=[2, 2])]
+        ),
+    }
+    flat, flatten = flatten_observations(older_space("Dict", spaces=items), "task")
+    assert flat.shape == (2 + 3 + 2 + 4,)
+    vector = flatten({"box": [0.5, 7.0], "which": 1, "pair": ([1, 0], [0, 1])})
+    assert sorted(vector.tolist()) == sorted([0.5, 7.0, 0, 1, 0, 1, 0, 1, 0, 0, 1])
+    with pytest.raises(InputError, match=r"'task'.*'Blob'"):
+        flatten_observations(older_space("Blob"), "task")
+
+
+@pytest.mark.parametrize(
+    ("flatten", "space", "words"),
+    [
+        (flatten_observations, IMAGE, "images"),
+        (flatten_observations, spaces.Dict({"eye": IMAGE}), "images"),
+        (flatten_observations, spaces.Tuple([spaces.Text(5)]), "Text"),
+        (flatten_observations, spaces.Sequence(spaces.Discrete(2)), "Sequence"),
+        (flatten_observations, spaces.Graph(box(2), None), "Graph"),
+        (flatten_actions, spaces.MultiDiscrete([2, 2]), "MultiDiscrete.*number the combinations"),
+        (flatten_actions, spaces.MultiBinary(2), "MultiBinary"),
+        (flatten_actions, spaces.Dict({"a": box(2)}), "Dict"),
+        (flatten_actions, spaces.Box(0, 3, (2,), np.int64), "int64"),
+        (
+            flatten_actions,
+            spaces.Box(np.array([0.0, -np.inf]), np.ones(2), dtype=np.float64),
+            "finite bounds",
+        ),
+    ],
+    ids=str,
+)
+def test_unsupported_spaces_are_refused(flatten, space, words):
+    with pytest.raises(InputError, match=rf"'task'.*{words}"):
+        flatten(space, "task")
+
+
+def test_actions_get_the_shape_type_and_bounds_of_the_environment():
+    space = spaces.Box(-2, np.float32([[1, 2], [3, 4]]), dtype=np.float32)
+    flat, to_env_action = flatten_actions(space, "task")
+    assert (flat.shape, flat.dtype) == ((4,), np.float64)
+    action = to_env_action(np.array([-9.0, 0.5, 9.0, 1.25]))
+    assert action.dtype == np.float32
+    assert action.tolist() == [[-2, 0.5], [3, 1.25]]
+    for space in (spaces.Discrete(4, start=-2), older_space("Discrete", n=4, start=-2)):
+        flat, to_env_action = flatten_actions(space, "task")
+        assert flat == spaces.Discrete(4, start=-2)
+        assert flat.contains(to_env_action(np.int64(1)))

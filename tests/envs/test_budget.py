@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from steingate.envs.adapters import ForeignVectorEnv
 from steingate.envs.safety_state import Augmented
+from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
 from steingate.gates.account import Account, Remaining, Running, Spent, priced_beyond, unsafe_reward
 from steingate.gates.schedule import discounted_share
@@ -35,7 +35,7 @@ class Script(gymnasium.Env):
 
 
 def wrapped(seen, rule=None, num_envs=2, **options):
-    envs = ForeignVectorEnv(lambda: Script(**options), num_envs, name="script", copy=False)
+    envs = AdapterVectorEnv(lambda: Script(**options), num_envs, name="script", copy=False)
     return Augmented(envs, Account(seen, rule))
 
 

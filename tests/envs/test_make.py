@@ -1,14 +1,25 @@
-"""One door: every way to name an environment, every wrong name one sentence."""
+"""Environments by name: every form of a name, recorded names, and errors for wrong names."""
 
+import functools
+import os
+import pickle
 import sys
-import textwrap
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from tests.training.probes import Walk
 
-from steingate.envs.make import make_vec
+from steingate.envs.make import (
+    EnvName,
+    env_name,
+    env_with_source,
+    find_factory,
+    import_folder,
+    make_vec,
+    short_name,
+)
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
 
@@ -62,7 +73,7 @@ import numpy as np
 from gymnasium import spaces
 
 class Builder(gymnasium.Env):
-    """Six values, a legacy random stream, its own step count, constructor arguments from the registry."""
+    """Six values, a RandomState generator, its own step count, arguments from the registry."""
 
     def __init__(self, task_id, config=None, render_mode=None):
         self.task_id, self.config, self.num_steps = task_id, config, 6
@@ -108,12 +119,12 @@ def make(id, **options):
 
 @pytest.fixture(autouse=True)
 def _module(tmp_path, monkeypatch):
-    """A module of the user's on the path, forgotten afterwards."""
+    """Put modules of a user on the path; unload them afterwards."""
     (tmp_path / "user_tasks.py").write_text(MODULE)
     (tmp_path / "user_original.py").write_text(ORIGINAL)
-    (tmp_path / "user_broken.py").write_text("import a_package_nobody_has\n")
+    (tmp_path / "user_broken.py").write_text("import a_missing_package\n")
     (tmp_path / "user_wrong.py").write_text("def f(:\n")
-    (tmp_path / "user_raises.py").write_text(textwrap.dedent("raise ValueError('two\\nlines')\n"))
+    (tmp_path / "user_raises.py").write_text("raise ValueError('two\\nlines')\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield
     for name in [name for name in sys.modules if name.startswith("user_")]:
@@ -137,7 +148,7 @@ def steps(env, count, action=0.5):
         ("user_tasks:Own-v0", None),
     ],
 )
-def test_every_way_to_name_a_foreign_environment(spec, limit):
+def test_names_of_environments_in_modules(spec, limit):
     env = make_vec(spec, 2)
     assert env.num_envs == 2
     assert env.max_episode_steps == limit
@@ -151,8 +162,8 @@ def test_every_way_to_name_a_foreign_environment(spec, limit):
         assert np.array_equal(info["cost"], (shown[:, 0] > 0).astype(float))
 
 
-def test_the_original_package_with_both_of_its_interfaces():
-    """Registered as safety-gymnasium registers: six values behind one id, five behind the other."""
+def test_safety_gymnasium_with_both_interfaces():
+    """One id has six-value steps, the other five-value steps, as in safety-gymnasium."""
     six = make_vec("user_original:SafetyPointGoal1-v0", 2)
     five = make_vec("user_original:SafetyPointGoal1Gymnasium-v0", 2)
     assert six.max_episode_steps == five.max_episode_steps == 6
@@ -164,12 +175,12 @@ def test_the_original_package_with_both_of_its_interfaces():
         assert left[3].all() == (k % 6 == 0)
         costs += left[4]["cost"].tolist()
     assert set(costs) == {0.0, 1.0}
-    assert make_vec("SafetyPointGoal1-v0", 1).single_observation_space.shape == (60,)  # still the native one
+    assert make_vec("SafetyPointGoal1-v0", 1).single_observation_space.shape == (60,)  # the native task
     with pytest.raises(InputError, match="not registered in safety-gymnasium"):
         make_vec("user_original:SafetyPointNone-v0", 1)
 
 
-def test_a_registered_id_and_a_callable():
+def test_a_registered_id_equals_a_callable():
     import user_tasks
 
     by_id, by_class = make_vec("LineFive-v0", 2), make_vec(user_tasks.Line, 2, max_episode_steps=4)
@@ -188,7 +199,7 @@ def test_options_reach_the_environment():
     assert [bool(step[3][0]) for step in steps(short, 4)] == [False, True, False, True]
 
 
-def test_the_cost_may_be_a_named_function():
+def test_the_cost_may_be_given_by_name():
     env = make_vec("user_tasks:Silent", 1, cost="user_tasks:far")
     costs = [(step[4]["cost"][0], abs(step[0][0, 0]) > 1) for step in steps(env, 6)]
     assert all(cost == float(far) for cost, far in costs)
@@ -200,7 +211,7 @@ def test_the_cost_may_be_a_named_function():
             make_vec("user_tasks:Silent", 1, cost=cost)
 
 
-def test_a_known_environment_of_gymnasium():
+def test_an_environment_of_gymnasium():
     env = make_vec("Pendulum-v1", 2, cost=lambda obs, action, after, info: float(abs(after[2]) > 4))
     assert env.max_episode_steps == 200
     assert env.single_action_space.high.tolist() == [2.0]
@@ -223,14 +234,14 @@ def test_a_known_environment_of_gymnasium():
         ("user_tasks:", "has no ''"),
         ("user_missing:Line", "no module 'user_missing'"),
         ("user_missing.part:Line", "no module 'user_missing'"),
-        ("user_broken:Line", "a_package_nobody_has"),
+        ("user_broken:Line", "a_missing_package"),
         ("user_wrong:Line", "cannot be imported"),
         ("user_raises:Line", "two lines"),
         (":Line", "cannot be imported"),
         ("user_tasks:Other-v0", "no such id"),
     ],
 )
-def test_wrong_names_are_one_sentence(spec, words):
+def test_errors_for_wrong_names(spec, words):
     with pytest.raises(InputError, match=words) as caught:
         make_vec(spec, 1)
     text = str(caught.value)
@@ -239,7 +250,7 @@ def test_wrong_names_are_one_sentence(spec, words):
     assert not text.endswith("?.")
 
 
-def test_wrong_options_are_one_sentence():
+def test_errors_for_wrong_options():
     with pytest.raises(InputError, match=r"'user_tasks:Line' cannot be made.*gian"):
         make_vec("user_tasks:Line", 1, gian=2.0)
     with pytest.raises(InputError, match=r"'Pendulum-v1' cannot be made.*gian"):
@@ -252,3 +263,129 @@ def test_wrong_options_are_one_sentence():
         make_vec(name, 1, gian=2.0)
     with pytest.raises(InputError, match="its own cost"):
         make_vec(name, 1, cost="user_tasks:far")
+
+
+FILE = """
+from dataclasses import dataclass
+from beside import GAIN
+from tests.training.probes import Walk
+
+@dataclass
+class Size:
+    limit: int = 7
+
+class Mine(Walk):
+    def __init__(self, **options):
+        super().__init__(limit=Size().limit, **options)
+        self.gain = GAIN
+
+def cost(obs, action, next_obs, info):
+    return 0.25
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a file and a module of a user; the import path is restored afterwards."""
+    (tmp_path / "my_file.py").write_text(FILE)
+    (tmp_path / "beside.py").write_text("GAIN = 3\n")
+    (tmp_path / "wrong.py").write_text("import a_missing_package\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if "my_file" in name or name == "beside"]:
+        del sys.modules[name]
+
+
+class Factory:
+    """A callable object that makes environments."""
+
+    def __call__(self):
+        return Walk(limit=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Walk, "tests.training.probes:Walk"),
+        ("CartPole-v1", "CartPole-v1"),
+        ("a.b:C", "a.b:C"),
+        (lambda: Walk(), "python:lambda"),
+        (functools.partial(Walk, limit=4), "python:Walk"),
+        (Factory(), "python:Factory"),
+    ],
+    ids=["class", "id", "module", "lambda", "partial", "instance"],
+)
+def test_recorded_names(value, text):
+    name = env_name(value)
+    assert name == text
+    assert env_name(name) is name
+    if text.startswith("python:"):
+        assert isinstance(name, EnvName)
+        vec = make_vec(name, 2)
+        assert isinstance(vec.envs[0], Walk)
+
+
+def test_local_and_main_classes_cannot_be_imported_by_name(monkeypatch):
+    class Inner(Walk):
+        pass
+
+    assert env_name(Inner) == "python:Inner"
+    monkeypatch.setattr(Walk, "__module__", "__main__")
+    assert env_name(Walk) == "python:Walk"
+    with pytest.raises(InputError, match="env is 3: give a name"):
+        env_name(3)
+
+
+def test_a_python_object_has_to_be_passed_env_with_source():
+    with pytest.raises(InputError, match=r"'Inner' was a Python object.*pass it again as env="):
+        find_factory("python:Inner")
+    assert env_with_source("python:Inner", Walk) == "python:Inner"
+    assert isinstance(make_vec(env_with_source("python:Inner", Walk), 1).envs[0], Walk)
+    there = env_with_source("old.place:Walk", "tests.training.probes:Walk")
+    assert (str(there), find_factory(there).make().limit) == ("old.place:Walk", 12)
+    assert pickle.loads(pickle.dumps(there)).source == "tests.training.probes:Walk"
+
+
+def test_a_file_and_its_neighbors(folder):
+    name = env_name("./my_file.py:Mine")
+    assert name == f"{folder}{os.sep}my_file.py:Mine"
+    assert short_name(name) == "my_file:Mine"
+    one = make_vec("./my_file.py:Mine", 2, cost="./my_file.py:cost", workers=2)
+    try:
+        assert one.worker_pool.num_processes == 2
+        one.reset(seed=0)
+        assert one.step(one.action_space.sample())[4]["cost"].tolist() == [0.25, 0.25]
+    finally:
+        one.close()
+    made = make_vec(name, 1).envs[0]
+    assert (made.limit, made.gain) == (7, 3)
+    assert env_name(type(made)) == name
+    with pytest.raises(InputError, match=r"There is no file .*none\.py: give the path"):
+        make_vec("./none.py:Mine", 1)
+    with pytest.raises(InputError, match=r"has no 'Mina' to make an environment of; did you mean .*Mine'"):
+        make_vec("my_file.py:Mina", 1)
+    with pytest.raises(
+        InputError, match=r"wrong\.py' cannot be imported: No module named 'a_missing_package'"
+    ):
+        make_vec("wrong.py:Mine", 1)
+
+
+def test_a_module_of_the_current_folder(folder):
+    sys.path[:] = [path for path in sys.path if path not in ("", str(folder))]  # as in a console script
+    assert make_vec("my_file:Mine", 1).envs[0].gain == 3
+    assert import_folder("my_file:Mine") == str(folder)
+    assert import_folder("tests.training.probes:Walk") is None
+    assert import_folder("CartPole-v1") is None
+    with pytest.raises(InputError, match=r"There is no module 'missing' for 'missing:Mine': .*give its file"):
+        make_vec("missing:Mine", 1)
+
+
+def test_an_id_registered_only_in_this_process_is_stepped_here():
+    gymnasium.register("OnlyHere-v0", entry_point=lambda: Walk(), max_episode_steps=5)
+    try:
+        vec = make_vec("OnlyHere-v0", 2, workers=2)
+        assert vec.worker_pool.num_processes == 1
+        assert "stepped in one process: There is no environment" in vec.messages[0]
+    finally:
+        del gymnasium.registry["OnlyHere-v0"]

@@ -1,4 +1,4 @@
-"""Gymnasium wrappers: every way of resetting, and the same episodes as a plain count."""
+"""Monitor wrappers: every autoreset mode counts the same episodes as a direct count."""
 
 import gymnasium
 import numpy as np
@@ -7,11 +7,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from steingate import InputError, Monitor, Monitors
 from steingate.envs.make import make_vec
-from steingate.envs.monitoring import MonitorCosts, MonitorVectorCosts
+from steingate.envs.monitoring import MonitorVectorWrapper, MonitorWrapper
 
 
 class Spend(gymnasium.Env):
-    """Each step costs 1; episodes have seeded lengths and a fee at the end."""
+    """Costs 1 per step and 20 at the end of an episode; the length is random."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (1,))
     action_space = gymnasium.spaces.Box(-1, 1, (1,))
@@ -37,7 +37,7 @@ class Spend(gymnasium.Env):
 def test_one_environment():
     Spend.log = []
     monitor = Monitor(limit=25)
-    env = MonitorCosts(Spend(), monitor)
+    env = MonitorWrapper(Spend(), monitor)
     env.reset(seed=0)
     seen = []
     for _ in range(300):
@@ -54,10 +54,10 @@ def test_one_environment():
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-def test_a_batch_counts_every_episode_once_in_either_mode(mode):
+def test_every_episode_counts_once_in_both_autoreset_modes(mode):
     Spend.log = []
     monitor = Monitor(limit=25)
-    envs = MonitorVectorCosts(SyncVectorEnv([Spend] * 4, autoreset_mode=mode), monitor)
+    envs = MonitorVectorWrapper(SyncVectorEnv([Spend] * 4, autoreset_mode=mode), monitor)
     envs.reset(seed=1)
     for _ in range(200):
         *_, info = envs.step(np.zeros((4, 1), np.float32))
@@ -65,14 +65,14 @@ def test_a_batch_counts_every_episode_once_in_either_mode(mode):
     finished = len(Spend.log)
     assert finished - 8 <= monitor.episodes <= finished
     assert monitor.worst == max(Spend.log)
-    # Every length is as likely as it should be: costs are 21 to 27, and 26, 27 are over the limit.
+    # Episode costs are uniform on 21..27; 26 and 27 exceed the limit.
     assert monitor.over / monitor.episodes == pytest.approx(2 / 7, abs=0.12)
 
 
-def test_native_tasks_and_resets_by_hand():
+def test_native_tasks_and_explicit_resets():
     monitor = Monitor(limit=25)
     envs = make_vec("SafetyPointCircle1-v0", 2, max_episode_steps=20)
-    watched = MonitorVectorCosts(envs, monitor)
+    watched = MonitorVectorWrapper(envs, monitor)
     watched.reset(seed=0)
     total = np.zeros(2)
     for _ in range(20):
@@ -83,7 +83,7 @@ def test_native_tasks_and_resets_by_hand():
     assert monitor.to_dict() == exact.to_dict()
     for _ in range(5):
         watched.step(np.ones((2, 2)))
-    watched.reset(seed=1)  # drops both
+    watched.reset(seed=1)  # discards both episodes
     for _ in range(20):
         watched.step(np.zeros((2, 2)))
     assert monitor.episodes == 4
@@ -91,18 +91,18 @@ def test_native_tasks_and_resets_by_hand():
 
 
 def test_named_costs_and_missing_ones():
-    env = MonitorCosts(Spend("fuel"), Monitors({"fuel": 25}))
+    env = MonitorWrapper(Spend("fuel"), Monitors({"fuel": 25}))
     env.reset(seed=0)
     while True:
         *_, terminated, _, info = env.step(None)
         if terminated:
             break
     assert "bound/fuel" in info["monitor"]
-    wrong = MonitorCosts(Spend("fuel"), Monitor())
+    wrong = MonitorWrapper(Spend("fuel"), Monitor())
     wrong.reset(seed=0)
     with pytest.raises(InputError, match="cost"):
         wrong.step(None)
-    batch = MonitorVectorCosts(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor())
+    batch = MonitorVectorWrapper(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor())
     batch.reset(seed=0)
     with pytest.raises(InputError, match="gives no info"):
         batch.step(np.zeros((2, 1), np.float32))

@@ -91,7 +91,7 @@ def test_wrappers_have_by_name_what_the_trainer_and_films_ask_for(wrap):
         assert isinstance(envs, protocol)
         for name in protocol.__protocol_attrs__ if hasattr(protocol, "__protocol_attrs__") else ():
             getattr_static(envs, name)
-    for name in ("num_envs", "single_action_space", "at_work", "metadata", "render", "snapshot", "close"):
+    for name in ("num_envs", "single_action_space", "current_env", "metadata", "render", "snapshot", "close"):
         getattr_static(envs, name)
     envs.close()
 

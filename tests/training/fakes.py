@@ -40,7 +40,7 @@ class Unsaved:
     ``reward * (i + 1)`` and costs ``cost * (i + 1)``; the time limit cuts episodes after ``length`` steps.
     """
 
-    num_envs, at_work = 2, None
+    num_envs, current_env = 2, None
 
     def __init__(self, length=5, reward=1.0, cost=0.25):
         self.single_observation_space = Box(-np.inf, np.inf, (3,))

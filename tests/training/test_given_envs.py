@@ -102,7 +102,7 @@ def test_an_object_is_asked_for_again(tmp_path):
     assert run.path.parent.name == "make"
     assert steingate.load(run.path, "last").policy.obs_dim == 3
     for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run.path, 1)):
-        with pytest.raises(InputError, match=r"'make' was given from Python.*once more as env="):
+        with pytest.raises(InputError, match=r"'make' was a Python object.*pass it again as env="):
             use()
     assert steingate.evaluate(run, 1, env=make, policy="last").episodes.cost.size == 1
     steingate.resume(run.path, env=make, total_steps=240, quiet=True)

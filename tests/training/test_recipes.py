@@ -9,7 +9,7 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms import METHODS
 from steingate.algorithms.common.recipe import FirstOrder
-from steingate.envs.adapters import ForeignVectorEnv
+from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
 from steingate.policies.policy import load
 from steingate.runs import latest_checkpoint, read_progress
@@ -202,5 +202,5 @@ def test_a_foreign_environment_can_be_augmented(tmp_path):
     cfg = run_of(tmp_path, "trpo-saute", "corrected", {})
     algo = loop.build_algorithm(cfg)
     envs = loop.make_envs(cfg, algo)
-    assert isinstance(envs.envs, ForeignVectorEnv)
+    assert isinstance(envs.envs, AdapterVectorEnv)
     assert envs.reset(seed=0)[0].shape == (4, 4)

@@ -104,7 +104,7 @@ def test_numbers_and_red_frames_are_those_of_the_episode(player):
 
 def test_the_true_return_is_shown_where_a_method_changes_the_reward():
     class Shaped:
-        num_envs, single_observation_space, single_action_space, at_work = 1, None, None, None
+        num_envs, single_observation_space, single_action_space, current_env = 1, None, None, None
 
         def step(self, actions):
             info = {"cost": np.array([0.0]), "original_reward": np.array([2.0])}

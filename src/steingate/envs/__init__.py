@@ -23,7 +23,7 @@ def register_tasks() -> None:
             gymnasium.register(
                 id=name,
                 entry_point="steingate.tasks.single:SafetyEnv",
-                vector_entry_point="steingate.envs.make:native_vec",
+                vector_entry_point="steingate.envs.make:make_native_vec",
                 max_episode_steps=task.max_episode_steps,
                 kwargs={"env_id": task.env_id},
             )

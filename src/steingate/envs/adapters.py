@@ -1,4 +1,4 @@
-"""Adapter for one Gymnasium environment: flat observations, a cost for every step, a step limit, autoreset."""
+"""Adapter for one Gymnasium environment: flat observations, a cost per step, a step limit, autoreset."""
 
 import copy
 from collections.abc import Callable
@@ -147,8 +147,8 @@ class EnvAdapter:
 def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[Any], NDArray[np.float64]]]:
     """Return the flat float64 Box of an observation space and the function that flattens an observation.
 
-    Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images and
-    spaces without a fixed length are refused.
+    Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images
+    and spaces without a fixed length are refused.
     """
     space = to_gymnasium_space(space, name)
     _check_observations(space, name)

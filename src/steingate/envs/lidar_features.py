@@ -8,11 +8,11 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
-from steingate.envs.wrapper import Wrapped
+from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.gates.sight import Array, Sight
 
 
-class Seeing(Wrapped):
+class Seeing(VectorEnvWrapper):
     """A vector environment whose observations have the numbers of a sight appended.
 
     Everything else is that of the environment inside.

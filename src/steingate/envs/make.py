@@ -1,7 +1,7 @@
 """Environments by name: native tasks, Gymnasium ids, ``module:Class``, ``./file.py:Class`` and callables.
 
-A run records its environment as text (:func:`env_name`). An environment given as a Python object that cannot be
-imported is recorded as ``python:NAME``, and has to be passed again when the run is resumed.
+A run records its environment as text (:func:`env_name`). A Python object that cannot be imported is
+recorded as ``python:NAME``, and has to be passed again when the run is resumed.
 
 >>> env_name("CartPole-v1")
 'CartPole-v1'
@@ -63,7 +63,7 @@ def make_vec(env: str | Callable[..., Any], num_envs: int, **options: Any) -> Ve
         Native tasks: those of :class:`~steingate.tasks.vector.SafetyVectorEnv`. Other environments: ``cost``
         (a function of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``,
         ``copy``, ``workers`` (number of worker processes: 1 by default, which means this process; None
-        measures what is faster, with at most ``threads`` processes); all others are passed to the environment.
+        measures what is faster, with at most ``threads`` processes); others are passed to the environment.
 
     Raises
     ------
@@ -121,9 +121,7 @@ def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv
 def make_sync_workers(spec: EnvSpec, num_envs: int) -> SyncWorkers:
     """Return the environments of a worker process."""
     factory, options = _make_factory(spec.name, spec.options)
-    return SyncWorkers(
-        lambda: EnvAdapter(factory(), options["name"], options["cost"], options["max_episode_steps"]), num_envs
-    )
+    return SyncWorkers(lambda: EnvAdapter(factory(), **options), num_envs)
 
 
 class EnvFactory(NamedTuple):
@@ -153,12 +151,12 @@ def find_factory(env: str | Callable[..., Any]) -> EnvFactory:
     names = {name.casefold(): name for name in (*gymnasium.registry, *TASKS) if "steingate/" not in name}
     query = env.removeprefix(_NATIVE_PREFIX).casefold()
     close = difflib.get_close_matches(query, names, n=1, cutoff=0.5)
-    advice = f"; did you mean {names[close[0]]!r}?" if close else ": run `steingate envs` for the native ones."
+    advice = f"; did you mean {names[close[0]]!r}?" if close else ": `steingate envs` lists the native ones."
     raise InputError(f"There is no environment {env!r}{advice}")
 
 
 def _factory_from_module(env: str) -> EnvFactory:
-    """Return the factory of ``module:name``: a callable of the module, or an id that it registers or makes."""
+    """Return the factory of ``module:name``: a callable, or an id that the module registers or makes."""
     module_name, attribute = split_name(env)
     module = _import_or_explain(module_name, env)
     found = getattr(module, attribute, None)
@@ -210,7 +208,7 @@ def _make_factory(
 
 
 def _env_spec(env: str | Callable[..., Any], options: dict[str, Any]) -> EnvSpec | None:
-    """Return the specification for worker processes; None if they cannot import the environment or its cost."""
+    """Return the specification for worker processes; None if they cannot import it."""
     while isinstance(env, EnvName):
         env = env.source
     name = env if isinstance(env, str) else env_name(env)
@@ -274,7 +272,7 @@ def _one_line(error: BaseException) -> str:
 
 
 class EnvName(str):
-    """Name of an environment in ``config.json``, with ``source``: the callable or other name that makes it."""
+    """Name of an environment in ``config.json``; ``source`` is the callable or other name that makes it."""
 
     source: Any
 
@@ -294,8 +292,8 @@ def env_name(env: Any) -> str:
     Parameters
     ----------
     env
-        A name, in which the path of a file is made absolute; or a callable that makes an environment. A class or
-        function that can be imported becomes ``module:Name``; any other callable becomes an :class:`EnvName`.
+        A name, in which the path of a file is made absolute; or a callable that makes an environment. A class
+        or function that can be imported becomes ``module:Name``, any other callable an :class:`EnvName`.
     """
     if isinstance(env, EnvName):
         return env
@@ -365,7 +363,7 @@ def add_to_path(folder: str | None) -> None:
 
 
 def import_folder(env: str) -> str | None:
-    """Return the current folder if importing the module of ``module:Name`` needs it on the path, else None."""
+    """Return the current folder if importing ``module:Name`` needs it on the path, else None."""
     module, name = split_name(str(env))
     if not name or module.endswith(".py"):
         return None

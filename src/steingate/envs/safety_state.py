@@ -8,13 +8,13 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
-from steingate.envs.wrapper import Wrapped
+from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError
 from steingate.gates.account import Account, Extra
 from steingate.gates.base import Array
 
 
-class Augmented(Wrapped):
+class Augmented(VectorEnvWrapper):
     """A vector environment with one more number in the observation, by ``account``.
 
     The number stays as it is where the rest of the observation is normalized. ``info["cost"]`` stays the

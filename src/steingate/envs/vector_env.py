@@ -24,9 +24,9 @@ from steingate.tasks.inputs import checked_seeds
 class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]):
     """Several environments as one vector environment with same-step autoreset and ``info["cost"]``.
 
-    Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space. ``info["cost"]``
-    holds the cost of every step. Where an episode ended, the last observation is the row of
-    ``info["final_obs"]`` (valid where ``info["_final_obs"]``), and the last info is in ``info["final_info"]``.
+    Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space.
+    ``info["cost"]`` holds the cost of every step. Where an episode ended, the last observation is the row of
+    ``info["final_obs"]`` (valid where ``info["_final_obs"]``); the last info is in ``info["final_info"]``.
 
     Parameters
     ----------
@@ -119,7 +119,9 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     @property
     def envs(self) -> list[Any]:
         """The environments; empty if worker processes hold them."""
-        return [adapter.env for adapter in self._workers.envs] if isinstance(self._workers, SyncWorkers) else []
+        return (
+            [adapter.env for adapter in self._workers.envs] if isinstance(self._workers, SyncWorkers) else []
+        )
 
     @property
     def worker_pool(self) -> SyncWorkers | WorkerPool:

@@ -1,8 +1,8 @@
 """Stepping several environments: one after the other in this process, or in worker processes.
 
 Both give the same results. A worker is a new Python process, independent of the threads and the main module
-of this one. It receives an :class:`EnvSpec`, makes its environments, and answers requests over a pipe; it ends
-when the pipe is closed or the parent process is gone.
+of this one. It receives an :class:`EnvSpec`, makes its environments, and answers requests over a pipe. It
+ends when the pipe is closed or the parent process is gone.
 """
 
 import os
@@ -197,7 +197,7 @@ class WorkerPool:
             raise self._worker_ended(i) from error
 
     def _receive(self) -> list[Any]:
-        """Return the answers of all workers in order; raise the error of the first environment that failed."""
+        """Return the answers of all workers in order; raise the error of the first failed environment."""
         answers: list[Any] = []
         failure: Exception | None = None
         for i, (pipe, block) in enumerate(zip(self._pipes, self._blocks, strict=True)):
@@ -362,8 +362,10 @@ def measure_step(env: EnvAdapter) -> float | None:
         env.reset(0)
         end = time.perf_counter() + _MEASURED_SECONDS
         while len(times) < _MEASURED_STEPS and (len(times) < 3 or time.perf_counter() < end):
-            discrete = isinstance(space, Discrete)
-            action: Any = space.start + rng.integers(space.n) if discrete else rng.uniform(space.low, space.high)
+            if isinstance(space, Discrete):
+                action: Any = space.start + rng.integers(space.n)
+            else:
+                action = rng.uniform(space.low, space.high)
             start = time.perf_counter()
             env.step(action)
             times.append(time.perf_counter() - start)

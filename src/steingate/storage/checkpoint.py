@@ -4,8 +4,8 @@ The arrays of a checkpoint are stored as safetensors tensors; everything else (n
 text) is JSON in the metadata, in which ``{"__array__": i}`` stands for tensor number ``i``. Reading a file
 executes no code, and sizes are checked against the length of the file before memory is allocated.
 
-``safetensors`` is a base dependency because loading a policy reads a checkpoint; it needs no other package and
-imports in 1.3 ms. The metadata has a single entry: safetensors writes several in random order, and equal
+``safetensors`` is a base dependency because loading a policy reads a checkpoint; it needs no other package
+and imports in 1.3 ms. The metadata has a single entry: safetensors writes several in random order, and equal
 checkpoints have to be equal files.
 """
 

@@ -79,7 +79,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         "render_fps": 50,
     }
 
-    at_work: int | None = None  # all are stepped at once, so none has been called last
+    current_env: int | None = None  # all are stepped at once, so none has been called last
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ import gymnasium
 from steingate.algorithms import METHODS
 from steingate.algorithms.common.recipe import Recipe, Setup, find_recipe, make_recipe
 from steingate.algorithms.steingate import SteinGate
-from steingate.envs.names import env_name, short_name
+from steingate.envs.make import env_name, short_name
 from steingate.errors import InputError
 from steingate.runs import run_path
 from steingate.settings import (

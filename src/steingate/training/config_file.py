@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from steingate.envs.names import again, folder_of, on_path
+from steingate.envs.make import add_to_path, env_with_source, import_folder
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, read_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
@@ -43,7 +43,7 @@ def write_run_config(
     order = cfg.algo.about.order
     record = {
         "config": cfg.to_dict(),
-        "env_folder": folder_of(cfg.env),
+        "env_folder": import_folder(cfg.env),
         "identity": cfg.identity,
         "look": {"order": order if isfinite(order) else None, "color": cfg.algo.about.color},
         "versions": _versions(),
@@ -103,13 +103,13 @@ def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
     folder = record.get("env_folder")
     if env is None and isinstance(folder, str):
-        on_path(folder)
+        add_to_path(folder)
     try:
         cfg = read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
     _check_unchanged(Path(path), record, cfg)
-    return cfg if env is None else replace(cfg, env=again(cfg.env, env))
+    return cfg if env is None else replace(cfg, env=env_with_source(cfg.env, env))
 
 
 def _check_unchanged(path: Path, record: dict[str, Any], cfg: RunConfig) -> None:

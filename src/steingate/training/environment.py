@@ -33,7 +33,7 @@ class TrainerEnv(Protocol):
         ...
 
     @property
-    def at_work(self) -> int | None:
+    def current_env(self) -> int | None:
         """The number of the environment called last, where they are called one by one; for messages."""
         ...
 
@@ -55,7 +55,7 @@ class TrainerEnv(Protocol):
 
 def new_notes(envs: TrainerEnv) -> tuple[str, ...]:
     """Return what the environments have to say about themselves and have not said yet."""
-    waiting: list[str] = getattr(envs, "notes", [])
+    waiting: list[str] = getattr(envs, "messages", [])
     said = tuple(waiting)
     waiting.clear()
     return said

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.common.base import Params
-from steingate.envs.foreign import said_and_place
+from steingate.envs.worker_pool import describe_error
 from steingate.errors import InputError, RunError, SteingateError
 from steingate.gates.base import Episodes
 from steingate.policies.action_distribution import action_map, choice_of
@@ -195,10 +195,10 @@ class _EnvErrors:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, SteingateError | RolloutStoppedError):
             return
-        said, place = said_and_place(error)
+        message, location = describe_error(error)
         raise RunError(
-            f"{self._where(self._envs.at_work)} failed at {self._step()} with {said}{place}; {self._hint}fix "
-            "the environment."
+            f"{self._where(self._envs.current_env)} failed at {self._step()} with {message}{location}; "
+            f"{self._hint}fix the environment."
         ) from error
 
     def check(self, bad: int) -> None:

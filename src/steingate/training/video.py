@@ -69,7 +69,7 @@ class RecordingEnv:
         self.num_envs = envs.num_envs
         self.single_observation_space = envs.single_observation_space
         self.single_action_space = envs.single_action_space
-        self.at_work = envs.at_work
+        self.current_env = envs.current_env
         self._show = show
         self._every = every
         self._over = False

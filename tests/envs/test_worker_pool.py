@@ -1,4 +1,4 @@
-"""Several processes step environments: the same numbers as one, one sentence for each mishap, no orphans."""
+"""Worker processes: the same numbers as in one process, clear errors, no orphaned processes."""
 
 import os
 import signal
@@ -12,41 +12,41 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from steingate.envs import worker_speed as pace
-from steingate.envs.foreign import EnvFailedError, OneEnv
+from steingate.envs import worker_pool
+from steingate.envs.adapters import EnvAdapter
 from steingate.envs.make import make_vec
-from steingate.envs.worker_pool import Workers
+from steingate.envs.worker_pool import EnvFailedError, WorkerPool
 from steingate.errors import InputError, RunError
 
-WALK, CRASHES = "tests.training.probes:Walk", "tests.envs.test_crew:Crashes"
+WALK, CRASHES = "tests.training.probes:Walk", "tests.envs.test_worker_pool:Crashes"
 ROOT = Path(__file__).parents[2]
 
 
 class Crashes(gymnasium.Env):
-    """Ends its process, raises, gives no cost, or says something that no message can hold."""
+    """Ends its process, raises, gives no cost, or returns an info that cannot be pickled."""
 
-    def __init__(self, how="exit", seed_that_fails=12):
+    def __init__(self, how="exit", failing_seed=12):
         self.observation_space = Box(-1.0, 1.0, (1,))
         self.action_space = Box(-1.0, 1.0, (1,))
-        self.how, self.fails = how, seed_that_fails
+        self.how, self.failing_seed = how, failing_seed
 
     def reset(self, *, seed=None, options=None):
-        self.bad = seed == self.fails
+        self.fails = seed == self.failing_seed
         return np.zeros(1), {}
 
     def step(self, action):
         info = {"cost": 0.5, "lock": (lambda: None) if self.how == "info" else 1}
-        if self.bad and self.how == "exit":
+        if self.fails and self.how == "exit":
             os._exit(7)
-        if self.bad and self.how == "raise":
+        if self.fails and self.how == "raise":
             raise ZeroDivisionError("lost\n the way.")
-        if self.bad and self.how == "silent":
+        if self.fails and self.how == "silent":
             info = {}
         return np.zeros(1), 1.0, False, False, info
 
 
-def numbers(vec, steps=30):
-    """Everything that 30 steps give, as one list of arrays."""
+def rollout(vec, steps=30):
+    """Return all arrays of a rollout."""
     rng, found = np.random.default_rng(3), [vec.reset(seed=5)[0]]
     for _ in range(steps):
         obs, reward, terminated, truncated, info = vec.step(rng.uniform(-2.0, 2.0, vec.action_space.shape))
@@ -55,16 +55,16 @@ def numbers(vec, steps=30):
     return found
 
 
-def test_the_same_numbers_and_snapshots_with_one_process_and_with_several():
+def test_results_and_snapshots_equal_those_of_one_process():
     one, two = make_vec(WALK, 5), make_vec(WALK, 5, workers=2)
     try:
-        assert (one.workers, two.workers) == (1, 2)
-        alone, together = numbers(one), numbers(two)
+        assert (one.worker_pool.num_processes, two.worker_pool.num_processes) == (1, 2)
+        alone, together = rollout(one), rollout(two)
         assert len(alone) == len(together)
         assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
         saved = one.snapshot()
         assert saved.keys() == two.snapshot().keys()
-        later = numbers(two)
+        later = rollout(two)
         two.restore(saved)
         one.restore(saved)
         action = np.full((5, 2), 0.3)
@@ -72,28 +72,31 @@ def test_the_same_numbers_and_snapshots_with_one_process_and_with_several():
         assert all(np.array_equal(a, b) for a, b in zip(later, alone, strict=True))
     finally:
         two.close()
-    assert all(process.returncode == 0 for process in two._crew._processes)
+    assert all(process.returncode == 0 for process in two.worker_pool.processes)
 
 
-def test_what_an_environment_does_wrong_is_said_as_in_one_process():
-    for how, kind, words in (
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
         ("raise", EnvFailedError, "ZeroDivisionError: lost the way"),
         ("silent", InputError, "gives no cost"),
         ("exit", RunError, "environment 2 to 3 of .*Crashes' ended with status 7; .*workers=1"),
-    ):
-        vec = make_vec(CRASHES, 4, workers=2, how=how)
-        try:
-            vec.reset(seed=10)
-            with pytest.raises(kind, match=words) as caught:
-                vec.step(np.zeros((4, 1)))
-            if how == "raise":
-                assert vec.at_work == 2
-                assert "test_crew.py, line" in caught.value.place
-        finally:
-            vec.close()
+    ],
+)
+def test_errors_of_environments_are_passed_on(how, error, words):
+    vec = make_vec(CRASHES, 4, workers=2, how=how)
+    try:
+        vec.reset(seed=10)
+        with pytest.raises(error, match=words) as caught:
+            vec.step(np.zeros((4, 1)))
+        if how == "raise":
+            assert vec.current_env == 2
+            assert "test_worker_pool.py, line" in caught.value.location
+    finally:
+        vec.close()
 
 
-def test_an_info_that_no_message_can_hold_is_left_out():
+def test_info_entries_that_cannot_be_pickled_are_omitted():
     vec = make_vec(CRASHES, 2, workers=2, how="info")
     try:
         vec.reset(seed=0)
@@ -104,40 +107,41 @@ def test_an_info_that_no_message_can_hold_is_left_out():
         vec.close()
 
 
-def test_what_has_no_name_is_stepped_here_and_the_user_is_told():
+def test_an_environment_without_a_name_is_stepped_in_this_process():
     vec = make_vec(lambda: Crashes("none"), 3, workers=2)
-    assert vec.workers == 1
-    assert vec.notes == [
-        "workers=2 has no effect for an environment that other processes cannot find by name; "
-        "put it into a file and give env='./FILE.py:NAME' to use several."
+    assert vec.worker_pool.num_processes == 1
+    assert vec.messages == [
+        "workers=2 has no effect for an environment that other processes cannot import by name; "
+        "put it into a file and pass env='./FILE.py:NAME' to use several processes."
     ]
     with pytest.raises(InputError, match="workers is 0"):
         make_vec(WALK, 2, workers=0)
 
 
-class TestPace:
-    def test_slow_steps_are_worth_processes_and_quick_ones_are_not(self, monkeypatch):
-        env = OneEnv(Crashes("none"), "it")
-        for seconds, expected in ((1e-6, 1), (1e-4, 1), (1e-3, 2), (1.0, 2)):
-            monkeypatch.setattr(pace, "seconds_of_step", lambda env, s=seconds: s)
-            count, note = pace.worth_of_processes(env, 8, None, True, cores=2)
-            assert count == expected
-            assert bool(note) == (expected > 1)
-        assert pace.worth_of_processes(env, 8, None, False, cores=2)[0] == 1
-        assert "A step takes 1e+03 ms" in pace.worth_of_processes(env, 8, None, False, cores=2)[1]
-        assert pace.worth_of_processes(env, 8, None, True, cores=1) == (1, "")
-        assert pace.worth_of_processes(env, 3, 5, True) == (3, "")
+@pytest.mark.parametrize(("seconds", "expected"), [(1e-6, 1), (1e-4, 1), (1e-3, 2), (1.0, 2)])
+def test_slow_environments_get_several_processes(monkeypatch, seconds, expected):
+    env = EnvAdapter(Crashes("none"), "it")
+    monkeypatch.setattr(worker_pool, "measure_step", lambda env: seconds)
+    count, message = worker_pool.choose_num_processes(env, 8, None, True, max_processes=2)
+    assert count == expected
+    assert bool(message) == (expected > 1)
+    count, message = worker_pool.choose_num_processes(env, 8, None, False, max_processes=2)
+    assert count == 1
+    assert ("only one process can be used" in message) == (expected > 1)
+    assert worker_pool.choose_num_processes(env, 8, None, True, max_processes=1) == (1, "")
+    assert worker_pool.choose_num_processes(env, 3, 5, True) == (3, "")
 
-    def test_an_environment_that_fails_is_not_measured(self):
-        assert pace.seconds_of_step(OneEnv(Crashes("raise", seed_that_fails=0), "it")) is None
-        assert pace.seconds_of_step(OneEnv(Crashes("none"), "it")) > 0.0
+
+def test_an_environment_that_fails_is_not_measured():
+    assert worker_pool.measure_step(EnvAdapter(Crashes("raise", failing_seed=0), "it")) is None
+    assert worker_pool.measure_step(EnvAdapter(Crashes("none"), "it")) > 0.0
 
 
 SCRIPT = """
 import sys, time
 from steingate.envs.make import make_vec
 vec = make_vec("tests.training.probes:Walk", 2, workers=2, pause=float(sys.argv[1]))
-print(*(process.pid for process in vec._crew._processes), flush=True)
+print(*(process.pid for process in vec.worker_pool.processes), flush=True)
 vec.reset(seed=0)
 while True:
     vec.step(vec.action_space.sample())
@@ -145,7 +149,7 @@ while True:
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=str)
-def test_no_process_outlives_the_one_that_started_it(how):
+def test_workers_end_with_their_parent(how):
     paths = os.pathsep.join([str(ROOT), *sys.path])
     parent = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, "0.05"],
@@ -168,20 +172,20 @@ def test_no_process_outlives_the_one_that_started_it(how):
 
 
 def _runs(pid):
-    """Whether a process is there and not waiting to be buried."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
-def test_a_worker_that_is_killed_between_steps_is_one_sentence():
+def test_a_killed_worker_is_reported():
     vec = make_vec(WALK, 2, workers=2)
-    assert isinstance(vec._crew, Workers)
+    assert isinstance(vec.worker_pool, WorkerPool)
     try:
         vec.reset(seed=0)
-        vec._crew._processes[1].kill()
-        vec._crew._processes[1].wait()
+        vec.worker_pool.processes[1].kill()
+        vec.worker_pool.processes[1].wait()
         with pytest.raises(RunError, match=r"environment 1 of .*Walk' ended with signal 9"):
             vec.step(np.zeros((2, 2)))
     finally:
