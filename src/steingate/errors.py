@@ -18,6 +18,7 @@ _EXTRA_OF = {
     "ray": "ray",
     "wandb": "wandb",
     "stable_baselines3": "sb3",
+    "shtab": "completion",
 }
 
 

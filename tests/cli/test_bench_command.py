@@ -83,7 +83,7 @@ class TestKeptRuns:
 
     def test_a_folder_that_is_not_there_is_named(self, tmp_path, capsys):
         assert self.asked(tmp_path, tmp_path / "nowhere") == 2
-        assert "nowhere is not a folder" in capsys.readouterr().err
+        assert "nowhere is not a folder of archived runs" in capsys.readouterr().err
 
 
 def test_a_dry_run_of_a_strange_task_says_so(tmp_path, capsys):
@@ -97,16 +97,16 @@ def test_a_dry_run_of_a_strange_task_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Name a grid"),
+        ([], "Give the name of a grid"),
         (["tabel1"], "did you mean table1"),
-        (["table1", "--seeds", "a"], "--seeds has 'a'"),
-        (["table1", "--seeds", "5-0"], "--seeds has '5-0'"),
-        (["table1", "--total-steps", "many"], "'many' is not a whole number"),
+        (["table1", "--seeds", "a"], "--seeds must be integers and ranges such as 0-5, got 'a'"),
+        (["table1", "--seeds", "5-0"], "got '5-0'"),
+        (["table1", "--total-steps", "many"], "'many' is not an integer"),
         (["table1", "--total-steps", "10"], "total_steps is 10, less than one epoch"),
         (["table1", "--num-envs", "7"], "7 environments cannot share equally"),
         (["table1", "--workers", "0"], "--workers is 0"),
         (["table1", "--engine", "slurm"], "invalid choice"),
-        (["table1", "--address", "auto"], "add --engine ray"),
+        (["table1", "--address", "auto"], "needs --engine ray"),
         (["table1", "--sedes", "3"], "did you mean --seeds"),
     ],
 )
@@ -124,5 +124,5 @@ def test_seeds_as_people_write_them():
     assert read_seeds(["4", "2", "2"]) == (4, 2)
     assert read_seeds(["1,2", "5-6"]) == (1, 2, 5, 6)
     for bad in ("", "1.5", "-1", "1--2", "0-999999"):
-        with pytest.raises(InputError, match="--seeds has"):
+        with pytest.raises(InputError, match="--seeds must be"):
             read_seeds([bad])

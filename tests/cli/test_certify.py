@@ -25,7 +25,7 @@ def costs_file(tmp_path):
 
 @pytest.mark.parametrize("preset", ["paper", "released", "certified", "confident"])
 def test_json_is_strict_and_equals_the_library(capsys, costs_file, preset):
-    assert main(["certify", costs_file, "--limit", "25", "--preset", preset, "--json"]) == 0
+    assert main(["certify", costs_file, "--limit", "25", "--stein", preset, "--json"]) == 0
     out = capsys.readouterr().out
     values = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     certificate = Certificate.preset(preset, limit=25.0)
@@ -39,24 +39,24 @@ def test_json_is_strict_and_equals_the_library(capsys, costs_file, preset):
 def test_budget_delta_and_column_reach_the_certificate(capsys, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("step,EpCost\n" + "\n".join(f"{i},{cost}" for i, cost in enumerate(COSTS)))
-    argv = ["certify", str(path), "--limit", "25", "--preset", "confident", "--json"]
-    assert main([*argv, "--budget", "0.2", "--delta", "0.01", "--column", "EpCost"]) == 0
+    argv = ["certify", str(path), "--limit", "25", "--stein", "confident", "--json"]
+    assert main([*argv, "--risk", "0.2", "--confidence", "0.99", "--column", "EpCost"]) == 0
     expected = Certificate.preset("confident", limit=25.0, budget=0.2, delta=0.01).evaluate(COSTS)
     assert json.loads(capsys.readouterr().out) == expected.to_dict()
 
 
 def test_check_tells_open_from_shut(capsys, tmp_path, costs_file):
-    assert main(["certify", costs_file, "--limit", "25", "--preset", "released", "--check"]) == 1
+    assert main(["certify", costs_file, "--limit", "25", "--stein", "released", "--check"]) == 1
     safe = tmp_path / "safe.npy"
     np.save(safe, np.linspace(1.0, 12.0, 20))
-    assert main(["certify", str(safe), "--limit", "25", "--preset", "released", "--check"]) == 0
-    assert main(["certify", costs_file, "--limit", "25", "--preset", "released", "--check", "--json"]) == 1
+    assert main(["certify", str(safe), "--limit", "25", "--stein", "released", "--check"]) == 0
+    assert main(["certify", costs_file, "--limit", "25", "--stein", "released", "--check", "--json"]) == 1
     capsys.readouterr()
 
 
 @pytest.mark.parametrize("preset", ["paper", "released", "certified", "confident"])
 def test_the_table_shows_terms_and_diagnosis(capsys, costs_file, preset):
-    argv = ["certify", costs_file, "--limit", "25", "--preset", preset]
+    argv = ["certify", costs_file, "--limit", "25", "--stein", preset]
     assert main(argv) == 0
     short = capsys.readouterr().out
     assert not any(
@@ -69,7 +69,7 @@ def test_the_table_shows_terms_and_diagnosis(capsys, costs_file, preset):
     shown = result.bound if preset == "confident" else result.stein_bound
     assert f"{shown:.4g}" in out
     assert f"{result.decision_value:.4g}" in out
-    assert "SHUT" in out
+    assert ": shut" in out
     flat = " ".join(out.split())
     assert result.diagnosis in flat
     assert all(check.text in flat for check in Certificate.preset(preset, limit=25.0).checks)
@@ -123,7 +123,7 @@ def test_a_gate_that_opens_over_the_budget_says_so(capsys, tmp_path, risk):
     """All episodes are over the limit by little, which a soft risk hardly counts."""
     path = tmp_path / "costs.txt"
     path.write_text("\n".join(["26"] * 900 + ["0"] * 100))
-    argv = ["certify", str(path), "--limit", "25", "--risk", risk]
+    argv = ["certify", str(path), "--limit", "25", "--risk-function", risk]
     assert main([*argv, "--check"]) == 1  # a script reads no warnings
     out = capsys.readouterr().out
     assert "900 of 1000 episodes exceeded 25 (90.0 %)" in out
@@ -145,7 +145,19 @@ def test_exceedance_is_of_the_limit_wherever_it_is(capsys, tmp_path):
     path = write(tmp_path / "costs.txt", 1, 99)
     for preset in ("confident", "released"):
         assert (
-            main(["certify", path, "--limit", "25", "--preset", preset, "--risk", "exceedance", "--json"])
+            main(
+                [
+                    "certify",
+                    path,
+                    "--limit",
+                    "25",
+                    "--stein",
+                    preset,
+                    "--risk-function",
+                    "exceedance",
+                    "--json",
+                ]
+            )
             == 0
         )
         assert json.loads(capsys.readouterr().out)["empirical_risk"] == 0.01
@@ -158,7 +170,7 @@ def test_exceedance_is_of_the_limit_wherever_it_is(capsys, tmp_path):
 def test_a_limit_of_0_counts_every_cost(capsys, tmp_path, preset):
     path = tmp_path / "costs.txt"
     path.write_text("\n".join(["1"] * 3 + ["0"] * 97))
-    assert main(["certify", str(path), "--limit", "0", "--preset", preset, "--json"]) == 0
+    assert main(["certify", str(path), "--limit", "0", "--stein", preset, "--json"]) == 0
     values = json.loads(capsys.readouterr().out)
     assert (values["over"], values["scale"]) == (3, 1.0)
     assert values["empirical_risk"] == pytest.approx(
@@ -183,8 +195,8 @@ def test_a_run_is_known_and_its_mixture_of_policies_told(capsys, tmp_path):
         assert "100 training episodes of a run" in out
         assert "The last 20 of them are taken, epochs 8 to 9: a mixture of 2 policies" in out
         assert "3 of 20 episodes exceeded 25 (15.0 %)" in out
-        assert "certified" not in out.lower().replace("certified;", "")
-        assert "no certificate for any one of them" in out
+        assert "Certified" not in out
+        assert "they certify none of them" in out
         assert main(["certify", str(name), "--limit", "25", "--json"]) == 0
         values = json.loads(capsys.readouterr().out)
         assert values["samples"] == 20
@@ -203,8 +215,7 @@ def test_the_last_epoch_of_a_run_is_one_policy_and_costs_below_0_are_none(capsys
     out = capsys.readouterr().out
     assert "The last 10 of them are taken, epoch 4: these are of one policy" in out
     assert "5 of 10 episodes exceeded 25" in out
-    assert "these numbers are about that policy with its noise" in out.lower()
-    assert "those policies" not in out
+    assert "exploration noise" in out
     assert "Costs below 0 are taken as 0." in out
 
 
@@ -241,11 +252,10 @@ def test_the_default_preset_gives_a_guarantee(capsys, costs_file):
     [
         (["--limit", "-5"], "limit is -5.0"),
         (["--limit", "nan"], "limit is nan"),
-        (["--limit", "25", "--budget", "1.5"], "budget is 1.5"),
-        (["--limit", "25", "--delta", "0"], "delta is 0.0"),
-        (["--limit", "25", "--delta", "1e-20"], "delta is 1e-20"),
-        (["--limit", "25", "--preset", "paper", "--risk", "exceedance"], "costs are cut there"),
-        (["--limit", "25", "--preset", "certifed"], "preset 'certifed'"),
+        (["--limit", "25", "--risk", "1.5"], "budget is 1.5"),
+        (["--limit", "25", "--confidence", "0"], "confidence must be between 0 and 1"),
+        (["--limit", "25", "--stein", "paper", "--risk-function", "exceedance"], "costs are cut there"),
+        (["--limit", "25", "--stein", "certifed"], "preset 'certifed'"),
         (["--limit", "25", "--column", "reward"], "no column 'reward'"),
         (["--limit", "25", "--plot", "figure.gif"], "figure.gif"),
     ],
@@ -280,7 +290,7 @@ def test_standard_input_in_a_process_of_its_own():
         "-",
         "--limit",
         "25",
-        "--preset",
+        "--stein",
         "released",
         "--json",
     ]
@@ -293,11 +303,11 @@ def test_standard_input_in_a_process_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("ending", "words"), [("- <&-", "Standard input"), ("'{file}' >/dev/full", "cannot be written")]
+    ("ending", "words"), [("- <&-", "Standard input"), ("'{file}' >/dev/full", "annot write the output")]
 )
 def test_streams_that_fail_end_with_one_sentence(costs_file, ending, words):
     ending = ending.format(file=costs_file)
-    shell = f"'{sys.executable}' -m steingate certify --limit 25 --preset released {ending}"
+    shell = f"'{sys.executable}' -m steingate certify --limit 25 --stein released {ending}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert words in done.stderr
@@ -307,22 +317,24 @@ def test_streams_that_fail_end_with_one_sentence(costs_file, ending, words):
 @pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
 def test_plot_writes_the_format_its_name_asks_for(capsys, tmp_path, costs_file, name, magic):
     target = tmp_path / name
-    assert main(["certify", costs_file, "--limit", "25", "--preset", "released", "--plot", str(target)]) == 0
+    assert main(["certify", costs_file, "--limit", "25", "--stein", "released", "--plot", str(target)]) == 0
     assert target.read_bytes().startswith(magic)
     capsys.readouterr()
 
 
 def test_plot_to_a_missing_folder_is_a_sentence(capsys, costs_file):
-    argv = ["certify", costs_file, "--limit", "25", "--preset", "released", "--plot", "/no/such/folder/a.png"]
+    argv = ["certify", costs_file, "--limit", "25", "--stein", "released", "--plot", "/no/such/folder/a.png"]
     assert main(argv) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
 def test_a_risk_may_be_named(capsys, costs_file):
-    assert main(["certify", costs_file, "--limit", "25", "--risk", "sigmoid:0.5,0.02", "--json"]) == 0
+    assert (
+        main(["certify", costs_file, "--limit", "25", "--risk-function", "sigmoid:0.5,0.02", "--json"]) == 0
+    )
     values = json.loads(capsys.readouterr().out)
     soft = Certificate.preset("confident", limit=25.0, risk="sigmoid").evaluate(COSTS)
     assert values["bound"] == soft.bound
     assert values["violation_bound"] == pytest.approx(min(2.0 * soft.bound, 1.0))
-    assert main(["certify", costs_file, "--limit", "25", "--risk", "exceedence:0.5"]) == 2
+    assert main(["certify", costs_file, "--limit", "25", "--risk-function", "exceedence:0.5"]) == 2
     assert "did you mean exceedance?" in capsys.readouterr().err

@@ -86,7 +86,7 @@ def test_module_and_script_run_the_same_program(tmp_path):
 
 def test_ctrl_c_ends_with_status_130_and_no_traceback():
     process = subprocess.Popen(
-        [sys.executable, "-m", "steingate", "certify", "-", "--limit", "25", "--preset", "released"],
+        [sys.executable, "-m", "steingate", "certify", "-", "--limit", "25", "--stein", "released"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -116,10 +116,10 @@ def _sleeping_in(pid):
 
 def test_a_closed_pipe_is_quiet():
     costs = "1\n" * 100
-    shell = f"'{sys.executable}' -m steingate certify - --limit 25 --preset released | head -n 1"
+    shell = f"'{sys.executable}' -m steingate certify - --limit 25 --stein released | head -n 1"
     done = subprocess.run(["bash", "-c", shell], input=costs, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
     assert "Certified for 10 %" in done.stdout
-    closed = f"'{sys.executable}' -m steingate certify - --limit 25 --preset released >&-; echo status $?"
+    closed = f"'{sys.executable}' -m steingate certify - --limit 25 --stein released >&-; echo status $?"
     done = subprocess.run(["bash", "-c", closed], input=costs, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr

@@ -210,7 +210,7 @@ def test_no_room_in_memory_is_a_sentence(monkeypatch, capsys):
         raise MemoryError("Unable to allocate 200 GiB")
 
     monkeypatch.setattr("steingate.cli._dispatch", greedy)
-    assert "not enough memory (Unable to allocate 200 GiB)" in said(capsys, "anything")
+    assert "Out of memory (Unable to allocate 200 GiB)" in said(capsys, "anything")
 
 
 WAITING = "print('ready', flush=True); time.sleep(60)"

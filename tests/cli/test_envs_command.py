@@ -1,6 +1,5 @@
 """``steingate envs``: all tasks, one line each, true sizes, nothing compiled."""
 
-import argparse
 import json
 import re
 import subprocess
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steingate.cli import envs
+from steingate.cli import main
 from steingate.tasks.catalog import TASKS
 
 # Sizes of the original tasks, written down independently of the catalog.
@@ -46,14 +45,8 @@ except MissingExtraError as error:
 """
 
 
-def parsed(*words):
-    parser = argparse.ArgumentParser()
-    envs.add_arguments(parser)
-    return parser.parse_args(words)
-
-
 def test_json_holds_every_task_with_its_sizes(capsys):
-    assert envs.run(parsed("--json")) == 0
+    assert main(["envs", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     sizes = {r["id"]: (r["observation_size"], r["action_size"], r["max_episode_steps"]) for r in rows}
     assert sizes == SIZES
@@ -61,7 +54,7 @@ def test_json_holds_every_task_with_its_sizes(capsys):
 
 
 def test_the_table_has_one_line_per_task(capsys):
-    assert envs.run(parsed()) == 0
+    assert main(["envs"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for task in TASKS.values():
         (line,) = [line for line in lines if line.split()[:1] == [task.env_id]]
@@ -72,9 +65,8 @@ def test_the_table_has_one_line_per_task(capsys):
 def test_listing_loads_no_simulator():
     code = (
         "import sys\n"
-        "from types import SimpleNamespace\n"
-        "from steingate.cli import envs\n"
-        "envs.run(SimpleNamespace(json=False))\n"
+        "from steingate.cli import main\n"
+        "main(['envs'])\n"
         "heavy = {'mujoco', 'numba', 'jax', 'scipy'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
     )
@@ -98,7 +90,6 @@ def test_the_page_shows_the_same_table():
 @pytest.mark.parametrize(
     ("missing", "code", "words"),
     [
-        ("gymnasium", "from steingate.cli import main; sys.exit(main(['envs']))", "steingate envs"),
         ("mujoco", _MAKE, "SafetyPointGoal1-v0"),
         ("numba", _MAKE, "SafetyPointGoal1-v0"),
     ],

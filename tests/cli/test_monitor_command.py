@@ -91,7 +91,7 @@ def test_bad_lines_are_one_sentence_and_status_2(tmp_path, capsys, text, words):
         (["c"], "--limit"),
         (["c", "--limit", "abc"], "'abc'"),
         (["c", "--limit", "a=1", "--limit", "2"], "different names"),
-        (["c", "--limit", "25", "--budget", "2"], "budget is 2.0"),
+        (["c", "--limit", "25", "--risk", "2"], "budget is 2.0"),
         (["c", "--limit", "25", "--baseline", "7"], "baseline is 7.0"),
         (["c", "--limit", "25", "--baseline", "none.txt"], "none.txt"),
         (["none", "--limit", "25"], "cannot be read"),
@@ -174,7 +174,7 @@ def test_alarms_run_a_command_once_and_survive_its_failure(tmp_path, capfd):
     assert [event for event, _ in events] == ["drift", "unsafe"]
     assert f"episode {events[0][1]}: drift" in out
     assert "episode 36: certified" in out
-    assert err.count("ended with status 3") == 2
+    assert err.count("returned 3") == 2
     assert main(argv) == 0
     assert len(log.read_text().splitlines()) == 2
     assert Monitor.load(state).drift

@@ -39,7 +39,7 @@ def test_report_names_its_page_itself(tmp_path, monkeypatch, capsys):
     [
         (["report"], "RUNS"),
         (["report", "nowhere"], "There is no folder nowhere"),
-        (["report", "EMPTY"], "There is no run to report in"),
+        (["report", "EMPTY"], "There is no run in"),
         (["report", "RUN", "--out", "no/such/page.html"], "there is no folder no/such"),
         (["report", "RUN", "--out", "."], "is a folder"),
         (["report", "RUN", "--out", "OUT", "--table", "t.doc"], "end the name with .md"),

@@ -109,17 +109,17 @@ def test_two_runs_never_take_one_place(runs, tmp_path):
 
 def test_the_command(runs, tmp_path, capsys):
     write_run(runs, algo="evo", epochs=3, planned=9)
-    assert main(["keep", str(runs), "--out", str(tmp_path / "kept")]) == 0
+    assert main(["archive", str(runs), "--out", str(tmp_path / "kept")]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("4 runs, 0.0 MB in ")
     assert "evo/SafetyPointGoal1-v0/seed-0: it has 3 of 9 epochs" in said.err
-    assert main(["keep", str(runs), "--out", str(tmp_path / "all"), "--all"]) == 0
+    assert main(["archive", str(runs), "--out", str(tmp_path / "all"), "--all"]) == 0
     assert capsys.readouterr().out.startswith("5 runs")
     single = runs / "nested" / "cpo" / "SafetyPointGoal1-v0" / "seed-1"
-    assert main(["keep", str(single), "--out", str(tmp_path / "single")]) == 0
+    assert main(["archive", str(single), "--out", str(tmp_path / "single")]) == 0
     assert (tmp_path / "single" / "cpo" / "SafetyPointGoal1-v0" / "seed-1" / "config.json").exists()
-    assert main(["keep", str(tmp_path / "nowhere"), "--out", str(tmp_path / "x")]) == 2
-    assert main(["keep", str(runs / "evo"), "--out", str(tmp_path / "x")]) == 2
+    assert main(["archive", str(tmp_path / "nowhere"), "--out", str(tmp_path / "x")]) == 2
+    assert main(["archive", str(runs / "evo"), "--out", str(tmp_path / "x")]) == 2
     assert "no finished run" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.training.probes import Walk
 from tests.training.runs_of_probes import tiny
 
-from steingate.cli.film_progress import film_progress
+from steingate.cli.output import progress_bar
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
 from steingate.training.evaluate import load_player, play
@@ -188,8 +188,7 @@ def test_the_bar_has_a_total_and_is_for_terminals_alone():
     for terminal in (True, False):
         out = io.StringIO()
         console = Console(file=out, force_terminal=terminal, width=100, _environ={"TERM": "xterm"})
-        with film_progress(console) as show:
-            show.say("reading the policy")
-            show.steps(250, 1000)
+        with progress_bar(console) as update:
+            update("rendering steps", 250, 1000)
         assert ("250/1000" in out.getvalue()) == terminal
         assert bool(out.getvalue()) == terminal

@@ -1,14 +1,13 @@
-"""The ``steingate`` command: a table of commands, each a module that is imported only when it is called.
+"""The ``steingate`` command line: a table of commands whose modules are imported when they are called.
 
-A command module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit status). One whose options
-depend on others takes ``add_arguments(parser, argv)`` and has ``refuse(option, known, argv)``, the sentence
-about an option that is not there. To add a command, write the module and add its line to ``COMMANDS``.
+The module of a command has ``NAME_arguments(parser)`` and ``NAME(args)``, which returns the exit status. To
+add a command, write both functions and add a line to ``COMMANDS``.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
@@ -20,24 +19,23 @@ from steingate.cli.parser import Parser
 from steingate.errors import InputError, SteingateError, nearest, needs
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("steingate.cli.train", "one training run with live progress"),
-    "resume": ("steingate.cli.resume", "go on with a run from its last checkpoint"),
-    "evaluate": ("steingate.cli.evaluate", "run a trained policy: return, cost, tail and certificate"),
-    "render": ("steingate.cli.render", "a video of a trained policy"),
-    "export": ("steingate.cli.export", "a trained policy for a machine that has NumPy alone, or ONNX"),
-    "bench": ("steingate.cli.bench", "a grid of runs, on this machine or on a Ray cluster"),
-    "report": ("steingate.cli.report", "one page, tables and a figure from run folders"),
-    "keep": ("steingate.cli.archive", "small copies of runs, from which every report can be made again"),
-    "dashboard": ("steingate.cli.dashboard", "the same page, live, on 127.0.0.1"),
-    "certify": ("steingate.cli.certify", "the certificate of a list of episode costs"),
-    "monitor": ("steingate.cli.monitor", "watch episode costs as they come: certified, unsafe, drifting"),
-    "plan": ("steingate.cli.plan", "how many episodes a budget needs, and what n episodes can certify"),
-    "algos": ("steingate.cli.algos", "the algorithms, one line each"),
-    "envs": ("steingate.cli.envs", "the native tasks, one line each"),
-    "doctor": ("steingate.cli.doctor", "what is installed and works here, and a ten-second self-test"),
-    "completion": ("steingate.cli.completion", "a script that completes commands and options in your shell"),
+    "train": ("train", "train a policy"),
+    "resume": ("train", "continue a training run from its last checkpoint"),
+    "evaluate": ("evaluate", "evaluate a trained policy: return, cost, violation rate and its exact bound"),
+    "render": ("render", "write a video of a trained policy"),
+    "export": ("evaluate", "export a trained policy to NumPy or ONNX"),
+    "bench": ("bench", "train a grid of runs, on this machine or on a Ray cluster"),
+    "report": ("report", "write a page, tables and figures from run folders"),
+    "archive": ("report", "pack finished runs into one file from which reports can be made"),
+    "dashboard": ("report", "serve the report page on 127.0.0.1 and refresh it"),
+    "certify": ("certify", "bound the violation probability from a list of episode costs"),
+    "monitor": ("monitor", "monitor episode costs as they arrive: certified, unsafe, drift"),
+    "plan": ("certify", "number of episodes that a certificate needs"),
+    "algos": ("listing", "list the algorithms"),
+    "envs": ("listing", "list the native tasks"),
+    "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),
+    "completion": ("completion", "print a shell completion script"),
 }
-
 TRAINING = ("train", "resume", "evaluate", "render", "bench")  # commands that need the extra train
 
 USAGE = 2
@@ -46,11 +44,11 @@ BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def command() -> NoReturn:
-    """Run the command of this process and end it; neither signals nor a lost output leave a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores it
+    """Run the command of this process and exit; signals and a closed output leave no traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a background job ignores SIGINT
         signal.signal(signal.SIGINT, _interrupt)
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name of a file need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be valid text
     try:
         status = main()
     except KeyboardInterrupt:
@@ -67,54 +65,37 @@ def command() -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 2 after one sentence on stderr when the user has to act."""
+    """Run one command and return its exit status; errors print one sentence and return 2."""
     try:
         status = _dispatch(list(sys.argv[1:] if argv is None else argv))
         if sys.stdout is not None:  # it is None when the caller closed it
             sys.stdout.flush()
         return status
     except SteingateError as error:
-        return _complain(str(error))
+        return _print_error(str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (a pager, head) has left; what is still buffered must not complain at exit.
+        # The reader (a pager, head) has exited; buffered output must not raise at exit.
         _silence_output()
         return BROKEN_PIPE
     except MemoryError as error:
-        return _complain(f"There is not enough memory ({error or 'no room'}): choose smaller sizes or files.")
+        return _print_error(f"Out of memory ({error or 'allocation failed'}); use smaller sizes or files.")
     except OSError as error:
         reason = error.strerror or str(error)
         if error.filename is not None:
-            return _complain(f"The system refuses {error.filename} ({reason}).")
+            return _print_error(f"Cannot access {error.filename}: {reason}.")
         _silence_output()
-        return _complain(f"The output cannot be written ({reason}); make room for it.")
+        return _print_error(f"Cannot write the output: {reason}.")
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise ``KeyboardInterrupt`` once: the next Ctrl-C, when things are being cleaned up, just ends."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise KeyboardInterrupt
-
-
-def _complain(sentence: str) -> int:
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            print(f"steingate: {sentence}", file=sys.stderr)
-    return USAGE
-
-
-def _silence_output() -> None:
-    sink = os.open(os.devnull, os.O_WRONLY)
-    for stream in (
-        sys.stdout,
-        sys.__stdout__,
-    ):  # the first may be a live display's
-        try:
-            os.dup2(sink, stream.fileno())  # type: ignore[union-attr]
-            return
-        except (AttributeError, OSError, ValueError):
-            continue
+def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Callable[[Any], int], Parser]:
+    """Return the function of a command and its parser."""
+    module_name, summary = COMMANDS[name]
+    module = import_module(f"steingate.cli.{module_name}")
+    parser = Parser(f"steingate {name}", f"{summary[0].upper()}{summary[1:]}.", argv)
+    getattr(module, f"{name}_arguments")(parser)
+    return getattr(module, name), parser
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -129,32 +110,36 @@ def _dispatch(argv: list[str]) -> int:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
     with needs(f"steingate {name}", "train" if name in TRAINING else None):
-        command, parser = load_command(name, argv[1:])
-        args = parser.parse(argv[1:], getattr(command, "refuse", None))
-        return 0 if args is None else int(command.run(args))
-
-
-def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Any, Parser]:
-    """Return the module of a command and the parser of its options, for these arguments."""
-    module, summary = COMMANDS[name]
-    command = import_module(module)
-    parser = Parser(prog=f"steingate {name}", description=f"{summary[0].upper()}{summary[1:]}.")
-    if hasattr(command, "refuse"):
-        command.add_arguments(parser, argv)
-    else:
-        command.add_arguments(parser)
-    return command, parser
+        run, parser = load_command(name, argv[1:])
+        args = parser.parse()
+        return 0 if args is None else run(args)
 
 
 def _overview() -> str:
     width = max(map(len, COMMANDS)) + 2
     lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: steingate COMMAND [options]",
-            "",
-            *lines,
-            "",
-            "steingate COMMAND --help explains one command; steingate --version prints the version.",
-        ]
-    )
+    last = "Run steingate COMMAND --help for the options of a command, steingate --version for the version."
+    return "\n".join(["usage: steingate COMMAND [options]", "", *lines, "", last])
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise ``KeyboardInterrupt`` once; a second Ctrl-C during cleanup ends the process."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def _print_error(sentence: str) -> int:
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"steingate: {sentence}", file=sys.stderr)
+    return USAGE
+
+
+def _silence_output() -> None:
+    sink = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.__stdout__):  # the first may belong to a live display
+        try:
+            os.dup2(sink, stream.fileno())  # type: ignore[union-attr]
+            return
+        except (AttributeError, OSError, ValueError):
+            continue

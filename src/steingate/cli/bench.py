@@ -1,16 +1,19 @@
-"""``steingate bench``: a grid of runs on this machine or on a Ray cluster, taken up where it stopped."""
+"""``steingate bench``: train a grid of runs, locally or on a Ray cluster; finished runs are skipped."""
 
 import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.cli.table import escape, print_rows
-from steingate.errors import InputError, MissingExtraError
+from rich.markup import escape
+
+from steingate.cli.output import print_rows, warn
+from steingate.cli.parser import Parser
+from steingate.cli.report import write_report
+from steingate.errors import InputError
 
 if TYPE_CHECKING:
     from steingate.experiments.forecast import Forecast
@@ -22,85 +25,49 @@ _SIZES = ("total_steps", "steps_per_epoch", "num_envs", "seeds", "variant", "che
 FAILED = 1
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument(
+def bench_arguments(parser: Parser) -> None:
+    """Add the options of ``bench``."""
+    add = parser.add_argument
+    add(
         "grid",
         nargs="?",
         metavar="GRID",
         help="name of a grid, or a Python file with grid(sizes); see --list",
     )
-    parser.add_argument("--list", action="store_true", help="list the grids there are")
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="list the runs, how far they are and how long they should take; start none",
+    add("--list", action="store_true", help="list the grids")
+    add("--dry-run", action="store_true", help="list the runs and their state, and start none")
+    add("--engine", choices=("local", "ray"), default="local", help="where the runs go (default: local)")
+    add("--workers", type=int, metavar="N", help="runs at a time (default: one per core)")
+    add("--address", metavar="HOST", help="Ray cluster, such as auto (default: a new one on this machine)")
+    add(
+        "--nodes", type=int, metavar="N", help="with --engine ray: start a cluster of N nodes on this machine"
     )
-    parser.add_argument(
-        "--engine", choices=("local", "ray"), default="local", help="where the runs go on (default: local)"
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: one per core)")
-    parser.add_argument(
-        "--address",
-        metavar="HOST",
-        help="Ray cluster, such as auto (default: one of its own, on this machine)",
-    )
-    parser.add_argument(
-        "--nodes",
-        type=int,
-        metavar="N",
-        help="with --engine ray: start a cluster of N nodes on this machine, to try what a lost one does",
-    )
-    paper = "(default: the grid's own, mostly"
+    default = "(default: the grid's own, mostly"
     for name, text in (
-        ("total-steps", f"environment steps of each run {paper} 10 million)"),
-        ("steps-per-epoch", f"environment steps per policy update {paper} 20000)"),
-        ("num-envs", f"environments stepped together {paper} 8)"),
+        ("total-steps", f"environment steps of each run {default} 10 million)"),
+        ("steps-per-epoch", f"environment steps per policy update {default} 20000)"),
+        ("num-envs", f"environments stepped together {default} 8)"),
+        ("checkpoint-every", "epochs between checkpoints"),
     ):
-        parser.add_argument(f"--{name}", type=_whole, default=argparse.SUPPRESS, metavar="N", help=text)
-    parser.add_argument(
-        "--seeds",
-        nargs="+",
-        default=argparse.SUPPRESS,
-        metavar="S",
-        help=f"such as 0-5 or 0 2 4 {paper} 0-5)",
-    )
-    parser.add_argument(
+        add(f"--{name}", type=_integer, default=argparse.SUPPRESS, metavar="N", help=text)
+    seeds = f"such as 0-5 or 0 2 4 {default} 0-5)"
+    add("--seeds", nargs="+", default=argparse.SUPPRESS, metavar="S", help=seeds)
+    add(
         "--variant",
         choices=("corrected", "published"),
         default=argparse.SUPPRESS,
-        help="of the algorithms (default: published, as in the paper)",
+        help="variant of the algorithms (default: published, as in the paper)",
     )
-    parser.add_argument(
-        "--checkpoint-every",
-        type=_whole,
-        default=argparse.SUPPRESS,
-        metavar="N",
-        help="epochs between checkpoints",
-    )
-    parser.add_argument(
-        "--out",
-        default=argparse.SUPPRESS,
-        metavar="DIR",
-        help="folder of the grid's runs (default: runs/GRID)",
-    )
-    parser.add_argument(
-        "--kept",
-        metavar="DIR",
-        help="count runs that steingate keep has copied to this folder as finished, and report them too",
-    )
-    parser.add_argument(
-        "--no-report", action="store_true", help="write no page, tables and figure at the end"
-    )
+    add("--out", default=argparse.SUPPRESS, metavar="DIR", help="folder of the runs (default: runs/GRID)")
+    add("--kept", metavar="DIR", help="archived runs; they count as finished and are reported too")
+    add("--no-report", action="store_true", help="write no page, tables and figure at the end")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the grid, say what became of each run, and return 1 if some failed."""
-    try:
-        from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
-        from steingate.experiments.launch import Outcome, sort_out
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("steingate bench", "train") from error
+def bench(args: argparse.Namespace) -> int:
+    """Run the grid, print the outcome of each run, and return 1 if some failed."""
+    from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
+    from steingate.experiments.launch import Outcome, sort_out
+
     if args.list:
         grids = [load_grid(name) for name in BUILT_IN]
         print_rows(
@@ -108,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     if args.grid is None:
-        raise InputError("Name a grid or a Python file; steingate bench --list shows the grids there are.")
+        raise InputError("Give the name of a grid or a Python file; steingate bench --list lists the grids.")
     if args.address is not None and args.engine != "ray":
-        raise InputError("--address names a Ray cluster: add --engine ray.")
+        raise InputError("--address needs --engine ray.")
     if args.nodes is not None and (args.engine != "ray" or args.address is not None):
-        raise InputError("--nodes starts a Ray cluster: add --engine ray, and no --address.")
+        raise InputError("--nodes needs --engine ray and no --address.")
     grid = load_grid(args.grid)
     changes = {name: getattr(args, name) for name in _SIZES if hasattr(args, name)}
     if "seeds" in changes:
@@ -133,13 +100,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
-    """Return the seeds of words such as ``0-5``, ``7`` and ``8,9``, each once, in the given order."""
+    """Parse seeds such as ``0-5``, ``7`` and ``8,9``; duplicates are dropped, the order is kept."""
     seeds: dict[int, None] = {}
     for word in ",".join(words).split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", word)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < first + 100_000:
-            raise InputError(f"--seeds has {word!r}: write whole numbers and ranges such as 0-5.")
+            raise InputError(f"--seeds must be integers and ranges such as 0-5, got {word!r}.")
         seeds |= dict.fromkeys(range(first, last + 1))
     return tuple(seeds)
 
@@ -158,7 +125,7 @@ def _launch(
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
 
-    # Made before anything else, so that a missing package is said even when nothing is left to do.
+    # First, so that a missing package is reported even if nothing is left to do.
     place: Any = (
         LocalEngine(args.workers, len(todo))
         if args.engine == "local"
@@ -172,16 +139,13 @@ def _launch(
         stop_on_signals() as stop,
     ):
         forecast, title = _outlook(runs, todo, engine.slots, _cores(args))
-        print(f"{grid.name}: {title}", file=sys.stderr)
+        warn(f"{grid.name}: {title}")
         done = len(runs) - len(todo)
         with LiveTable(grid.name, out, todo, done, engine.slots, forecast) as progress:
             outcomes = launch(todo, engine, progress, stop)
     if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):
         left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
-        print(
-            f"Stopped with {left} of {len(outcomes)} runs left; the same command goes on with them.",
-            file=sys.stderr,
-        )
+        warn(f"Stopped with {left} of {len(outcomes)} runs left; run the same command to continue.")
         stop.leave()
     return outcomes
 
@@ -189,7 +153,7 @@ def _launch(
 def _outlook(
     runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", slots: int | None, cores: int | None
 ) -> "tuple[Forecast, str]":
-    """Return what is known about the speeds of a grid's runs, and a line about how long they should take."""
+    """Return a forecast of the durations of a grid's runs, and a line that describes it."""
     from steingate.experiments.forecast import Forecast
     from steingate.experiments.times import expectation
 
@@ -201,7 +165,7 @@ def _outlook(
 
 
 def _slots(args: argparse.Namespace, runs: int) -> int | None:
-    """Return how many runs would go on at a time; None on a cluster that has not been asked."""
+    """Return the number of runs at a time; None if it is unknown (on a cluster)."""
     from steingate.experiments.local import LocalEngine
 
     if args.address is not None and args.workers is None:
@@ -210,7 +174,7 @@ def _slots(args: argparse.Namespace, runs: int) -> int | None:
 
 
 def _cores(args: argparse.Namespace) -> int | None:
-    """Return the number of cores of this machine; None where the runs go on elsewhere."""
+    """Return the number of cores of this machine; None for a cluster."""
     from steingate.experiments.local import available_cores
 
     return len(available_cores()) if args.address is None else None
@@ -223,7 +187,7 @@ def _list_runs(runs: "Sequence[RunConfig]", known: "Sequence[Outcome]", title: s
 
 
 def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
-    """Print how many runs of each kind ended how, then each failure in its own words."""
+    """Print the number of finished and failed runs per folder, then the message of each failure."""
     kinds: dict[str, Counter[str]] = {}
     for outcome in outcomes:
         kinds.setdefault(str(outcome.path.parent), Counter())[outcome.status] += 1
@@ -236,17 +200,17 @@ def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
     print_rows(f"{escape(name)}: {len(outcomes)} runs", rows)
     for outcome in outcomes:
         if outcome.status == "failed":
-            print(f"steingate: {outcome.path} failed: {outcome.message}", file=sys.stderr)
+            warn(f"steingate: {outcome.path} failed: {outcome.message}")
 
 
 def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConfig]":
-    """Return the runs that have a small copy in ``folder``, at the place that they have in ``out``."""
+    """Return the runs that are archived in ``folder``."""
     from steingate.experiments.folders import holds
     from steingate.report.loading import load_run
     from steingate.runs import RunFolder
 
     if not folder.is_dir():
-        raise InputError(f"--kept {folder} is not a folder: name one that steingate keep has written.")
+        raise InputError(f"--kept {folder} is not a folder of archived runs.")
     places = [(cfg, folder / cfg.path.relative_to(out)) for cfg in runs]
     return [
         cfg
@@ -255,24 +219,19 @@ def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConf
     ]
 
 
-def _report(folders: "Sequence[str]", title: str) -> None:
-    """Write page, tables and figure into the first folder, that of the grid, and print where they are."""
-    from steingate.cli.report import add_arguments
-    from steingate.cli.report import run as report
-
+def _report(folders: list[str], title: str) -> None:
+    """Write page, tables and figure into the folder of the grid."""
     out = Path(folders[0])
-    out.mkdir(parents=True, exist_ok=True)  # it is not there yet if all runs were kept elsewhere
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
-    files = ["--table", f"{out}/table.md", "--table", f"{out}/table.csv", "--figure", f"{out}/curves.png"]
-    report(parser.parse_args([*folders, "--out", f"{out}/report.html", "--title", title, *files]))
+    out.mkdir(parents=True, exist_ok=True)  # it does not exist yet if all runs are archived
+    tables = [f"{out}/table.md", f"{out}/table.csv"]
+    write_report(folders, f"{out}/report.html", title, tables, [f"{out}/curves.png"])
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     try:
         number = float(text.replace("_", ""))
     except ValueError:
         number = float("nan")
     if not number.is_integer():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer")
     return int(number)

@@ -1,95 +1,49 @@
-"""``steingate doctor``: what is installed, what this machine offers, and whether the package works on it."""
+"""``steingate doctor``: versions, what this machine offers, and a short self-test."""
 
 import argparse
 import json
 import os
 import platform
 import re
-import shutil
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
 from importlib import metadata
-from pathlib import Path
+from math import isclose
 
 from steingate import __version__
-from steingate.cli.self_test import TESTS, Outcome, attempt
-from steingate.cli.table import print_rows
+from steingate.cli.output import print_rows
+from steingate.cli.parser import Parser
 from steingate.errors import SteingateError, install_command
 
-BROKEN = 1
+FAILED = 1
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One line of the report."""
-
-    subject: str
-    name: str
-    value: str
-    note: str = ""
+def doctor_arguments(parser: Parser) -> None:
+    """Add the options of ``doctor``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of ``doctor``."""
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
-    parser.add_argument("--no-test", action="store_true", help="leave the self-test out")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print what is known, run the self-test, and return 1 if a part of it failed."""
-    facts = [*packages(), *machine(), *drawing(), *caches()]
-    if not args.json:
-        for subject in dict.fromkeys(fact.subject for fact in facts):
-            rows = [(fact.name, fact.value, fact.note) for fact in facts if fact.subject == subject]
-            print_rows(f"[bold]{subject}[/]", rows)
-            print()
-    outcomes: list[Outcome] = []
-    if not args.no_test:
-        outcomes = [attempt(name, test, extra) for name, (test, extra) in TESTS.items()]
+def doctor(args: argparse.Namespace) -> int:
+    """Print versions and checks; return 1 if a check fails."""
+    versions = [("steingate", __version__, ""), ("Python", platform.python_version(), sys.executable)]
+    versions += [(f"extra {extra}" if extra else "required", *_extra(extra)) for extra in extras()]
+    checks = [(name, *_run_check(check)) for name, check in CHECKS.items()]
     if args.json:
-        told = {"facts": [asdict(fact) for fact in facts], "tests": [asdict(one) for one in outcomes]}
-        print(json.dumps(told, indent=2))
-    elif outcomes:
-        _show(outcomes)
-    return BROKEN if any(one.status == "failed" for one in outcomes) else 0
-
-
-def _show(outcomes: list[Outcome]) -> None:
-    failed = [one.name for one in outcomes if one.status == "failed"]
-    seconds = sum(one.seconds for one in outcomes)
-    verdict = f"[bold red]{len(failed)} failed[/]" if failed else "[bold green]passed[/]"
-    rows = [(one.name, one.status, f"{one.seconds:.1f} s  {one.note}") for one in outcomes]
-    print_rows(f"[bold]Self-test[/]: {verdict} in {seconds:.0f} s", rows)
-
-
-def packages() -> list[Fact]:
-    """Return the versions of Python, of this package, and of what each extra needs."""
-    facts = [
-        Fact("Versions", "steingate", __version__, str(Path(__file__).parents[1])),
-        Fact("Versions", "Python", platform.python_version(), sys.executable),
-    ]
-    for extra, names in extras().items():
-        found = {name: installed(name) for name in names}
-        missing = [name for name, version in found.items() if version is None]
-        there = ", ".join(f"{name} {version}" for name, version in found.items() if version)
-        if not extra:
-            facts.append(Fact("Versions", "always needed", "there" if not missing else "incomplete", there))
-        elif not missing:
-            facts.append(Fact("Versions", f"extra {extra}", "there", there))
-        else:
-            advice = f"without {', '.join(missing)}: {install_command(extra)}"
-            facts.append(Fact("Versions", f"extra {extra}", "missing", advice))
-    return facts
+        tables = {"versions": versions, "checks": checks}
+        print(
+            json.dumps({name: {row[0]: row[1:] for row in rows} for name, rows in tables.items()}, indent=2)
+        )
+    else:
+        print_rows("[bold]Versions[/]", versions)
+        print()
+        print_rows("[bold]Checks[/]", checks)
+    return FAILED if any(status == "failed" for _, status, _ in checks) else 0
 
 
 def extras() -> dict[str, list[str]]:
-    """Return the packages that each extra for users names, and under "" those always needed."""
-    try:
-        lines = metadata.requires("steingate") or []
-    except metadata.PackageNotFoundError:  # run from its source folder
-        return {}
+    """Return the packages of each extra; "" holds those that are always required."""
     found: dict[str, list[str]] = {"": []}
-    for line in lines:
+    for line in metadata.requires("steingate") or []:
         name = re.match(r"[\w.-]+", line)
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         if name is not None and name[0] != "steingate":
@@ -97,82 +51,83 @@ def extras() -> dict[str, list[str]]:
     return {extra: names for extra, names in found.items() if extra not in ("all", "test", "docs")}
 
 
-def installed(name: str) -> str | None:
-    """Return the version of a distribution, or None."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def machine() -> list[Fact]:
-    """Return system, cores, memory and free disk."""
-    cores = os.cpu_count() or 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
-    facts = [
-        Fact("Machine", "system", platform.system(), platform.platform()),
-        Fact(
-            "Machine", "cores", str(usable), "" if usable == cores else f"of {cores}: this process has them"
-        ),
-    ]
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        facts.append(Fact("Machine", "memory", f"{memory / 2**30:.1f} GB"))
-    except (AttributeError, OSError, ValueError):  # there is no sysconf on Windows
-        pass
-    free = shutil.disk_usage(".").free
-    facts.append(Fact("Machine", "free disk", f"{free / 2**30:.1f} GB", f"in {Path.cwd()}"))
-    try:
-        from steingate.algorithms.common.backend import configure  # before JAX looks at the machine by itself
-    except ModuleNotFoundError:
-        return facts
-    return [*facts, Fact("Machine", "JAX runs on", configure()["platform"])]
-
-
-def drawing() -> list[Fact]:
-    """Return the library that draws tasks without a display, and the program that writes films."""
-    facts = []
-    chosen = os.environ.get("MUJOCO_GL")
-    try:
-        from steingate.tasks.render import find_backend
-    except ModuleNotFoundError:
-        facts.append(Fact("Drawing", "tasks", "missing", install_command("envs")))
-    except (SteingateError, ImportError) as error:
-        facts.append(Fact("Drawing", "tasks", "broken", str(error)))
-    else:
+def _extra(extra: str) -> tuple[str, str]:
+    present, missing = [], []
+    for name in extras()[extra]:
         try:
-            facts.append(Fact("Drawing", "tasks", find_backend(), f"MUJOCO_GL={chosen}" if chosen else ""))
-        except SteingateError as error:
-            facts.append(Fact("Drawing", "tasks", "nothing works", str(error)))
+            present.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return "missing", f"{', '.join(missing)}: {install_command(extra)}"
+    return "installed", ", ".join(present)
+
+
+def _run_check(check: Callable[[], str]) -> tuple[str, str]:
     try:
-        from imageio_ffmpeg import get_ffmpeg_exe
-
-        facts.append(Fact("Drawing", "films", "ffmpeg", get_ffmpeg_exe()))
-    except (ImportError, RuntimeError):
-        facts.append(Fact("Drawing", "films", "missing", install_command("train")))
-    return facts
-
-
-def caches() -> list[Fact]:
-    """Return where compiled code is kept and how much there is of it; both folders may be removed."""
-    facts = []
-    try:
-        from steingate.compiled import cache_folder
-
-        facts.append(_folder("simulation (numba)", cache_folder()))
-    except ModuleNotFoundError:
-        pass
-    try:
-        from steingate.algorithms.common.backend import cache_dir
-
-        facts.append(_folder("learning (JAX)", cache_dir()))
-    except ModuleNotFoundError:
-        pass
-    return facts
+        return "ok", check()
+    except ModuleNotFoundError as error:
+        return "skipped", f"{error.name} is not installed"
+    except SteingateError as error:
+        return "skipped" if isinstance(error, ImportError) else "failed", str(error)
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
 
 
-def _folder(name: str, path: Path | None) -> Fact:
-    if path is None:
-        return Fact("Compiled code", name, "not kept", "no folder can be written: set NUMBA_CACHE_DIR")
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else 0
-    return Fact("Compiled code", name, f"{size / 1e6:.1f} MB", str(path))
+def _certificate() -> str:
+    from steingate.certificates.bounds import clopper_pearson_upper
+
+    bound = clopper_pearson_upper(0, 29, 0.05)
+    if not isclose(bound, 1.0 - 0.05 ** (1 / 29), rel_tol=1e-12):
+        raise ValueError(f"wrong bound {bound!r}")
+    return f"29 episodes without a violation: violation probability at most {bound:.4f}"
+
+
+def _simulation() -> str:
+    import numpy as np
+
+    from steingate.compiled import cache_folder
+    from steingate.envs.make import make_vec
+
+    runs = []
+    for _ in range(2):
+        envs = make_vec("SafetyPointCircle1-v0", 2)
+        envs.reset(seed=0)
+        runs.append(np.stack([envs.step(np.full((2, 2), 0.5))[0] for _ in range(50)]))
+        envs.close()
+    if not np.array_equal(runs[0], runs[1]):
+        raise ValueError("the same seed gave different observations")
+    return f"the same seed gives the same observations; compiled code in {cache_folder()}"
+
+
+def _rendering() -> str:
+    from steingate.tasks.render import find_backend
+
+    return f"{find_backend()} (MUJOCO_GL={os.environ.get('MUJOCO_GL', 'not set')})"
+
+
+def _jax() -> str:
+    from steingate.algorithms.common.backend import configure
+
+    facts = configure()
+    import jax.numpy as jnp
+
+    if float(jnp.arange(5.0).sum()) != 10.0:
+        raise ValueError("0 + 1 + 2 + 3 + 4 is not 10")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"runs on {facts['platform']}; {cores} CPU cores"
+
+
+def _video() -> str:
+    from imageio_ffmpeg import get_ffmpeg_exe
+
+    return str(get_ffmpeg_exe())
+
+
+CHECKS = {
+    "certificate": _certificate,
+    "simulation": _simulation,
+    "rendering": _rendering,
+    "JAX": _jax,
+    "video": _video,
+}

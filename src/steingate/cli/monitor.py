@@ -1,10 +1,9 @@
-"""``steingate monitor``: watch episode costs as they come; say when a policy is safe, unsafe or changing."""
+"""``steingate monitor``: anytime-valid bounds and drift detection for costs as they arrive."""
 
 import json
 import os
 import signal
 import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,182 +12,280 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+from steingate.certificates.costs import read_costs
 from steingate.cli.cost_lines import Line, Reader, follow, pipe
-from steingate.cli.monitor_display import Display, show
-from steingate.cli.monitor_options import fresh, resumed
-from steingate.cli.parser import Parser
+from steingate.cli.output import print_rows, warn
+from steingate.cli.parser import Parser, add_claim_options, error_probability
+from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
 from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.several import FORMAT as SEVERAL
 from steingate.monitoring.several import Monitors
 from steingate.monitoring.state import read_state, write_state
 
 UNDECIDED, UNSAFE, DRIFT = 1, 3, 4
 EVENTS = ("certified", "unsafe", "drift")
-PATIENCE = 60.0  # seconds that an alarm command may take
-_HELP = "exit with 0 when certified, 1 when undecided, 3 when unsafe, 4 on drift (otherwise always 0)"
+ALARM_TIMEOUT = 60.0  # seconds
 
 
-def add_arguments(parser: Parser) -> None:
-    """Declare the options of ``monitor``."""
+def monitor_arguments(parser: Parser) -> None:
+    """Add the options of ``monitor``."""
     add = parser.add_argument
-    add("file", metavar="FILE", help="one cost per line: numbers, CSV or JSON lines; - is standard input")
-    add("--limit", action="append", metavar="[NAME=]D", help="episode-cost limit; with names, several")
-    add("--budget", type=float, metavar="E", help="largest accepted share over the limit (default: 0.1)")
-    add("--delta", type=float, metavar="P", help="probability of a wrong statement (default: 0.05)")
-    add("--cap", type=float, metavar="C", help="mean and CVaR count costs up to here (default: 4 x limit)")
-    add("--baseline", metavar="B", help="for drift: a share, or a file of costs (default: the budget)")
-    add("--run-length", type=float, metavar="N", help="episodes between false drift alarms (default: 10000)")
-    add("--column", metavar="C", help="column or key to read: a name, or a CSV column from 1")
-    add("--follow", action="store_true", help="wait for more at the end of the file; Ctrl-C ends it")
-    add("--until", choices=(*EVENTS, "decided"), help="end as soon as this is known")
-    add("--state", metavar="FILE", help="keep the state here, and go on from it")
+    add("file", metavar="FILE", help="one cost per line: numbers, CSV or JSON lines; - for standard input")
     add(
-        "--rearm",
-        action="store_true",
-        help="start the drift detector again after an alarm in the state",
+        "--limit",
+        action="append",
+        metavar="[NAME=]D",
+        help="limit on the episode cost; repeatable with names",
     )
+    add_claim_options(parser)
+    add("--cap", type=float, metavar="C", help="clip costs here for mean and CVaR (default: 4 x limit)")
+    add(
+        "--baseline",
+        metavar="B",
+        help="violation rate without drift: a number, or a file of costs (default: risk)",
+    )
+    add(
+        "--run-length",
+        type=float,
+        metavar="N",
+        help="mean episodes between false drift alarms (default: 10000)",
+    )
+    add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
+    add("--follow", action="store_true", help="wait for new lines at the end of the file, until Ctrl-C")
+    add("--until", choices=(*EVENTS, "decided"), help="stop at this event")
+    add("--state", metavar="FILE", help="store the state here and continue from it")
+    add("--rearm", action="store_true", help="restart the drift detector after an alarm")
     add(
         "--alarm-command",
         metavar="CMD",
-        help="shell command for unsafe and drift; it sees STEINGATE_EVENT",
+        help="shell command for unsafe and drift; STEINGATE_EVENT has the event",
     )
-    add("--plot", metavar="FILE", help="draw bound, tail and alarms to FILE (.png, .svg or .pdf)")
-    add("--json", action="store_true", help="print the numbers as JSON at the end and nothing else")
-    add("--check", action="store_true", help=_HELP)
+    add("--plot", metavar="FILE", help="plot bounds and alarms to FILE (.png, .svg or .pdf)")
+    add("--json", action="store_true", help="print JSON at the end and nothing else")
+    add(
+        "--check",
+        action="store_true",
+        help="exit with 0 if certified, 1 if undecided, 3 if unsafe, 4 on drift (otherwise always 0)",
+    )
 
 
-def run(args: Namespace) -> int:
-    """Watch until the costs end or enough is known, and return the exit status."""
+def monitor(args: Namespace) -> int:
+    """Read costs until they end or ``--until`` is reached, and print the result."""
     state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitor = resumed(args, state) if state is not None else fresh(args)
+    monitors = make_monitor(args) if state is None else restore_monitor(args, state)
     if args.rearm:
-        monitor.rearm()
-    source = (state or {}).get("source", {})
-    watch = _Watch(args, monitor, source)
+        monitors.rearm()
+    session = Session(args, monitors, (state or {}).get("source", {}))
     try:
-        watch.run()
+        session.run()
     finally:
-        watch.save()
+        session.save()
     if args.plot:
         from steingate.report.monitor_figure import save_monitor_figure
 
-        save_monitor_figure(monitor, args.plot)
+        save_monitor_figure(monitors, args.plot)
     if args.json:
-        print(json.dumps(monitor.summary(), allow_nan=False))
+        print(json.dumps(monitors.summary(), allow_nan=False))
     else:
-        show(monitor)
-    return _status(monitor) if args.check else 0
-
-
-def _status(monitor: Monitor | Monitors) -> int:
-    if monitor.unsafe:
+        print_monitors(monitors)
+    if not args.check:
+        return 0
+    if monitors.unsafe:
         return UNSAFE
-    if monitor.drift:
+    if monitors.drift:
         return DRIFT
-    return 0 if monitor.certified else UNDECIDED
+    return 0 if monitors.certified else UNDECIDED
 
 
-class _Watch:
-    """One run of the command: what has been read, and what has been said about it."""
+def make_monitor(args: Namespace) -> Monitor | Monitors:
+    """Return a new monitor, or several if the limits have names."""
+    if not args.limit:
+        raise InputError("Give --limit D, or --state of an earlier run.")
+    names = [text.rpartition("=")[0] for text in args.limit]
+    values = [_float("--limit", text.rpartition("=")[2]) for text in args.limit]
+    settings = _settings(args)
+    if names == [""]:
+        return _single_monitor(args, {"limit": values[0], **settings})
+    if "" in names or len(set(names)) < len(names):
+        raise InputError(f"The limits {', '.join(args.limit)} need different names, as in --limit speed=10.")
+    if args.baseline is not None:
+        settings["baseline"] = _float("--baseline", args.baseline)
+    return Monitors(dict(zip(names, values, strict=True)), **settings)
 
-    def __init__(self, args: Namespace, monitor: Monitor | Monitors, source: dict[str, Any]) -> None:
-        self.args, self.monitor = args, monitor
-        self.parts = dict(monitor) if isinstance(monitor, Monitors) else {COST: monitor}
-        self.reader = Reader(tuple(self.parts), args.column)
+
+def restore_monitor(args: Namespace, state: dict[str, Any]) -> Monitor | Monitors:
+    """Return the stored monitor; options that contradict it are an error."""
+    several = state.get("format") == SEVERAL
+    stored = Monitors.from_dict(state) if several else Monitor.from_dict(state)
+    old = _by_name(stored)
+    if args.limit:
+        new = _by_name(make_monitor(args))
+    elif isinstance(stored, Monitor):
+        new = _by_name(_single_monitor(args, {"limit": stored.limit, **_settings(args)}))
+    else:
+        limits = {name: each.limit for name, each in old.items()}
+        new = _by_name(Monitors(limits, **_settings(args)))
+    if set(new) != set(old):
+        raise InputError(f"{args.state} monitors other costs; use another --state.")
+    names = {"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])}
+    for key, each in old.items():
+        for name in sorted(names):
+            before, now = getattr(each, name), getattr(new[key], name)
+            if before != now:
+                raise InputError(
+                    f"{args.state} was made with {name} {before:g}, not {now:g}; use another --state or the "
+                    "same options."
+                )
+    return stored
+
+
+def _single_monitor(args: Namespace, settings: dict[str, Any]) -> Monitor:
+    if args.baseline is None:
+        return Monitor(**settings)
+    try:
+        baseline = float(args.baseline)
+    except ValueError:
+        return Monitor.watch(read_costs(args.baseline, args.column), **settings)
+    return Monitor(**settings, baseline=baseline)
+
+
+def _settings(args: Namespace) -> dict[str, Any]:
+    delta = None if args.confidence is None else error_probability(args.confidence)
+    given = {"budget": args.risk, "delta": delta, "cap": args.cap, "run_length": args.run_length}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _float(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{name} must be a number, got {text!r}.") from None
+
+
+def _by_name(monitors: Monitor | Monitors) -> dict[str, Monitor]:
+    return dict(monitors) if isinstance(monitors, Monitors) else {COST: monitors}
+
+
+class Session:
+    """One run of the command: reads costs, updates the monitors, prints events, and stores the state."""
+
+    def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
+        self.args, self.monitors, self.by_name = args, monitors, _by_name(monitors)
+        self.reader = Reader(tuple(self.by_name), args.column)
+        self.console = Console(highlight=False)
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
         known = source if source.get("name") == self.name and self.name != "-" else {}
         self.offset, self.lines = int(known.get("offset", 0)), int(known.get("lines", 0))
-        self.saved = -1
+        self.saved_episodes = -1
         if self.offset:
-            self._reread_heading()
+            self._read_header()
 
     def run(self) -> None:
-        with Display(self.monitor, quiet=self.args.json) as display:
+        """Read until the costs end or the event of ``--until`` has happened."""
+        with self._live_table():
             for batch in self._batches():
                 try:
-                    ended = self._take(batch, display)
+                    done = self._update(batch)
                 finally:
                     if batch:
                         self.save()
-                display.refresh()
-                if ended:
+                self.console.file.flush()  # readers of a pipe see events at once
+                if done:
                     return
 
     def save(self) -> None:
-        """Write the state, if it is wanted and has changed."""
-        if self.args.state and self.saved != self.monitor.episodes:
-            place = {"name": self.name, "offset": self.offset, "lines": self.lines}
-            write_state(self.args.state, {**self.monitor.to_dict(), "source": place})
-            self.saved = self.monitor.episodes
+        """Write the state if ``--state`` is given and it has changed."""
+        if self.args.state and self.saved_episodes != self.monitors.episodes:
+            position = {"name": self.name, "offset": self.offset, "lines": self.lines}
+            write_state(self.args.state, {**self.monitors.to_dict(), "source": position})
+            self.saved_episodes = self.monitors.episodes
+
+    @contextmanager
+    def _live_table(self) -> Iterator[None]:
+        if self.args.json or not self.console.is_terminal:
+            yield
+            return
+        with Live(
+            get_renderable=lambda: live_table(self.monitors),
+            console=self.console, refresh_per_second=4, transient=True,
+        ):  # fmt: skip
+            yield
 
     def _batches(self) -> Iterator[list[Line]]:
         if self.args.file == "-":
             return pipe()
-        # A line without an end may still be in the making; counted now, its rest would be taken for another.
-        return follow(
-            Path(self.args.file), self.offset, self.lines, self.args.follow, torn=self.args.state is None
-        )
+        # With a state, a last line without a newline is left for the next call: it may be incomplete.
+        torn = self.args.state is None
+        return follow(Path(self.args.file), self.offset, self.lines, self.args.follow, torn=torn)
 
-    def _reread_heading(self) -> None:
+    def _read_header(self) -> None:
         for batch in follow(Path(self.args.file)):
             first = next((line for line in batch if line.text), None)
             if first is not None:
                 self.reader.costs(first)
                 return
 
-    def _take(self, batch: list[Line], display: Display) -> bool:
-        """Count the costs of some lines; true when what was waited for has come."""
+    def _update(self, batch: list[Line]) -> bool:
+        """Add the costs of some lines; return whether to stop."""
         for line in batch:
             costs = self.reader.costs(line)
-            before = {name: _events(part) for name, part in self.parts.items()}
-            with _undisturbed():
+            before = {name: _events(each) for name, each in self.by_name.items()}
+            with _delay_interrupt():
                 if costs is not None:
-                    self._count(costs)
+                    self._add(costs)
                 self.offset, self.lines = line.end, line.number
-            self._tell(before, display)
-            if self._enough():
+            self._print_events(before)
+            if self._finished():
                 return True
-        return self._enough()
+        return self._finished()
 
-    def _count(self, costs: dict[str, float]) -> None:
-        if isinstance(self.monitor, Monitors):
-            self.monitor.update(costs)
+    def _add(self, costs: dict[str, float]) -> None:
+        if isinstance(self.monitors, Monitors):
+            self.monitors.update(costs)
         else:
-            self.monitor.update(costs[COST])
+            self.monitors.update(costs[COST])
 
-    def _enough(self) -> bool:
-        monitor, until = self.monitor, self.args.until
+    def _finished(self) -> bool:
+        until = self.args.until
         if until == "decided":
-            return monitor.certified or monitor.unsafe
-        return until is not None and bool(getattr(monitor, until))
+            return self.monitors.certified or self.monitors.unsafe
+        return until is not None and bool(getattr(self.monitors, until))
 
-    def _tell(self, before: dict[str, set[str]], display: Display) -> None:
-        for name, part in self.parts.items():
+    def _print_events(self, before: dict[str, set[str]]) -> None:
+        for name, each in self.by_name.items():
+            label = f"{name}: " if isinstance(self.monitors, Monitors) else ""
             for event in EVENTS:
-                if event in _events(part) - before[name]:
-                    label = f"{name}: " if isinstance(self.monitor, Monitors) else ""
-                    display.event(f"episode {part.episodes}: {label}{event}")
+                if event in _events(each) - before[name]:
+                    if not self.args.json:
+                        text = f"episode {each.episodes}: {label}{event}"
+                        self.console.print(text, markup=False, soft_wrap=True)
                     if event != "certified" and self.args.alarm_command:
-                        _alarm(self.args.alarm_command, event, name, part)
+                        _run_alarm_command(self.args.alarm_command, event, name, each)
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Put Ctrl-C off until a line has been counted, so that it is counted whole or not at all."""
+def _delay_interrupt() -> Iterator[None]:
+    """Delay Ctrl-C until a line has been counted, so that the stored state is consistent."""
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
-    pressed: list[int] = []
+    received: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
+    def remember(number: int, frame: FrameType | None) -> None:
+        received.append(number)
 
-    usual = signal.signal(signal.SIGINT, note)
+    previous = signal.signal(signal.SIGINT, remember)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, usual)
-    if pressed:
+        signal.signal(signal.SIGINT, previous)
+    if received:
         raise KeyboardInterrupt
 
 
@@ -197,21 +294,66 @@ def _events(monitor: Monitor) -> set[str]:
     return {event for event, true in zip(EVENTS, happened, strict=True) if true}
 
 
-def _alarm(command: str, event: str, name: str, monitor: Monitor) -> None:
-    """Run the user's command; its failure is reported and stops nothing."""
-    about = {
+def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor) -> None:
+    """Run the command of the user; a failure is reported and the monitor continues."""
+    variables = {
         "STEINGATE_EVENT": event,
         "STEINGATE_NAME": name,
         "STEINGATE_EPISODE": str(monitor.episodes),
         "STEINGATE_BOUND": f"{monitor.bound:.6g}",
         "STEINGATE_SENTENCE": monitor.sentence,
     }
+    env = {**os.environ, **variables}
     try:
-        done = subprocess.run(
-            command, shell=True, env={**os.environ, **about}, stdin=subprocess.DEVNULL, timeout=PATIENCE
-        )
-        problem = f"ended with status {done.returncode}" if done.returncode else ""
+        done = subprocess.run(command, shell=True, env=env, stdin=subprocess.DEVNULL, timeout=ALARM_TIMEOUT)
+        problem = f"returned {done.returncode}" if done.returncode else ""
     except subprocess.TimeoutExpired:
-        problem = f"took longer than {PATIENCE:g} s and was ended"
+        problem = f"took longer than {ALARM_TIMEOUT:g} s and was stopped"
     if problem:
-        print(f"steingate: The alarm command {problem}; the monitor goes on.", file=sys.stderr)
+        warn(f"steingate: The alarm command {problem}; the monitor continues.")
+
+
+def live_table(monitors: Monitor | Monitors) -> Table:
+    """Return a table with one row per cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("cost", "episodes", "violations", "bound", "risk", "p", "drift", "state"):
+        table.add_column(name, justify="left" if name in ("cost", "state") else "right", no_wrap=True)
+    for name, each in _by_name(monitors).items():
+        drift = f"{each.drift.evidence:.3g} / {each.drift.run_length:g}"
+        numbers = (f"{each.bound:.4f}", f"{each.budget:g}", f"{each.p_value:.2g}", drift)
+        table.add_row(escape(name), str(each.episodes), str(each.over), *numbers, _state(each))
+    return table
+
+
+def print_monitors(monitors: Monitor | Monitors) -> None:
+    """Print all numbers of the monitors."""
+    for index, (name, each) in enumerate(_by_name(monitors).items()):
+        if index:
+            print()
+        label = f" of {escape(name)}" if isinstance(monitors, Monitors) else ""
+        print_rows(f"[bold]Monitor{label}[/bold]: {_state(each)}", _rows(each), each.sentence)
+
+
+def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
+    numbers, drift = monitor.summary(), monitor.drift
+    rate = monitor.over / monitor.episodes if monitor.episodes else 0.0
+    alarms = ", ".join(map(str, drift.alarms)) or "none"
+    drift_text = f"alarm at {drift.run_length:g}, baseline {drift.baseline:.4g}; alarms at episodes: {alarms}"
+    return [
+        ("episodes", str(monitor.episodes), f"largest cost {monitor.worst:g}"),
+        ("violations", str(monitor.over), f"{rate:.1%} of the episodes cost more than {monitor.limit:g}"),
+        ("bound", f"{monitor.bound:.4f}", f"on P(cost > {monitor.limit:g}); risk {monitor.budget:g}"),
+        ("p-value", f"{monitor.p_value:.3g}", f"of exceeding the risk; error probability {monitor.delta:g}"),
+        ("soft risk", f"{numbers['soft_bound']:.4f}", "bound on its mean"),
+        ("mean cost", f"{numbers['mean_bound']:.4g}", f"bound; costs are clipped at {monitor.cap:g}"),
+        ("CVaR 10%", f"{numbers['cvar_bound']:.4g}", "bound on the mean cost of the worst tenth, clipped"),
+        ("drift", f"{drift.evidence:.3g}", drift_text),
+    ]  # fmt: skip
+
+
+def _state(monitor: Monitor) -> str:
+    if monitor.unsafe:
+        return "[bold red]UNSAFE[/]"
+    if monitor.detector.alarm:
+        return "[bold red]DRIFT[/]"
+    return "[bold green]CERTIFIED[/]" if monitor.certified else "[bold yellow]UNDECIDED[/]"

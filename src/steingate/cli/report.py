@@ -1,73 +1,125 @@
-"""``steingate report``: one page, tables and figures from run folders."""
+"""``steingate report``, ``steingate archive`` and ``steingate dashboard``: reports from run folders."""
 
 import argparse
 import sys
 
-from rich.console import Console
-
+from steingate.cli.output import PIPE_WIDTH, warn
+from steingate.cli.parser import Parser
 from steingate.errors import InputError
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("runs", nargs="+", metavar="RUNS", help="run folders, or folders that hold some")
-    parser.add_argument(
-        "--out", default="report.html", metavar="FILE", help="page to write (default: report.html)"
-    )
-    parser.add_argument(
-        "--table",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="also write the tables: .md or .tex as shown, .csv with every number; may be repeated",
-    )
-    parser.add_argument(
-        "--figure",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="also draw the curves: .png, .svg or .pdf; may be repeated",
-    )
-    parser.add_argument(
-        "--frontier",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="also draw return against the share of episodes over the limit, as --figure does",
-    )
-    parser.add_argument("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
+RUNS = "run folders, or folders that contain some"
 
 
-def run(args: argparse.Namespace) -> int:
-    """Read the runs, print the table, write what was asked for, and return the exit status."""
+def report_arguments(parser: Parser) -> None:
+    """Add the options of ``report``."""
+    add = parser.add_argument
+    add("runs", nargs="+", metavar="RUNS", help=RUNS)
+    add("--out", default="report.html", metavar="FILE", help="page to write (default: report.html)")
+    for name, text in (
+        ("--table", "also write the tables: .md or .tex as shown, .csv with every number"),
+        ("--figure", "also plot the learning curves: .png, .svg or .pdf"),
+        ("--frontier", "also plot return against violation rate: .png, .svg or .pdf"),
+    ):
+        add(name, action="append", default=[], metavar="FILE", help=f"{text}; repeatable")
+    add("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
+
+
+def report(args: argparse.Namespace) -> int:
+    """Print the table and write the files."""
+    write_report(args.runs, args.out, args.title, args.table, args.figure, args.frontier)
+    return 0
+
+
+def write_report(
+    folders: list[str],
+    page: str,
+    title: str,
+    tables: list[str] | None = None,
+    figures: list[str] | None = None,
+    frontiers: list[str] | None = None,
+) -> None:
+    """Print the summary table of runs, write a page, tables and figures, and print their names."""
+    from rich.console import Console
+
     from steingate.report.evidence import gather
     from steingate.report.formats import to_rich
     from steingate.report.loading import require_runs
     from steingate.report.page import write_page
     from steingate.report.report_tables import feasibility_table, write_tables
 
-    require_runs(args.runs)
-    evidence = gather(args.runs)
+    require_runs(folders)
+    evidence = gather(folders)
     for item in evidence.skipped:
-        print(f"steingate: left out {item.path}: {item.reason}", file=sys.stderr)
+        warn(f"steingate: skipped {item.path}: {item.reason}")
     if not evidence.runs:
-        raise InputError(f"There is no run to report in {', '.join(args.runs)}; steingate train makes one.")
-    # A pipe has no width: rows would be torn apart at 80 columns.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+        raise InputError(f"There is no run in {', '.join(folders)}; steingate train makes one.")
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(to_rich(feasibility_table(evidence.summaries)))
-    write_page(evidence, args.out, args.title)
-    print(args.out)
-    for path in args.table:
+    write_page(evidence, page, title)
+    print(page)
+    for path in tables or []:
         write_tables(evidence, path)
         print(path)
-    for path in args.figure:
+    for path in figures or []:
         from steingate.report.curves_figure import save_curves_figure
 
         save_curves_figure(evidence, path)
         print(path)
-    for path in args.frontier:
+    for path in frontiers or []:
         from steingate.report.frontier import save_frontier_figure
 
         save_frontier_figure(evidence, path)
         print(path)
+
+
+def archive_arguments(parser: Parser) -> None:
+    """Add the options of ``archive``."""
+    parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the archive")
+    parser.add_argument("--all", action="store_true", help="also include unfinished runs")
+
+
+def archive(args: argparse.Namespace) -> int:
+    """Write the archive and print its size."""
+    from steingate.report.archive import keep_runs
+    from steingate.report.loading import load_runs, require_runs
+
+    require_runs(args.runs)
+    runs, skipped = load_runs(args.runs)
+    for item in skipped:
+        warn(f"steingate: skipped {item.path}: {item.reason}")
+    included = []
+    for run in runs:
+        if run.complete or args.all:
+            included.append(run)
+        else:
+            warn(f"steingate: skipped {run.path}: {run.epochs} of {run.planned} epochs (--all includes it).")
+    if not included:
+        raise InputError(f"There is no finished run in {', '.join(args.runs)}.")
+    folders = keep_runs(included, args.runs, args.out)
+    size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
+    print(f"{len(folders)} runs, {size / 1e6:.1f} MB in {args.out}")
+    return 0
+
+
+def dashboard_arguments(parser: Parser) -> None:
+    """Add the options of ``dashboard``."""
+    parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
+    parser.add_argument(
+        "--port", type=int, default=8265, metavar="N", help="port on 127.0.0.1; 0 for any (default: 8265)"
+    )
+
+
+def dashboard(args: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C."""
+    from steingate.report.dashboard import ADDRESS, make_server
+    from steingate.report.loading import require_runs
+    from steingate.report.monitors import monitor_files
+
+    if not monitor_files(args.runs):
+        require_runs(args.runs)
+    with make_server(args.runs, args.port) as server:
+        print(f"http://{ADDRESS}:{server.server_address[1]}/", flush=True)
+        print("Press Ctrl-C to stop.", flush=True)
+        server.serve_forever(poll_interval=0.2)
     return 0

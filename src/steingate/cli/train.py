@@ -1,20 +1,11 @@
-"""``steingate train``: one run with live progress, every setting of it and its algorithm an option."""
+"""``steingate train`` and ``steingate resume``."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import fields
 
-from steingate.algorithms.common.recipe import (
-    FirstOrder,
-    LearnsCost,
-    Recipe,
-    SecondOrder,
-    Watchful,
-    find_recipe,
-)
-from steingate.cli.options import add_options
+from steingate.algorithms.common.recipe import find_recipe
+from steingate.cli.parser import Parser, add_options
 from steingate.errors import InputError
-from steingate.settings import nearest_setting, read_toml
+from steingate.settings import Option, convert, list_options, load_toml, nearest_option
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
 
@@ -23,93 +14,95 @@ EXAMPLES = """examples:
   steingate train --env SafetyPointGoal1-v0 --algo trpo-lag --multiplier pid --cost-limit 10 --seed 3
   steingate train --config run.toml --out runs/mine
   steingate train --env mymodule:MyEnv --env-options max_episode_steps=200
-  steingate train --algo ppo --help              the settings of another algorithm
+  steingate train --algo ppo --help              options of another algorithm
 """
-_RUN = {
-    "the task": ("env", "env_options", "cost_limit", "seed"),
-    "the size of the run": ("total_steps", "steps_per_epoch", "num_envs", "window", "carry_episodes"),
+RUN_GROUPS = {
+    "task": ("env", "env_options", "cost_limit", "seed"),
+    "size of the run": ("total_steps", "steps_per_epoch", "num_envs", "window", "carry_episodes"),
     "files and logs": ("out", "checkpoint_every", "wandb"),
-    "speed, without effect on results": ("threads", "workers", "overlap"),
-    "the policy that is delivered": ("certify",),
-}
-_SHARED = {
-    "costs": (LearnsCost, Watchful),
-    "trust region": (SecondOrder,),
-    "minibatch passes": (FirstOrder,),
-    "networks and critics": (Recipe,),
+    "speed (no effect on results)": ("threads", "workers", "overlap"),
+    "certified checkpoint": ("certify",),
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] = ()) -> None:
-    """Add the options of the command; those of the algorithm are the ones that ``argv`` asks for."""
-    name = _algorithm(argv)
-    recipe = find_recipe(name)()
-    parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [any setting below]"
+def train_arguments(parser: Parser) -> None:
+    """Add the options of a run and of the algorithm that the command line selects."""
+    default = RunConfig()
+    name = _selected_algorithm(parser.argv) or default.algo.name
+    algorithm = find_recipe(name)()
+    parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("--config", metavar="FILE", help="TOML file of settings; options win over it")
+    parser.add_argument(
+        "--config", metavar="FILE", help="TOML file with options; the command line overrides it"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
         "--algo",
         default=argparse.SUPPRESS,
         metavar="TEXT",
-        help="algorithm: a name (see steingate algos) or module:Class (default: steingate)",
+        help=f"algorithm (see steingate algos) or module:Class (default: {default.algo.name})",
     )
-    for title, names in run_subjects().items():
-        add_options(parser.add_argument_group(title), RunConfig(), only=names)
-    for title, names in recipe_subjects(recipe).items():
-        more = f"steingate algos {name} says more" if title == "its own" else None
-        add_options(parser.add_argument_group(f"{name}: {title}", more), recipe, only=names)
+    groups: dict[str, list[Option]] = {title: [] for title in RUN_GROUPS}
+    titles = {field: title for title, names in RUN_GROUPS.items() for field in names}
+    for option in list_options(default):
+        if option.path[0] != "algo":
+            groups.setdefault(titles.get(option.path[0], "other"), []).append(option)
+    for option in list_options(algorithm):
+        title = f"{name}: {option.path[0].replace('_', ' ')}" if len(option.path) > 1 else name
+        groups.setdefault(title, []).append(option)
+    for title, options in groups.items():
+        add_options(parser.add_argument_group(title), options)
+
+    def unknown_option(option: str, known: list[str]) -> str:
+        hint = nearest_option(option, known)
+        return f"{name} has no option {option}{hint}; steingate algos {name} lists its options."
+
+    parser.unknown_option = unknown_option  # type: ignore[assignment]
 
 
-def run_subjects() -> dict[str, tuple[str, ...]]:
-    """Return the settings of a run by subject."""
-    known = {"algo", *(name for names in _RUN.values() for name in names)}
-    rest = tuple(item.name for item in fields(RunConfig) if item.name not in known)
-    return {**_RUN, "other": rest} if rest else dict(_RUN)
-
-
-def recipe_subjects(recipe: Recipe) -> dict[str, tuple[str, ...]]:
-    """Return the settings of an algorithm by subject, its own first; a subject without any is left out."""
-    homes: dict[str, str] = {}
-    for title, bases in reversed(_SHARED.items()):  # what all have is not repeated by the others
-        for base in bases:
-            homes = {item.name: title for item in fields(base)} | homes
-    del homes["variant"]
-    found: dict[str, list[str]] = {title: [] for title in ("its own", *_SHARED)}
-    for item in fields(recipe):
-        found[homes.get(item.name, "its own")].append(item.name)
-    return {title: tuple(names) for title, names in found.items() if names}
-
-
-def refuse(option: str, known: Sequence[str], argv: Sequence[str]) -> str:
-    """Return the complaint about an option that neither the run nor its algorithm has."""
-    name = _algorithm(argv)
-    hint = nearest_setting(option, known)
-    return f"{name} has no option {option}{hint}; steingate algos {name} lists what it has."
-
-
-def run(args: argparse.Namespace) -> int:
-    """Train, print the run folder, and return the exit status."""
+def train(args: argparse.Namespace) -> int:
+    """Train and print the run folder."""
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
-    cfg = make_config(given, args.config)
+    config = make_config(given, args.config)
     with stop_on_signals(process=True) as stop:
-        from steingate.training.loop import train
+        from steingate.training.loop import train as train_run
 
-        path = train(cfg, args.quiet, stop)
+        path = train_run(config, args.quiet, stop)
     print(path)
     return 0
 
 
-def _algorithm(argv: Sequence[str]) -> str:
-    """Return the algorithm that a command line or its file asks for."""
-    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    peek.add_argument("--algo")
-    peek.add_argument("--config")
+def resume_arguments(parser: Parser) -> None:
+    """Add the options of ``resume``."""
+    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument(
+        "--total-steps", metavar="N", help="new total number of environment steps, to make the run longer"
+    )
+    parser.add_argument("--env", metavar="TEXT", help="location of the environment, if it has moved")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def resume(args: argparse.Namespace) -> int:
+    """Continue training and print the run folder."""
+    with stop_on_signals(process=True) as stop:
+        from steingate.training.loop import resume as resume_run
+
+        steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
+        path = resume_run(args.run, args.quiet, stop, steps, args.env)
+    print(path)
+    return 0
+
+
+def _selected_algorithm(argv: list[str]) -> str | None:
+    """Return the algorithm of the command line or of its TOML file, or ``None``."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("--algo")
+    parser.add_argument("--config")
     try:
-        seen, _ = peek.parse_known_args(list(argv))
+        args, _ = parser.parse_known_args(argv)
     except argparse.ArgumentError as error:
         raise InputError(f"{str(error).rstrip('.')}; run steingate train --help.") from error
-    if seen.algo is not None:
-        return str(seen.algo)
-    stored = read_toml(seen.config).get("algo") if seen.config else None
-    return stored if isinstance(stored, str) else "steingate"
+    if args.algo is not None:
+        return str(args.algo)
+    stored = load_toml(args.config).get("algo") if args.config else None
+    return stored if isinstance(stored, str) else None

@@ -1,0 +1,60 @@
+"""Output of the commands: tables that look the same in a pipe, warnings, a progress bar for videos."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+PIPE_WIDTH = 200  # columns of tables in a pipe, so that scripts and grep see whole rows
+
+
+def warn(text: str) -> None:
+    """Print a line to stderr."""
+    print(text, file=sys.stderr)
+
+
+def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "") -> None:
+    """Print a title (rich markup), rows of name, value and comment, and a closing paragraph."""
+    console = Console(highlight=False)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    if console.is_terminal:
+        _print(console, title, table, footer)
+        return
+    wide = Console(highlight=False, width=PIPE_WIDTH)
+    with wide.capture() as captured:
+        _print(wide, title, table, footer)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _print(console: Console, title: str, table: Table, footer: str) -> None:
+    console.print(title)
+    console.print(table)
+    if footer:
+        console.print(escape(footer), soft_wrap=not console.is_terminal)
+
+
+@contextmanager
+def progress_bar(console: Console | None = None) -> Iterator[Callable[..., None]]:
+    """Show a progress bar on stderr if it is a terminal.
+
+    Yields ``update(description, completed=None, total=None)``.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = console or Console(file=sys.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+
+        def update(description: str, completed: int | None = None, total: int | None = None) -> None:
+            bar.update(task, description=description, completed=completed, total=total)
+
+        yield update
