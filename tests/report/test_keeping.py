@@ -112,7 +112,7 @@ def test_the_command(runs, tmp_path, capsys):
     assert main(["archive", str(runs), "--out", str(tmp_path / "kept")]) == 0
     said = capsys.readouterr()
     assert said.out.startswith("4 runs, 0.0 MB in ")
-    assert "evo/SafetyPointGoal1-v0/seed-0: it has 3 of 9 epochs" in said.err
+    assert "evo/SafetyPointGoal1-v0/seed-0: 3 of 9 epochs" in said.err
     assert main(["archive", str(runs), "--out", str(tmp_path / "all"), "--all"]) == 0
     assert capsys.readouterr().out.startswith("5 runs")
     single = runs / "nested" / "cpo" / "SafetyPointGoal1-v0" / "seed-1"

@@ -100,12 +100,13 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def _print_evaluation(title: str, result: "Evaluation") -> None:
     numbers = result.to_dict()
+    count = f"{result.violations} of {numbers['episodes']} episodes"
     cost, cvar, worst = numbers["cost"], numbers["cvar"], numbers["worst"]
     side = "below" if cost["mean"] <= cost["limit"] else "above"
     rows = [
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {side} the limit {cost['limit']:g}"),
-        ("violations", share(result.violation_rate), f"{result.violations} of {numbers['episodes']} episodes"),
+        ("violations", share(result.violation_rate), count),
         ("bound", at_most(result.bound), f"with {confidence(result.delta)} confidence"),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
