@@ -1,4 +1,4 @@
-"""The package's front door: names load on first use, nothing heavy loads before."""
+"""The public names, and what importing the package loads."""
 
 import subprocess
 import sys

@@ -45,7 +45,7 @@ def test_evaluate_takes_a_run_or_its_folder(run):
     assert str(one).startswith("The certified policy, with mean actions, exceeded")
     assert "sampled actions" in steingate.evaluate(run, 3, sample=True).sentence
     assert run.evaluate(6, limit=0.001).violations > one.violations
-    with pytest.raises(InputError, match="episodes is 0"):
+    with pytest.raises(InputError, match="episodes must be at least 1, got 0"):
         steingate.evaluate(run, 0)
 
 

@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from tests.training.probes import Walk
 from tests.training.runs_of_probes import tiny
 
@@ -51,6 +52,21 @@ def test_episodes_are_those_of_the_policy(run):
     assert numbers["gate"]["samples"] == 11
 
 
+@pytest.mark.parametrize("algo", ["steingate", "trpo"])
+def test_the_bound_is_the_exact_binomial_one_and_only_steingate_has_a_gate(tmp_path, algo):
+    path = train(tiny(tmp_path, algo=algo, total_steps=80), quiet=True)
+    result = evaluate(path, 30, policy="last", limit=1.0)
+    exact = binomtest(result.violations, 30).proportion_ci(0.9, method="exact").high
+    assert result.bound == pytest.approx(exact)
+    assert result.certified == (exact <= 0.1)
+    assert (result.budget, result.delta) == (0.1, 0.05)
+    if algo == "trpo":
+        assert result.gate is None
+    else:
+        own = load_run_config(path).algo.certificate_for(1.0)
+        assert result.gate.bound == own.evaluate(result.episodes.cost).bound
+
+
 def test_an_episode_does_not_depend_on_its_neighbors(run):
     player = load_player(run, print, "last")
     seeds = evaluation_seeds(0, 7)
@@ -71,7 +87,7 @@ def test_sampling_is_another_policy_and_seeds_matter(run):
 
 
 def test_what_cannot_be_evaluated(run, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="episodes is 0"):
+    with pytest.raises(InputError, match="episodes must be at least 1, got 0"):
         evaluate(run, 0)
     with pytest.raises(RunError, match="not a run folder"):
         evaluate(tmp_path, 1)

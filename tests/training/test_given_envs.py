@@ -80,7 +80,7 @@ def test_a_file_is_found_from_another_folder_until_it_moves(folders, monkeypatch
     whole = train(tiny(there / "whole", env="tests.training.probes:Walk", algo="trpo", workers=1, **SMALL,
                        total_steps=320, critic_passes=10, critic_batch=128), quiet=True)  # fmt: skip
     assert facts(run)["episodes"] == facts(whole)["episodes"]
-    assert evaluate(run, 2, env="./user_env.py:Mine").episodes.cost.size == 2
+    assert evaluate(run, 2, policy="last", env="./user_env.py:Mine").episodes.cost.size == 2
 
 
 def test_a_module_of_the_present_folder_is_found_from_another(folders, monkeypatch):
@@ -88,7 +88,7 @@ def test_a_module_of_the_present_folder_is_found_from_another(folders, monkeypat
     run = train(in_pieces(there, "user_env:Mine"), quiet=True)
     assert stored(run)["env_folder"] == str(here)
     elsewhere(there, monkeypatch)
-    assert evaluate(run, 1).episodes.cost.size == 1
+    assert evaluate(run, 1, policy="last").episodes.cost.size == 1
 
 
 def test_an_object_is_asked_for_again(tmp_path):
@@ -101,7 +101,7 @@ def test_an_object_is_asked_for_again(tmp_path):
     assert stored(run.path)["config"]["env"] == "python:make"
     assert run.path.parent.name == "make"
     assert steingate.load(run.path, "last").policy.obs_dim == 3
-    for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run.path, 1)):
+    for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run, 1, policy="last")):
         with pytest.raises(InputError, match=r"'make' was a Python object.*pass it again as env="):
             use()
     assert steingate.evaluate(run, 1, env=make, policy="last").episodes.cost.size == 1

@@ -48,7 +48,7 @@ _IMPORT_ERRORS = (
 )
 
 
-def make_vec(env: str | Callable[..., Any], num_envs: int, **options: Any) -> VectorEnv[Any, Any, Any]:
+def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
     """Return ``num_envs`` environments as one ``VectorEnv`` with same-step autoreset and ``info["cost"]``.
 
     Parameters

@@ -1,12 +1,12 @@
-"""Stable-Baselines3: watch the cost while training, certify the policy, keep the best certified one.
+"""Stable-Baselines3 callback: log episode costs, certify the policy, save the best certified one.
 
-Needs ``pip install 'steingate[sb3]'``. Any SB3 algorithm will do, as long as its environments put the cost of
+Needs ``pip install 'steingate[sb3]'``. It works with every SB3 algorithm whose environments put the cost of
 each step into ``info["cost"]``.
 """
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import pi
 from pathlib import Path
 from typing import Any
@@ -20,37 +20,35 @@ from steingate.storage.files import replace_file, writing
 with needs("steingate.integrations.sb3"):
     from stable_baselines3.common.callbacks import BaseCallback
 
-SAVED = "best_certified"
+NAME = "best_certified"
 
 
 class CertifyCallback(BaseCallback):
-    """Logs return, cost, bound and certificate, and keeps the best policy that is certified.
+    """Tests the policy on fresh episodes every ``eval_freq`` steps, and saves the best certified one.
 
-    Every ``every`` steps the policy is frozen and run in ``eval_env`` with a monitor of its own, for only as
-    many episodes as it takes. Each such test is a chance to be wrong, so the k-th gets 6 / (pi k)^2 of
-    ``delta``: with probability 1 - ``delta`` no certificate that this callback ever gives is wrong. With
-    ``spend=False`` each is wrong with probability ``delta`` by itself.
+    A test plays episodes in ``eval_env`` until an anytime-valid monitor certifies the policy or shows that it
+    is unsafe. Test k has the error probability 6 / (pi k)^2 ``delta``, so that with probability at least
+    1 - ``delta`` all certificates of a training are right. It logs ``rollout/ep_cost_mean``,
+    ``rollout/violation_rate``, and ``certify/*`` after each test.
 
     Parameters
     ----------
     eval_env
-        One Gymnasium environment with ``info["cost"]``, apart from those that train.
+        One Gymnasium environment with ``info["cost"]``, separate from those for training.
     limit, budget, delta
-        Those of the ``Monitor``.
-    every
+        Cost limit, accepted violation probability, and error probability; see ``Monitor``.
+    eval_freq
         Training steps between tests.
     max_episodes
-        Most episodes of one test.
+        Maximum number of episodes of one test.
     save_path
-        Folder for ``best_certified.zip`` (the model) and ``best_certified.json`` (its numbers), if wanted.
+        Folder for ``best_certified.zip`` (the model) and ``best_certified.json`` (its numbers).
     stop_when_certified
-        End training at the first certificate.
+        Stop training at the first certificate.
     deterministic
-        Test the mean action instead of samples.
-    spend
-        Divide ``delta`` over the tests.
+        Test deterministic actions instead of samples.
     seed
-        Decides the episodes of the tests.
+        Seed of the test episodes.
     verbose
         1 prints a sentence after each test.
     """
@@ -62,26 +60,24 @@ class CertifyCallback(BaseCallback):
         limit: float = 25.0,
         budget: float = 0.1,
         delta: float = 0.05,
-        every: int = 10_000,
+        eval_freq: int = 10_000,
         max_episodes: int = 200,
         save_path: str | Path | None = None,
         stop_when_certified: bool = False,
         deterministic: bool = True,
-        spend: bool = True,
         seed: int = 0,
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
-        Monitor(limit, budget, delta)  # refuses impossible settings before training begins
-        if every < 1:
-            raise InputError(f"every is {every}: give a positive number of steps.")
+        Monitor(limit, budget, delta)  # validates the settings before training begins
+        if eval_freq < 1:
+            raise InputError(f"eval_freq must be a positive number of steps, got {eval_freq}.")
         self.eval_env, self.limit, self.budget, self.delta = eval_env, limit, budget, delta
-        self.every, self.max_episodes = every, max_episodes
+        self.eval_freq, self.max_episodes = eval_freq, max_episodes
         self.save_path = None if save_path is None else Path(save_path)
-        self.stop_when_certified, self.deterministic, self.spend = stop_when_certified, deterministic, spend
-        self.seed = seed
+        self.stop_when_certified, self.deterministic, self.seed = stop_when_certified, deterministic, seed
         self.tests = 0
-        self.verdict: Verdict | None = None
+        self.result: Verdict | None = None
         self.best_return: float | None = None
         self._tested_at = 0
         self._costs: list[float] = []
@@ -92,16 +88,15 @@ class CertifyCallback(BaseCallback):
         if self._episodes is None:
             self._episodes = EpisodeCosts(len(infos))
         self._costs += self._episodes.add([step_cost(info.get("cost")) for info in infos], dones)
-        if self.num_timesteps - self._tested_at < self.every:
+        if self.num_timesteps - self._tested_at < self.eval_freq:
             return True
-        verdict = self.test()
-        return not (verdict.certified and self.stop_when_certified)
+        return not (self.test().certified and self.stop_when_certified)
 
     def _on_rollout_end(self) -> None:
         if self._costs:
-            over = sum(cost > self.limit for cost in self._costs) / len(self._costs)
+            violations = sum(cost > self.limit for cost in self._costs)
             self.logger.record("rollout/ep_cost_mean", sum(self._costs) / len(self._costs))
-            self.logger.record("rollout/ep_over_limit", over)
+            self.logger.record("rollout/violation_rate", violations / len(self._costs))
             self._costs = []
 
     def _on_training_end(self) -> None:
@@ -109,57 +104,52 @@ class CertifyCallback(BaseCallback):
             self.test()
 
     def test(self) -> Verdict:
-        """Run the present policy until it is certified or shown unsafe; log, save, and return the verdict."""
+        """Test the current policy; log the numbers, save it if it is the best, and return the result."""
         self.tests += 1
         self._tested_at = self.num_timesteps
-        share = 6.0 / (pi * self.tests) ** 2 if self.spend else 1.0
-        monitor = Monitor(self.limit, self.budget, self.delta * share)
-        costs: list[float] = []
-        returns: list[float] = []
+        monitor = Monitor(self.limit, self.budget, self.delta * 6.0 / (pi * self.tests) ** 2)
+        episodes: list[tuple[float, float]] = []
 
-        def episodes() -> Any:
-            for cost, ret in play(self._policy(), self.eval_env, self.seed + self.tests):
-                costs.append(cost)
-                returns.append(ret)
-                yield cost
+        def costs() -> Iterator[float]:
+            for episode in play(self._policy(), self.eval_env, self.seed + self.tests):
+                episodes.append(episode)
+                yield episode[0]
 
-        verdict = until_certified(episodes(), monitor, self.max_episodes)
+        self.result = until_certified(costs(), monitor, self.max_episodes)
         numbers = {
-            "return": sum(returns) / len(returns),
-            "cost": sum(costs) / len(costs),
-            "bound": verdict.bound,
-            "certified": float(verdict.certified),
-            "episodes": verdict.episodes,
+            "return": sum(ret for _, ret in episodes) / len(episodes),
+            "cost": sum(cost for cost, _ in episodes) / len(episodes),
+            "bound": self.result.bound,
+            "certified": float(self.result.certified),
+            "episodes": self.result.episodes,
             "delta": monitor.delta,
         }
         for name, value in numbers.items():
             self.logger.record(f"certify/{name}", value)
-        self.verdict = verdict
-        if verdict.certified and (self.best_return is None or numbers["return"] > self.best_return):
+        if self.result.certified and (self.best_return is None or numbers["return"] > self.best_return):
             self.best_return = numbers["return"]
             self._save(numbers)
         if self.verbose:
-            print(f"step {self.num_timesteps}: {verdict.sentence}")
-        return verdict
+            print(f"step {self.num_timesteps}: {self.result.sentence}")
+        return self.result
 
     def _policy(self) -> Callable[[Any], Any]:
-        """Return the model as a function, with the observation statistics it was trained with."""
+        """Return the model as a function of observations, with the normalization of a ``VecNormalize``."""
         normalizer = self.model.get_vec_normalize_env()
 
         def act(obs: Any) -> Any:
-            seen = obs if normalizer is None else normalizer.normalize_obs(obs)
-            return self.model.predict(seen, deterministic=self.deterministic)[0]
+            obs = obs if normalizer is None else normalizer.normalize_obs(obs)
+            return self.model.predict(obs, deterministic=self.deterministic)[0]
 
         return act
 
     def _save(self, numbers: dict[str, float]) -> None:
         if self.save_path is None:
             return
-        target = self.save_path / f"{SAVED}.zip"
-        temporary = self.save_path / f".{SAVED}.tmp.zip"
+        target, temporary = self.save_path / f"{NAME}.zip", self.save_path / f".{NAME}.tmp.zip"
         with writing(target):
             self.save_path.mkdir(parents=True, exist_ok=True)
             self.model.save(temporary)
             os.replace(temporary, target)
         record = {"step": self.num_timesteps, **numbers}
-        replace_file(self.save_path / f"{SAVED}.json", json.dumps(record, indent=2).encode() + b"\n")
+        replace_file(self.save_path / f"{NAME}.json", json.dumps(record, indent=2).encode() + b"\n")

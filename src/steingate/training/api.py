@@ -1,9 +1,9 @@
-"""The public functions for training and evaluation: ``steingate.train`` and its companions."""
+"""``steingate.train`` and ``steingate.resume``, and the ``Run`` that they return."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,13 @@ from steingate.runs import load_certification
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
-    from gymnasium.vector import VectorEnv
-
     from steingate.algorithms.common.recipe import Recipe
     from steingate.training.evaluate import Evaluation
-
-__all__ = ["Loaded", "Run", "evaluate", "load", "make_vec", "resume", "train"]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
+    """A finished run; functions that take a run folder accept it too.
 
     Attributes
     ----------
@@ -55,7 +51,9 @@ class Run:
 
     def evaluate(self, episodes: int = 100, **options: Any) -> "Evaluation":
         """Evaluate the policy on fresh episodes; see ``steingate.evaluate``."""
-        return evaluate(self.path, episodes, **options)
+        with needs("steingate.evaluate", "train"):
+            from steingate.training.evaluate import evaluate
+        return evaluate(self, episodes, **options)
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Return the figure of the training; ``file`` saves it as PNG, SVG or PDF."""
@@ -63,6 +61,9 @@ class Run:
         if file is not None:
             figures.save_run_figure(self.path, file)
         return figures.run_figure(self.path)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     def __str__(self) -> str:
         report = self.certification
@@ -128,13 +129,15 @@ def train(
         return Run(loop.train(cfg, quiet, stop))
 
 
-def resume(path: str | Path, *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
+def resume(
+    path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False
+) -> Run:
     """Continue a run from its last checkpoint to its end; the result equals that of an uninterrupted run.
 
     Parameters
     ----------
     path
-        The run folder.
+        The run folder, or the run.
     env
         The environment, if it was given as a Python object or has moved.
     total_steps
@@ -145,89 +148,4 @@ def resume(path: str | Path, *, env: Any = None, total_steps: int | None = None,
     with stop_on_signals() as stop:
         with needs("steingate.resume", "train"):
             from steingate.training import loop
-        return Run(loop.resume(path, quiet, stop, total_steps, env))
-
-
-def evaluate(
-    run: str | Path | Run,
-    episodes: int = 100,
-    *,
-    seed: int = 0,
-    sample: bool = False,
-    policy: Which | None = None,
-    limit: float | None = None,
-    budget: float | None = None,
-    delta: float | None = None,
-    until_certified: bool = False,
-    env: Any = None,
-    warn: Callable[[str], None] = warnings.warn,
-) -> "Evaluation":
-    """Play fresh episodes with a policy of a run, and bound its violation probability P(cost > limit).
-
-    Parameters
-    ----------
-    run
-        A run, or its folder.
-    episodes
-        Number of episodes.
-    seed
-        Seed of the episodes; they differ from those of training and of its certification tests.
-    sample
-        Sample actions as in training, instead of taking the mean.
-    policy
-        ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
-    limit, budget, delta
-        Cost limit, accepted violation probability and error probability; by default those of the run.
-    until_certified
-        Stop as soon as the policy is certified or shown to be unsafe, after at most ``episodes``.
-    env
-        The environment, if it was given as a Python object or has moved.
-    warn
-        Called with warnings.
-
-    Examples
-    --------
-    >>> import steingate
-    >>> result = steingate.evaluate("runs/steingate/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
-    >>> print(result)  # doctest: +SKIP
-    >>> result.episodes.cost, result.violations, result.bound, result.certified  # doctest: +SKIP
-    """
-    with needs("steingate.evaluate", "train"):
-        from steingate.training.evaluate import evaluate as evaluate_folder
-    return evaluate_folder(
-        run.path if isinstance(run, Run) else run,
-        episodes,
-        seed=seed,
-        sample=sample,
-        policy=policy,
-        limit=limit,
-        budget=budget,
-        delta=delta,
-        until_certified=until_certified,
-        env=env,
-        warn=warn,
-    )
-
-
-def make_vec(spec: str | Callable[..., Any], num_envs: int = 1, **options: Any) -> "VectorEnv[Any, Any, Any]":
-    """Return a vector environment as training uses it, with costs (num_envs,) in ``info["cost"]``.
-
-    Parameters
-    ----------
-    spec
-        Native task, Gymnasium id, ``module:Class``, or a callable that makes one environment.
-    num_envs
-        Number of environments.
-    **options
-        Options of the environment, such as ``max_episode_steps`` and, for environments that are not native,
-        ``cost``.
-
-    Examples
-    --------
-    >>> import steingate
-    >>> envs = steingate.make_vec("SafetyPointGoal1-v0", 8)  # doctest: +SKIP
-    >>> obs, info = envs.reset(seed=0)  # doctest: +SKIP
-    """
-    with needs("steingate.make_vec", "envs"):
-        from steingate.envs.make import make_vec as make
-    return make(spec, num_envs, **options)
+        return Run(loop.resume(Path(path), quiet, stop, total_steps, env))

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -270,7 +271,7 @@ class Evaluation:
 
 
 def evaluate(
-    path: str | Path,
+    path: str | PathLike[str],
     episodes: int = 100,
     *,
     seed: int = 0,
@@ -289,7 +290,7 @@ def evaluate(
     Parameters
     ----------
     path
-        The run folder.
+        The run folder, or the run.
     episodes
         Number of episodes.
     seed
@@ -309,10 +310,17 @@ def evaluate(
         Called with warnings: no certified policy, negative costs, damaged files.
     stop
         Called before every step; it may raise to end the evaluation.
+
+    Examples
+    --------
+    >>> import steingate
+    >>> result = steingate.evaluate("runs/steingate/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
+    >>> print(result)  # doctest: +SKIP
+    >>> result.episodes.cost, result.violations, result.bound, result.certified  # doctest: +SKIP
     """
     if episodes < 1:
-        raise InputError(f"episodes is {episodes}: at least one is needed.")
-    player = load_player(path, warn, policy, env)
+        raise InputError(f"episodes must be at least 1, got {episodes}.")
+    player = load_player(Path(path), warn, policy, env)
     cfg, seeds = player.cfg, evaluation_seeds(seed, episodes)
     limit = cfg.cost_limit if limit is None else limit
     budget = cfg.certify.budget if budget is None else budget
