@@ -1,98 +1,195 @@
-"""Small copies of run folders, from which every table, curve and page can be made again.
+"""Archives: all runs of a grid in one compressed file that every report can be made from.
 
-A kept run has ``config.json`` (without the folders of the machine that made it), its verdict, and both tables
-packed: ``episodes.csv.xz`` with every episode and ``progress.csv.xz`` with the columns that reports show. It
-is a run folder like any other to whoever reads it, of a twentieth of the size; without checkpoints it cannot
-be resumed, evaluated or rendered.
+An archive is a text file in JSON Lines format, compressed with xz (suffix ``.jsonl.xz``). The first line is
+``{"format": "steingate-archive", "version": 1}``; every further line is one run::
+
+    {"run": "cpo/SafetyPointGoal1-v0/seed-0",   # folder of the run
+     "config": {...},                           # content of config.json
+     "certification": {...} or null,            # content of certification.json
+     "progress": {"TotalEnvSteps": [...], ...}, # columns of progress.csv, null where a cell is empty
+     "episodes": {"epoch": [...], ...}}         # columns of episodes.csv
+
+Columns compress better than rows, and any language can read the file, for example
+``pandas.DataFrame(json.loads(line)["episodes"])`` for a line of ``lzma.open(path, "rt")``. An archive holds no
+checkpoints, so its runs cannot be resumed or evaluated.
 """
 
-import csv
-import io
+import json
 import lzma
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError
-from steingate.report.loading import Run
-from steingate.runs import RunFolder, run_path, write_config
-from steingate.storage.files import read_regular, replace_file
-from steingate.storage.tables import COMPRESSED, EPISODE_COLUMNS
+from steingate.errors import InputError, RunError
+from steingate.storage.files import open_regular, replace_file
+from steingate.storage.tables import EPISODE_COLUMNS
+
+if TYPE_CHECKING:
+    from steingate.report.load import Run
 
 Array = npt.NDArray[np.float64]
 
-_SHOWN = (
-    "TotalEnvSteps",
-    "Metrics/",
-    "Train/Epoch",
-    "Train/",
-    "Gate/",
-    "Step/Case",
-    "Time/Total",
-    "Time/FPS",
-)
-_DIGITS = 4  # of numbers in packed tables; counts and costs are whole in all of them
+SUFFIX = ".jsonl.xz"
+_HEADER = {"format": "steingate-archive", "version": 1}
+_NOT_ARCHIVED = ("Loss/", "Value/")  # columns of progress.csv that no report shows
+_MAX_LINE = 1 << 26  # bytes of one run
+_MAX_DECODER = 1 << 27  # bytes that the xz decoder may allocate
+_CHUNK = 1 << 20
 
 
-def keep_run(run: Run, target: str | Path) -> Path:
-    """Write the small copy of a run to ``target`` and return that folder.
+class RunData(NamedTuple):
+    """Content of one run as it is stored, in a folder or an archive.
 
-    Examples
-    --------
-    >>> keep_run(load_run("runs/cpo/SafetyPointGoal1-v0/seed-0"), "kept/cpo")  # doctest: +SKIP
-    PosixPath('kept/cpo')
+    Attributes
+    ----------
+    path
+        Run folder; for an archived run, the archive followed by the folder.
+    record
+        Content of ``config.json``.
+    certification
+        Content of ``certification.json``, None if there is none.
+    progress, episodes
+        Columns of ``progress.csv`` and ``episodes.csv``, NaN where a cell is empty.
     """
-    folder, source = RunFolder(Path(target)), RunFolder(run.path)
-    if folder.path.resolve() == run.path.resolve():
-        raise InputError(f"{run.path} cannot be kept in itself; name another folder.")
-    folder.path.mkdir(parents=True, exist_ok=True)
-    shown = {name: cells for name, cells in run.progress.items() if name.startswith(_SHOWN)}
-    episodes = {name: run.episodes[name] for name in EPISODE_COLUMNS}
-    replace_file(_packed(folder.progress), pack(shown))
-    replace_file(_packed(folder.episodes), pack(episodes))
-    if source.certification.exists():
-        replace_file(folder.certification, read_regular(source.certification))
-    here = {"config": {**run.config, "out": "runs"}, "env_folder": None}
-    write_config(folder, run.record | here)  # last: it makes the folder a run
-    return folder.path
+
+    path: Path
+    record: dict[str, Any]
+    certification: dict[str, Any] | None
+    progress: dict[str, Array]
+    episodes: dict[str, Array]
 
 
-def keep_runs(runs: Iterable[Run], roots: Sequence[str | Path], out: str | Path) -> list[Path]:
-    """Keep runs below ``out``, each at the place that it has below one of the roots."""
-    places = [(run, Path(out) / _place(run, roots)) for run in runs]
-    taken: dict[Path, Run] = {}
-    for run, place in places:
-        if place in taken:
-            raise InputError(f"{taken[place].path} and {run.path} would both be kept as {place}.")
-        taken[place] = run
-    return [keep_run(run, place) for run, place in places]
+def is_archive(path: str | Path) -> bool:
+    """Return whether a path names an archive file."""
+    return str(path).endswith(SUFFIX) and Path(path).is_file()
 
 
-def pack(columns: dict[str, Array]) -> bytes:
-    """Return a table as packed CSV, with an empty cell where a number is not known."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(map(_cell, cells) for cells in columns.values()), strict=True))
-    # No time and no name in it: equal numbers give equal files.
-    return lzma.compress(text.getvalue().encode(), preset=9 | lzma.PRESET_EXTREME)
+def write_archive(
+    runs: Iterable["Run"], roots: Sequence[str | Path], path: str | Path, digits: int | None = None
+) -> None:
+    """Write runs to an archive. Equal runs give equal files.
+
+    Parameters
+    ----------
+    runs
+        Runs in the order in which they are stored.
+    roots
+        Folders or archives that the runs were found in; runs are stored by their path below them.
+    path
+        Archive file; the name must end with ``.jsonl.xz``.
+    digits
+        Round all numbers that are not whole to this many significant digits. By default they are exact.
+    """
+    target = Path(path)
+    if not target.name.endswith(SUFFIX):
+        raise InputError(f"An archive cannot be written to {target}; end the name with {SUFFIX}.")
+    if not target.parent.is_dir():
+        raise InputError(f"{target} cannot be written: there is no folder {target.parent}.")
+    stored: dict[str, Path] = {}
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0}]
+    compressor = lzma.LZMACompressor(filters=filters)
+    chunks = [compressor.compress(_line(_HEADER))]
+    for run in runs:
+        name = _name(run, roots)
+        if name in stored:
+            raise InputError(f"{stored[name]} and {run.path} would both be archived as {name}.")
+        stored[name] = run.path
+        chunks.append(compressor.compress(_line(_entry(run, name, digits))))
+    replace_file(target, b"".join([*chunks, compressor.flush()]))
 
 
-def _cell(value: float) -> str:
-    if not np.isfinite(value):
-        return ""
-    short = value if value == int(value) else float(f"{value:.{_DIGITS}g}")
-    return str(int(short)) if short == int(short) else str(short)  # so that a copy of a copy is the copy
+def read_archive(path: str | Path) -> Iterator[RunData]:
+    """Yield the runs of an archive, one at a time; a ``RunError`` names a damaged archive."""
+    lines = _lines(Path(path))
+    if _object(Path(path), next(lines, b"")) != _HEADER:
+        raise RunError(f"{path} is not an archive of runs; steingate archive writes them.")
+    for line in lines:
+        entry = _object(Path(path), line)
+        try:
+            episodes = _columns(entry["episodes"])
+            yield RunData(
+                Path(path) / entry["run"],
+                dict(entry["config"]),
+                None if entry["certification"] is None else dict(entry["certification"]),
+                _columns(entry["progress"]),
+                {name: episodes[name] for name in EPISODE_COLUMNS},
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise RunError(f"{path} is damaged: one of its runs cannot be read ({error}).") from error
 
 
-def _packed(path: Path) -> Path:
-    return path.with_name(path.name + COMPRESSED)
-
-
-def _place(run: Run, roots: Sequence[str | Path]) -> Path:
+def _name(run: "Run", roots: Sequence[str | Path]) -> str:
+    """Return the path of a run below the root that it was found in, or algorithm, task and seed."""
     for root in roots:
         if run.path != Path(root) and run.path.is_relative_to(root):
-            return run.path.relative_to(root)
-    return run_path("", run.algo, run.env, run.seed)
+            return run.path.relative_to(root).as_posix()
+    config = run.record["config"]
+    return f"{config['algo']}/{str(config['env']).removeprefix('steingate/')}/seed-{config['seed']}"
+
+
+def _entry(run: "Run", name: str, digits: int | None) -> dict[str, Any]:
+    # The folders of this machine and the identity of the checkpoints mean nothing to other readers.
+    record = {key: value for key, value in run.record.items() if key != "identity"}
+    progress = {key: cells for key, cells in run.progress.items() if not key.startswith(_NOT_ARCHIVED)}
+    return {
+        "run": name,
+        "config": record | {"config": {**run.record["config"], "out": "runs"}, "env_folder": None},
+        "certification": run.certification,
+        "progress": {key: _numbers(cells, digits) for key, cells in progress.items()},
+        "episodes": {key: _numbers(run.episodes[key], digits) for key in EPISODE_COLUMNS},
+    }
+
+
+def _numbers(cells: Array, digits: int | None) -> list[float | None]:
+    return [_number(cell, digits) if np.isfinite(cell) else None for cell in cells.tolist()]
+
+
+def _number(cell: float, digits: int | None) -> float:
+    if digits is not None and not cell.is_integer():
+        cell = float(f"{cell:.{digits}g}")
+    return int(cell) if cell.is_integer() else cell
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a compressed file in bounded memory."""
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_DECODER)
+    rest = bytearray()
+    with open_regular(path) as file:
+        try:
+            while not decoder.eof:
+                chunk = file.read(_CHUNK) if decoder.needs_input else b""
+                if decoder.needs_input and not chunk:
+                    raise RunError(f"{path} is damaged: it ends too early.")
+                rest += decoder.decompress(chunk, _CHUNK)
+                *whole, rest = rest.split(b"\n")
+                yield from (bytes(line) for line in whole)
+                if len(rest) > _MAX_LINE:
+                    raise RunError(f"{path} is damaged: a run is larger than {_MAX_LINE >> 20} MiB.")
+        except lzma.LZMAError as error:
+            raise RunError(f"{path} is damaged: it cannot be decompressed ({error}).") from error
+    if rest:
+        raise RunError(f"{path} is damaged: its last line has no end.")
+
+
+def _object(path: Path, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{path} is damaged: a line is not JSON.") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path} is damaged: a line is not a JSON object.")
+    return found
+
+
+def _columns(table: dict[str, list[float | None]]) -> dict[str, Array]:
+    columns = {name: np.array(cells, np.float64) for name, cells in table.items()}
+    if any(cells.ndim != 1 for cells in columns.values()) or len({len(c) for c in columns.values()}) > 1:
+        raise ValueError("its columns have different lengths")
+    return columns

@@ -1,4 +1,4 @@
-"""One picture of a certificate: the costs, the reference they are held against, and the bound's terms."""
+"""Figure of a certificate: episode costs, reference distribution, risk function and terms of the bound."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,59 +9,51 @@ import numpy.typing as npt
 from steingate.certificates.certificate import Certificate
 from steingate.certificates.costs import Costs, check_costs, normalized
 from steingate.certificates.result import Result
-from steingate.errors import MissingExtraError
-from steingate.report.style import INK, SOFT, STYLE, save_figure
+from steingate.report.plot_style import INK, SAFE, SOFT, TERM_COLORS, UNSAFE, save_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PAPER = "#ffffff"
-_SAFE, _RISKY = "#2a9d8f", "#d1495b"
 _COSTS, _REFERENCE, _RISK = "#9db4c8", "#22303c", "#e08e1b"
-_TERMS = {"reference": "#5b7f9c", "atoms": "#d1495b", "interior": "#edae49"}
 _STEIN = "Stein\nbound"
 
 
 def save_certificate_figure(
     certificate: Certificate, costs: npt.ArrayLike, path: str | Path, result: Result | None = None
 ) -> None:
-    """Write the figure of a certificate; the format follows from the suffix (PNG, SVG or PDF)."""
+    """Write the figure of a certificate as PNG, SVG or PDF."""
     save_figure(lambda: certificate_figure(certificate, costs, result), path)
 
 
+@styled
 def certificate_figure(
     certificate: Certificate, costs: npt.ArrayLike, result: Result | None = None
 ) -> "Figure":
     """Return a figure: atoms as bars, interior histogram over the reference density, terms of the bound."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("Plotting", "plot") from None
+    from matplotlib.figure import Figure
+
     values = check_costs(costs)
     result = result or certificate.evaluate(values)
     x = normalized(values, result.scale)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(11.0, 4.9))
-        grid = figure.add_gridspec(
-            1, 2, width_ratios=(2.5, 1.0), left=0.03, right=0.985, top=0.80, bottom=0.13, wspace=0.18
-        )
-        parts = grid[0].subgridspec(1, 3, width_ratios=(0.5, 5.0, 0.5), wspace=0.03)
-        zero, interior, one = parts[0], parts[1], parts[2]
-        _atom(figure.add_subplot(zero), "no cost", result.zero_mass, certificate.zero_mass, _SAFE)
-        _interior(figure.add_subplot(interior), certificate, result, x)
-        _atom(figure.add_subplot(one), f"≥ {result.scale:g}", result.one_mass, certificate.one_mass, _RISKY)
-        _terms(figure.add_subplot(grid[1]), result)
-        _headline(figure, result)
+    figure = Figure(figsize=(11.0, 4.9))
+    grid = figure.add_gridspec(
+        1, 2, width_ratios=(2.5, 1.0), left=0.03, right=0.985, top=0.80, bottom=0.13, wspace=0.18
+    )
+    zero, interior, one = grid[0].subgridspec(1, 3, width_ratios=(0.5, 5.0, 0.5), wspace=0.03)
+    _atom(figure.add_subplot(zero), "no cost", result.zero_mass, certificate.zero_mass, SAFE)
+    _interior(figure.add_subplot(interior), certificate, result, x)
+    _atom(figure.add_subplot(one), f"≥ {result.scale:g}", result.one_mass, certificate.one_mass, UNSAFE)
+    _terms(figure.add_subplot(grid[1]), result)
+    _headline(figure, result)
     return figure
 
 
 def _headline(figure: "Figure", result: Result) -> None:
-    word, color = ("OPEN", _SAFE) if result.safe else ("SHUT", _RISKY)
+    word, color = ("OPEN", SAFE) if result.safe else ("CLOSED", UNSAFE)
     sign = "≤" if result.safe else ">"
     badge = {"boxstyle": "round,pad=0.35", "facecolor": color, "edgecolor": color}
-    figure.text(0.03, 0.94, word, color=_PAPER, fontsize=12, fontweight="bold", va="center", bbox=badge)
+    figure.text(0.03, 0.94, word, color="white", fontsize=12, fontweight="bold", va="center", bbox=badge)
     comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
     figure.text(0.095, 0.94, comparison, fontsize=13, fontweight="bold", va="center")
     setting = f"preset {result.preset}, {result.samples} episodes, limit {result.limit:g}"
@@ -88,13 +80,13 @@ def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) 
     heights = np.histogram(inside, bins)[0] / (result.samples * np.diff(bins))
     axes.stairs(heights, bins, fill=True, color=_COSTS, label="episodes between the atoms")
     axes.plot(grid, density, color=_REFERENCE, linewidth=1.8, label=f"reference {certificate.reference_name}")
-    # One tall bar must not flatten the reference, nor a density that is infinite at an end everything else.
+    # Neither one tall bar nor a density that is infinite at an end sets the height of the axis.
     peak = float(density[5:-5].max())
     top = 1.12 * max(peak, min(float(heights.max()), 4.0 * peak))
     for edge, height in zip(bins, heights, strict=False):
         if height > top:
-            share = f"{height * (bins[1] - bins[0]):.0%}"
-            axes.text(edge + 0.5 * bins[1], 0.94 * top, share, fontsize=8, ha="center", color=INK)
+            text = f"{height * (bins[1] - bins[0]):.0%}"
+            axes.text(edge + 0.5 * bins[1], 0.94 * top, text, fontsize=8, ha="center", color=INK)
     axes.set(xlim=(0.0, 1.0), ylim=(0.0, top), yticks=[])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("episode cost")
@@ -106,7 +98,7 @@ def _interior(axes: "Axes", certificate: Certificate, result: Result, x: Costs) 
     axes.text(limit, 0.985 * top, " limit ", color=SOFT, fontsize=9, va="top", ha=side)
 
     risk = axes.twinx()
-    label = f"risk of an episode (one half at {_threshold(certificate, result):g})"
+    label = f"risk function (0.5 at {_threshold(certificate, result):g})"
     risk.plot(grid, certificate.risk(grid), color=_RISK, linewidth=1.6, linestyle="--", label=label)
     risk.set(ylim=(0.0, 1.12), yticks=[])
     risk.spines[["left", "right"]].set_visible(False)
@@ -132,15 +124,15 @@ def _terms(axes: "Axes", result: Result) -> None:
             ("atoms", result.discrete_term),
             ("interior", result.interior_term),
         ):
-            axes.bar([0], [height], bottom=bottom, width=0.62, color=_TERMS[name], label=name)
+            axes.bar([0], [height], bottom=bottom, width=0.62, color=TERM_COLORS[name], label=name)
             bottom += height
         bars = [(_STEIN, bottom, result.decided_by == "stein_bound"), *bars]
     top = 1.14 * max(result.budget, *(height for _, height, _ in bars))
     for position, (name, height, decides) in enumerate(bars):
         if name != _STEIN:
-            color = (_SAFE if result.safe else _RISKY) if decides else _COSTS
+            color = (SAFE if result.safe else UNSAFE) if decides else _COSTS
             axes.bar([position], [height], width=0.62, color=color)
-        # A label that the budget line would cross moves above the line.
+        # Labels that the budget line would cross are placed above it.
         base = result.budget if 0.0 <= result.budget - height < 0.06 * top else height
         axes.text(position, base + 0.012 * top, _number(height), ha="center", fontsize=9)
     axes.axhline(result.budget, color=INK, linewidth=1.4)
@@ -166,7 +158,7 @@ def _terms(axes: "Axes", result: Result) -> None:
 
 
 def _others(result: Result) -> list[tuple[str, float, bool]]:
-    """Return the bars beside the Stein bound: name, height, and whether it is the one that decided."""
+    """Return the bars beside the Stein bound: name, height, and whether the gate used it."""
     if result.delta is not None:
         return [("direct\nbound", result.bound, True)]
     if result.decided_by == "mean_risk":

@@ -1,4 +1,4 @@
-"""Runs that differ in nothing but their seed, with a label that says what sets them apart, and a color."""
+"""Group runs that differ only in their seed; labels, order and colors of the groups."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.report.loading import Run
-from steingate.report.record import canonical, look_of, settings
-from steingate.report.style import LIMIT, free_colors
+from steingate.report.load import Run
+from steingate.report.plot_style import LIMIT, free_colors
+from steingate.report.run_settings import canonical, plot_style, settings
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -19,17 +19,18 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Group:
-    """The seeds of one configuration.
+    """All seeds of one configuration.
 
     Attributes
     ----------
     env, algo
-        The task and the algorithm.
+        Task and algorithm.
     method
-        Tells the configurations of one task apart; the same on all tasks for those that are shown together.
+        Identifies the configuration within a task. Configurations of different tasks that are compared as one
+        method have the same value.
     label
-        The same for readers: the algorithm, with the settings in which its configurations differ on any task.
-        No two methods share a label.
+        Name for readers: the algorithm, with the settings in which its configurations differ. Unique for
+        each method.
     runs
         In order of seed.
     """
@@ -42,79 +43,71 @@ class Group:
 
     @property
     def limit(self) -> float:
-        """The limit on an episode's cost."""
+        """Limit on the cost of an episode."""
         return self.runs[0].limit
 
     @property
-    def seeds(self) -> list[int]:
-        """The seeds in order."""
-        return [run.seed for run in self.runs]
-
-    @property
     def order(self) -> float:
-        """The method's place in tables and figures; methods that do not say theirs come last."""
-        orders = [look_of(run.record).order for run in self.runs]
+        """Position of the algorithm in tables and figures; infinite if unknown."""
+        orders = [plot_style(run.record).order for run in self.runs]
         return min((order for order in orders if order is not None), default=inf)
 
     @property
     def color(self) -> str | None:
-        """The color that the method asks for."""
-        colors = (look_of(run.record).color for run in self.runs)
+        """Preferred color of the algorithm."""
+        colors = (plot_style(run.record).color for run in self.runs)
         return next((color for color in colors if color is not None), None)
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
-    """Return the groups in order of task, method and label."""
+    """Return the groups in order of task, algorithm and label."""
     members: dict[str, list[Run]] = {}
     for run in runs:
         members.setdefault(canonical(settings(run.config)), []).append(run)
     by_algo: dict[str, list[Settings]] = {}
     for group in members.values():
-        by_algo.setdefault(group[0].algo, []).append(_told_apart(group[0]))
+        by_algo.setdefault(group[0].algo, []).append(settings(group[0].config))
     names = {algo: _differing(configurations) for algo, configurations in by_algo.items()}
     labels = _labels({algo: (by_algo[algo], names[algo]) for algo in by_algo})
     groups = []
     for group in members.values():
         first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
-        method = _method(_told_apart(first), names[first.algo])
+        method = _method(settings(first.config), names[first.algo])
         groups.append(Group(first.env, first.algo, method, labels[method], ordered))
     return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
 def group_colors(groups: Sequence[Group]) -> dict[str, str]:
-    """Return a color for each method: the one it asks for, or the next that is free; no two share one."""
+    """Return a color for each method: its preferred one if it is free, or the next free one."""
     chosen: dict[str, str] = {}
     for group in groups:
-        asked = group.color
-        if group.method not in chosen and asked not in (None, LIMIT, *chosen.values()):
-            chosen[group.method] = str(asked)
+        if group.method not in chosen and group.color not in (None, LIMIT, *chosen.values()):
+            chosen[group.method] = str(group.color)
     rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
     return chosen | dict(zip(rest, free_colors(len(rest), set(chosen.values())), strict=True))
 
 
-def mean_and_spread(group: Group, name: str) -> tuple[Array, Array, Array]:
-    """Return steps, mean and standard deviation over seeds of a recent number, epoch by epoch.
+def mean_and_std(group: Group, name: str) -> tuple[Array, Array, Array]:
+    """Return steps, mean and standard deviation over seeds of a number in ``Run.recent``, for each epoch.
 
-    ``name`` is one of ``Run.recent``: the return, the cost, the share over the limit or the tail of the cost.
-
-    Where some seeds have gone further than others, a mean is over those that are there. The standard
-    deviation is the sample's (divided by n - 1), and NaN for a single seed.
+    Seeds that have not reached an epoch are left out of its mean. The standard deviation is that of the
+    sample (divided by n - 1), and NaN for a single seed.
     """
-    longest = max(group.runs, key=lambda run: run.epochs)
-    mean, spread = over_seeds(group, [run.recent[name] for run in group.runs])
-    return longest.progress["TotalEnvSteps"], mean, spread
+    longest = max(group.runs, key=lambda run: run.n_epochs)
+    mean, std = _over_seeds([run.recent[name] for run in group.runs])
+    return longest.progress["TotalEnvSteps"], mean, std
 
 
 def mean_hours(group: Group) -> Array:
-    """Return the hours that training had taken by the end of each epoch, mean over seeds; NaN if unknown."""
-    logged = [run.progress.get("Time/Total", np.full(run.epochs, np.nan)) / 3600.0 for run in group.runs]
-    return over_seeds(group, logged)[0]
+    """Return the hours of training by the end of each epoch, mean over seeds; NaN if unknown."""
+    return _over_seeds(
+        [run.progress.get("Time/Total", np.full(run.n_epochs, np.nan)) / 3600.0 for run in group.runs]
+    )[0]
 
 
-def over_seeds(group: Group, series: Sequence[Array]) -> tuple[Array, Array]:
-    """Return mean and standard deviation over seeds of one series per run, epoch by epoch."""
-    longest = max(group.runs, key=lambda run: run.epochs)
-    table = np.full((len(group.runs), longest.epochs), np.nan)
+def _over_seeds(series: Sequence[Array]) -> tuple[Array, Array]:
+    """Return mean and standard deviation of series of different lengths, entry by entry."""
+    table = np.full((len(series), max(map(len, series))), np.nan)
     for row, values in zip(table, series, strict=True):
         row[: len(values)] = values
     known = np.isfinite(table)
@@ -122,13 +115,8 @@ def over_seeds(group: Group, series: Sequence[Array]) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, table, 0.0).sum(axis=0) / count
         squares = np.where(known, (table - mean) ** 2, 0.0).sum(axis=0)
-        spread = np.sqrt(squares / (count - 1))
-    return np.where(count > 0, mean, np.nan), spread
-
-
-def _told_apart(run: Run) -> Settings:
-    """Return the settings, and whether the folder is of the form that does not list all of the method's."""
-    return {**settings(run.config), "folder": "today's" if "recipe" in run.config else "older"}
+        std = np.sqrt(squares / (count - 1))
+    return np.where(count > 0, mean, np.nan), std
 
 
 def _differing(configurations: Sequence[Settings]) -> list[str]:
@@ -139,11 +127,7 @@ def _differing(configurations: Sequence[Settings]) -> list[str]:
     names: dict[str, None] = {}
     for rivals in tasks.values():
         for name in dict.fromkeys(name for mine in rivals for name in mine):
-            holders = [mine for mine in rivals if name in mine]
-            # Folders of another form list other names; what they lack is no difference.
-            forms = {mine["folder"] for mine in holders}
-            lacking = any(name not in mine and mine["folder"] in forms for mine in rivals)
-            if lacking or len({canonical(mine[name]) for mine in holders}) > 1:
+            if len({canonical(mine[name]) if name in mine else None for mine in rivals}) > 1:
                 names[name] = None
     return list(names)
 
@@ -153,7 +137,7 @@ def _method(mine: Settings, names: Sequence[str]) -> str:
 
 
 def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, str]:
-    """Return a label for each method; where short numbers leave two alike, with all their digits."""
+    """Return a label for each method. Numbers have six digits, or all where two labels would be equal."""
     methods = {
         _method(mine, names): (mine, names)
         for configurations, names in by_algo.values()
@@ -169,12 +153,12 @@ def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, s
 
 def _label(mine: Settings, names: Sequence[str], write: Callable[[Any], str]) -> str:
     last = Counter(name.rsplit(".", 1)[-1] for name in names)
-    told = []
+    words = []
     for name in names:
         end = name.rsplit(".", 1)[-1]
         value = write(mine[name]) if name in mine else "default"
-        told.append(f"{end if last[end] == 1 else name} {value}")
-    return f"{mine['algo']} ({', '.join(told)})" if told else str(mine["algo"])
+        words.append(f"{end if last[end] == 1 else name} {value}")
+    return f"{mine['algo']} ({', '.join(words)})" if words else str(mine["algo"])
 
 
 def _short(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Monitors beside runs: what the state files below some folders say, as plain JSON types."""
+"""Data of the monitors on a live page: content of their state files as plain JSON types."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -18,7 +18,7 @@ _DEPTH = 3
 
 
 def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
-    """Return the files at most three folders below the roots that end with ``.monitor.json``; no links."""
+    """Return the ``.monitor.json`` files at most three folders below the roots, without symbolic links."""
     found = {Path(root) for root in roots if str(root).endswith(SUFFIX)}
     for root in map(Path, roots):
         for depth in range(_DEPTH + 1):
@@ -29,16 +29,11 @@ def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
 
 
 def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
-    """Return one entry per monitored cost of every state file below the roots.
+    """Return one entry per monitored cost of every state file in the given folders and files.
 
-    An entry has the file's ``name`` and ``path``, the numbers of ``Monitor.summary``, the ``state`` in a word
-    and ``trace``: episodes, share over the limit and bound along the way. A file that cannot be read has
-    ``problem`` instead.
-
-    Parameters
-    ----------
-    roots
-        Folders, or state files themselves.
+    An entry has ``name`` and ``path`` of the file, the numbers of ``Monitor.summary``, ``state``
+    (``unsafe``, ``drift``, ``certified`` or ``undecided``) and ``trace``, a list of (episodes, violation
+    rate, bound). A file that cannot be read has ``problem`` instead.
     """
     return [entry for path in monitor_files(roots) for entry in _file_entries(path)]
 
@@ -46,14 +41,14 @@ def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
 def _file_entries(path: Path) -> tuple[dict[str, Any], ...]:
     try:
         status = path.stat()
-    except OSError:  # it has just gone
+    except OSError:  # deleted meanwhile
         return ()
     return _read(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> tuple[dict[str, Any], ...]:
-    """Return the entries of a file; a live page asks often, and most files have not changed since."""
+    """Return the entries of a file. Cached, because a live page reads the files every few seconds."""
     name = path.name.removesuffix(SUFFIX)
     try:
         return tuple(
@@ -76,7 +71,7 @@ def _entry(monitor: Monitor) -> dict[str, Any]:
     return {
         **monitor.summary(),
         "state": state_word(monitor),
-        "trace": [[n, float(f"{seen:.4g}"), float(f"{bound:.4g}")] for n, seen, bound in trace],
+        "trace": [[n, float(f"{rate:.4g}"), float(f"{bound:.4g}")] for n, rate, bound in trace],
     }
 
 

@@ -1,4 +1,4 @@
-"""One page of HTML that needs no network: the numbers as JSON, and a small script that draws them."""
+"""Report page: one HTML file with the data as JSON and a script that draws it. It makes no requests."""
 
 import base64
 import hashlib
@@ -9,39 +9,45 @@ from pathlib import Path
 from typing import Any
 
 from steingate import __version__
-from steingate.report.evidence import Evidence
-from steingate.report.formats import to_html, write_text
-from steingate.report.page_data import Detail, page_data
-from steingate.report.report_tables import report_tables
+from steingate.report.page_data import Resolution, page_data
+from steingate.report.summary import Report
+from steingate.report.tables import report_tables, to_html, write_text
 
 MAX_BYTES = 9_500_000
 _SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js", "monitors.js")
 
 
-def write_page(evidence: Evidence, path: str | Path, title: str = "SteinGate runs") -> None:
-    """Write the page of some runs."""
-    write_text(Path(path), page(fitting_data(evidence), title))
+def write_page(report: Report, path: str | Path, title: str = "SteinGate runs") -> None:
+    """Write the page of a report."""
+    write_text(Path(path), page(make_data(report), title))
 
 
-def fitting_data(evidence: Evidence, most: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the data of a page of at most ``most`` bytes: many runs are shown less finely than one."""
-    detail = Detail()
-    tables = [to_html(table) for table in report_tables(evidence)]
+def make_data(report: Report, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Return the data of a page; the resolution of its curves is halved until it fits into ``max_bytes``."""
+    resolution = Resolution()
+    tables = [to_html(table) for table in report_tables(report)]
     while True:
-        data = page_data(evidence, tables, detail)
-        if len(packed(data)) <= most or detail == detail.coarser():
+        data = page_data(report, tables, resolution)
+        if len(to_json(data)) <= max_bytes or resolution == resolution.halved():
             return data
-        detail = detail.coarser()
+        resolution = resolution.halved()
 
 
 def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int = 0) -> str:
-    """Return the page as HTML; with ``poll``, one that asks for ``data.json`` every so many milliseconds.
+    """Return the page as HTML.
 
-    The policy in its head allows this script and style alone, and no request to anywhere but the server of a
-    live page.
+    Parameters
+    ----------
+    data
+        Result of ``make_data``; None for a page that requests its data from a server.
+    title
+        Title and heading.
+    poll
+        If not 0, request ``data.json`` from the server of the page every ``poll`` milliseconds.
     """
     style = _asset("page.css")
     script = "\n".join(_asset(name) for name in _SCRIPTS)
+    # Browsers run this script and style only, and refuse requests to other servers.
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -54,7 +60,7 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
         ]
     )
     tables = "" if data is None else "".join(data["tables"])
-    content = "null" if data is None else packed(data)
+    content = "null" if data is None else to_json(data)
     return f"""<!doctype html>
 <html lang="en" data-poll="{poll}">
 <head>
@@ -69,16 +75,16 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
 <body>
 <header><h1>{escape(title)}</h1><p id="status"></p></header>
 <main>
-<section id="notices" aria-label="At a glance"></section>
+<section id="notices" aria-label="Summary"></section>
 <section id="overview" aria-label="Curves"></section>
-<section id="frontier" aria-label="Return against safety"></section>
+<section id="frontier" aria-label="Return against violation rate"></section>
 <section id="profiles" aria-label="Over all tasks"></section>
 <section id="tables" aria-label="Tables">{tables}</section>
 <section id="run" aria-label="One run"></section>
-<section id="skipped" aria-label="Left out"></section>
-<noscript><p class="note">The tables need no script; the curves do.</p></noscript>
+<section id="skipped" aria-label="Skipped runs"></section>
+<noscript><p class="note">The curves need JavaScript; the tables do not.</p></noscript>
 </main>
-<footer>Made by steingate {__version__} from run folders alone.</footer>
+<footer>Made by steingate {__version__}.</footer>
 <script type="application/json" id="data">{content}</script>
 <script>{script}</script>
 </body>
@@ -86,8 +92,8 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
 """
 
 
-def packed(data: dict[str, Any]) -> str:
-    """Return the data as JSON that cannot end the script element which holds it."""
+def to_json(data: dict[str, Any]) -> str:
+    """Return data as JSON without the characters that could end an HTML script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,5 +1,5 @@
 "use strict";
-// Drawing: one function makes a plot with axes, the others put marks into it.
+// Drawing: plot() makes axes, the other functions add marks.
 
 const SVG = "http://www.w3.org/2000/svg";
 const svg = (tag, attributes = {}, parent) => fill(document.createElementNS(SVG, tag), attributes, parent);
@@ -14,8 +14,8 @@ function fill(node, attributes, parent) {
   return node;
 }
 
-// A method keeps its color; on a dark page it is mixed with white, or the darker ones could not be seen.
-const tint = (color) => (color.startsWith("#") ? `color-mix(in srgb, ${color} var(--keep), white)` : color);
+// On a dark page colors are mixed with white.
+const tint = (color) => (color.startsWith("#") ? `color-mix(in srgb, ${color} var(--tint), white)` : color);
 const known = (value) => value !== null && value !== undefined && Number.isFinite(value);
 const stepText = (n) => (n >= 1e6 ? `${+(n / 1e6).toFixed(2)}M` : n >= 1e3 ? `${+(n / 1e3).toFixed(1)}k` : `${n}`);
 const valueText = (v) => (known(v) ? `${+v.toPrecision(3)}`.replace("-", "−") : "–");
@@ -37,12 +37,12 @@ function niceTicks(low, high, count) {
   return ticks;
 }
 
-// Linear up to twice the limit, where it matters; logarithmic above, where single episodes run far away.
+// Linear up to twice the limit, logarithmic above.
 function costScale(limit, top) {
   const bend = 2 * limit;
   if (top <= bend * 1.05) return { map: (v) => v / (bend * 1.05), ticks: [0, limit, bend] };
-  const share = 0.62, span = Math.log(top / bend);
-  const map = (v) => (v <= bend ? (share * v) / bend : share + ((1 - share) * Math.log(v / bend)) / span);
+  const linear = 0.62, span = Math.log(top / bend);
+  const map = (v) => (v <= bend ? (linear * v) / bend : linear + ((1 - linear) * Math.log(v / bend)) / span);
   const ticks = [0, limit, bend];
   const factor = span > Math.log(12) ? 4 : 2;
   for (let t = bend * factor; t < top * 0.98; t *= factor) ticks.push(t);
@@ -129,7 +129,7 @@ function band(p, xs, low, high, color, opacity = 0.16) {
   }
 }
 
-// Steps: the value of an epoch holds from the end of the one before to its own end.
+// Stacked steps: the value of an epoch spans from the end of the epoch before to its own end.
 function steps(p, xs, ys, base, color, opacity) {
   let path = "";
   ys.forEach((v, i) => {
@@ -150,7 +150,7 @@ function stairs(p, xs, ys, color, width = 1.4) {
   svg("path", { d: path, fill: "none", "stroke-width": width, class: "curve" }, p.root).style.stroke = tint(color);
 }
 
-// A point that says what it is to a pointer and to a screen reader.
+// A point with a title for pointers and screen readers.
 function mark(p, x, y, size, color, opacity, title) {
   const dot = svg("circle", { class: "mark", cx: p.X(x).toFixed(1), cy: p.Y(y).toFixed(1), r: size, opacity }, p.root);
   dot.style.fill = tint(color);
@@ -163,7 +163,7 @@ function interval(p, x0, x1, y0, y1, color) {
   svg("line", { class: "interval", x1: p.X(x0), x2: p.X(x1), y1: p.Y(y0), y2: p.Y(y1), "stroke-width": 1.8 }, p.root).style.stroke = tint(color);
 }
 
-// A mark at the upper edge: what stands here is higher than the axis goes.
+// A mark at the upper edge for values above the axis.
 function beyond(p, x, y) {
   svg("path", { class: "beyond", d: `M${x.toFixed(1)} ${y}l4 6h-8z` }, p.root);
 }
@@ -179,8 +179,8 @@ function shade(p, from, to, color) {
   svg("rect", { class: "shade", x, width: Math.max(p.X(to) - x, 0.5), y: p.top, height: p.height - p.top - p.bottom }, p.back).style.fill = tint(color);
 }
 
-// Shows what `tell(index)` says of the point under the pointer; xs are the ends of the points.
-function hover(p, xs, tell) {
+// Show the lines of text(index) for the point under the pointer; xs are the positions of the points.
+function hover(p, xs, textLines) {
   const cursor = svg("line", { class: "cursor", y1: p.top, y2: p.height - p.bottom }, p.root);
   const tip = html("div", { class: "tip" }, p.box);
   const hide = () => { cursor.style.visibility = tip.style.visibility = "hidden"; };
@@ -192,7 +192,7 @@ function hover(p, xs, tell) {
     const x = p.X(xs[best]);
     cursor.setAttribute("x1", x);
     cursor.setAttribute("x2", x);
-    tip.replaceChildren(...tell(best).map((text) => html("div", { text })));
+    tip.replaceChildren(...textLines(best).map((text) => html("div", { text })));
     cursor.style.visibility = tip.style.visibility = "visible";
     tip.style.top = `${p.top + 4}px`;
     tip.style.left = `${Math.max(0, x + 12 + tip.offsetWidth > p.width ? x - 12 - tip.offsetWidth : x + 12)}px`;

@@ -1,4 +1,4 @@
-// Monitors beside runs: a live page asks for monitors.json and draws a card for each state file.
+// Monitors: a live page requests monitors.json and draws a card for each state file.
 
 const MONITOR_COLORS = { certified: "#2a9d8f", undecided: "#e08e1b", drift: "#d1495b", unsafe: "#d1495b" };
 
@@ -21,7 +21,7 @@ function monitorCard(card, entry) {
   const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); return html("b", { text: value }, item); };
   fact("state", entry.state).setAttribute("data-state", entry.state);
   fact("episodes", stepText(entry.episodes));
-  fact("over", stepText(entry.over));
+  fact("violations", stepText(entry.over));
   fact("limit", valueText(entry.limit));
   fact("bound", valueText(entry.bound));
   fact("budget", valueText(entry.budget));
@@ -36,7 +36,7 @@ function monitorCard(card, entry) {
   const p = plot(card, {
     title: "Bound on P(cost > limit)", height: 170,
     x: { map: (n) => (Math.log(n) - first) / span, ticks }, y: linearScale(0, top * 1.05),
-    keys: [{ label: "bound", color }, { label: "share seen", color: "var(--soft)" }],
+    keys: [{ label: "bound", color }, { label: "observed rate", color: "var(--soft)" }],
   });
   const shown = (list) => list.map((v) => (v > top * 1.05 ? null : v));
   line(p, xs, shown(entry.trace.map(([, seen]) => seen)), "var(--soft)", 1.2);
@@ -44,13 +44,13 @@ function monitorCard(card, entry) {
   limitLine(p, entry.budget, `budget ${valueText(entry.budget)}`);
 }
 
-async function askMonitors() {
+async function requestMonitors() {
   try {
     const answer = await fetch("monitors.json", { cache: "no-cache" });
-    const text = answer.ok ? await answer.text() : askMonitors.last;
-    if (text !== askMonitors.last) monitorsSection(JSON.parse(askMonitors.last = text).monitors);
-  } catch (error) { /* the line above the page says that the server is gone */ }
-  setTimeout(askMonitors, poll);
+    const text = answer.ok ? await answer.text() : requestMonitors.last;
+    if (text !== requestMonitors.last) monitorsSection(JSON.parse(requestMonitors.last = text).monitors);
+  } catch (error) { /* the status line shows that the server is not reachable */ }
+  setTimeout(requestMonitors, poll);
 }
 
-if (poll) askMonitors();
+if (poll) requestMonitors();

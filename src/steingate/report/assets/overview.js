@@ -1,8 +1,8 @@
-// Curves of all runs as the reader chose to see them, then how the methods stand.
+// Curves of all runs, return against violation rate, and performance profiles.
 
-const METRICS = { ret: "return", cost: "cost", over: "episodes over the limit", tail: "cost of the worst tenth" };
+const METRICS = { return: "return", cost: "cost", violation_rate: "violation rate", tail: "CVaR 0.9 of the cost" };
 const SMOOTHING = [1, 3, 5, 10, 25];
-const choice = { metrics: ["ret", "cost"], smooth: 1, x: "steps", hidden: new Set(), filter: "" };
+const choice = { metrics: ["return", "cost"], smooth: 1, x: "steps", hidden: new Set(), filter: "" };
 const percentText = (v) => `${+(100 * v).toFixed(1)} %`;
 
 function notices(parent, data) {
@@ -12,7 +12,7 @@ function notices(parent, data) {
   for (const text of data.notices) html("p", { text }, card);
 }
 
-// The bar stays while the curves below it are drawn anew, so that a reader can go on typing.
+// The controls stay while the curves are drawn again, so that they keep the focus.
 function overview(parent, data) {
   if (!data.tasks.length) { parent.replaceChildren(); return; }
   if (!parent.querySelector(".controls")) {
@@ -62,10 +62,10 @@ function smoothed(list, size) {
 function drawCurves(parent, data) {
   parent.replaceChildren();
   const tasks = data.tasks.map((task) => ({ ...task, groups: task.groups.filter((g) => wanted(task, g)) })).filter((task) => task.groups.length);
-  if (!tasks.length) { html("p", { class: "note", text: "No task or method has these words." }, parent); return; }
+  if (!tasks.length) { html("p", { class: "note", text: "No task or method matches." }, parent); return; }
   const grid = html("div", { class: "grid" }, parent);
-  let spread = false;
-  // All cards first: the grid decides their width only when it knows how many there are.
+  let hasBands = false;
+  // Make all cards first: their width depends on how many there are.
   const cards = tasks.map(() => html("div", { class: "card" }, grid));
   for (const [index, task] of tasks.entries()) {
     const card = cards[index];
@@ -75,33 +75,33 @@ function drawCurves(parent, data) {
       drawCurves(parent, data);
     } })));
     const shown = task.groups.filter((g) => !choice.hidden.has(g.label));
-    spread ||= shown.some((g) => g.seeds > 1);
+    hasBands ||= shown.some((g) => g.seeds > 1);
     choice.metrics.forEach((key, i) => taskPlot(card, task, shown, key, i === choice.metrics.length - 1));
   }
-  const bands = spread ? " Shaded: one standard deviation over seeds." : "";
-  const smooth = choice.smooth > 1 ? ` Smoothed: each point is the mean of up to ${choice.smooth}, itself the last.` : "";
-  const costs = choice.metrics.some((key) => key === "cost" || key === "tail") ? " Dashed: the limit. Costs above twice the limit are drawn on a logarithmic scale." : "";
-  html("p", { class: "note", text: `Lines: over the last 100 episodes by the end of each epoch, mean over seeds.${bands}${smooth}${costs} A click on a method in a legend hides or shows it.` }, parent);
+  const bands = hasBands ? " Shaded: one standard deviation over seeds." : "";
+  const smooth = choice.smooth > 1 ? ` Smoothed: mean of the last ${choice.smooth} points.` : "";
+  const costs = choice.metrics.some((key) => key === "cost" || key === "tail") ? " Dashed: limit. The cost axis is logarithmic above twice the limit." : "";
+  html("p", { class: "note", text: `Lines: last 100 episodes at the end of each epoch, mean over seeds.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
 }
 
 function taskPlot(card, task, groups, key, last) {
   const perHour = Math.max(0, ...groups.flatMap((g) => g.hours.filter(known))) < 2 ? 60 : 1;
   const series = groups.map((g) => {
-    const values = smoothed(g[key], choice.smooth), wide = smoothed(g[`${key}Spread`], choice.smooth);
+    const values = smoothed(g[key], choice.smooth), wide = smoothed(g[`${key}_std`], choice.smooth);
     const edge = (sign, low = -Infinity, high = Infinity) => values.map((v, i) => (known(v) ? Math.min(Math.max(v + sign * (wide[i] ?? 0), low), high) : null));
-    const bounds = key === "ret" ? [] : [0, key === "over" ? 1 : Infinity];
+    const bounds = key === "return" ? [] : [0, key === "violation_rate" ? 1 : Infinity];
     return { ...g, xs: choice.x === "steps" ? g.steps : g.hours.map((v) => (known(v) ? v * perHour : null)), values, low: edge(-1, ...bounds), high: edge(1, ...bounds) };
   }).filter((g) => g.xs.some(known));
   html("div", { class: "axis", text: METRICS[key] }, card);
-  if (!series.length) { html("p", { class: "note", text: groups.length ? "These runs did not log their time." : "All methods are hidden." }, card); return; }
+  if (!series.length) { html("p", { class: "note", text: groups.length ? "These runs have no log of their time." : "All methods are hidden." }, card); return; }
   const end = Math.max(...series.flatMap((g) => g.xs.filter(known)));
   const [low, high] = range(series.flatMap((g) => [g.low, g.high]));
   const most = Math.max(0, ...series.flatMap((g) => g.high.filter(known)));
   const limit = Math.max(...task.limits), costs = key === "cost" || key === "tail";
-  const y = costs ? costScale(limit, most * 1.05) : key === "over" ? linearScale(0, Math.min(Math.max(1.1 * most, 0.1), 1.02)) : linearScale(low, high);
+  const y = costs ? costScale(limit, most * 1.05) : key === "violation_rate" ? linearScale(0, Math.min(Math.max(1.1 * most, 0.1), 1.02)) : linearScale(low, high);
   const xText = choice.x === "steps" ? stepText : (v) => `${+v.toPrecision(3)} ${perHour === 60 ? "min" : "h"}`;
   const p = plot(card, {
-    label: `${METRICS[key]} on ${task.name}`, height: last ? 188 : 172, x: xScale(end, card.clientWidth), y, xText, yText: key === "over" ? percentText : valueText,
+    label: `${METRICS[key]} on ${task.name}`, height: last ? 188 : 172, x: xScale(end, card.clientWidth), y, xText, yText: key === "violation_rate" ? percentText : valueText,
     xLabel: last ? (choice.x === "steps" ? "environment steps" : "wall-clock time of training") : "",
   });
   for (const g of series) if (g.seeds > 1) band(p, g.xs, g.low, g.high, g.color);
@@ -109,24 +109,24 @@ function taskPlot(card, task, groups, key, last) {
   if (costs) for (const value of task.limits) limitLine(p, value, `limit ${valueText(value)}`);
   const longest = series.reduce((a, b) => (b.xs.length > a.xs.length ? b : a));
   const nearest = (g, x) => g.xs.reduce((best, v, i) => (known(v) && Math.abs(v - x) < Math.abs(g.xs[best] - x) ? i : best), 0);
-  const say = key === "over" ? (v) => (known(v) ? percentText(v) : "–") : valueText;
+  const say = key === "violation_rate" ? (v) => (known(v) ? percentText(v) : "–") : valueText;
   hover(p, longest.xs.filter(known), (i) => {
     const x = longest.xs.filter(known)[i];
     return [xText(x), ...series.map((g) => `${g.label}  ${say(g.values[nearest(g, x)])}`)];
   });
 }
 
-// A card per task: return over the share of episodes above the limit; small marks are seeds, large ones medians.
+// A card per task: return against violation rate; small marks are seeds, large ones medians.
 function frontier(parent, data) {
   parent.replaceChildren();
   const tasks = data.tasks.map((task) => ({ ...task, groups: task.groups.filter((g) => g.points.length && wanted(task, g)) })).filter((task) => task.groups.length);
   if (!tasks.length) return;
-  html("h2", { text: "Return against safety" }, parent);
+  html("h2", { text: "Return against violation rate" }, parent);
   const grid = html("div", { class: "grid" }, parent);
   const cards = tasks.map(() => html("div", { class: "card" }, grid));
   for (const [index, task] of tasks.entries()) frontierPlot(cards[index], task);
   const bars = tasks.some((task) => task.groups.some((g) => g.points.length > 1)) ? ", with 95 % bootstrap intervals" : "";
-  html("p", { class: "note", text: `Last fifth of training: mean return of its episodes against the share of them over the limit. Small: one seed. Large: median over seeds${bars}. Dotted: methods that no other beats in both. Better is up and to the left.` }, parent);
+  html("p", { class: "note", text: `Episodes of the last fifth of training. Small: one seed. Large: median over seeds${bars}. Dotted: methods that no other dominates. Better is up and to the left.` }, parent);
 }
 
 function frontierPlot(card, task) {
@@ -137,32 +137,32 @@ function frontierPlot(card, task) {
   const ends = (axis) => groups.flatMap((g) => [g.points.map((point) => point[axis]), g.medians[axis]]);
   const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);
   const x = linearScale(-0.02 * most, most, card.clientWidth < 420 ? 3 : 5);
-  const p = plot(card, { label: `return against episodes over the limit on ${task.name}`, height: 300, x, y: linearScale(low, high), xText: percentText, xLabel: "episodes over the limit" });
-  const best = unbeaten(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
+  const p = plot(card, { label: `return against violation rate on ${task.name}`, height: 300, x, y: linearScale(low, high), xText: percentText, xLabel: "violation rate" });
+  const best = notDominated(groups.map((g) => [g.medians[0][0], g.medians[1][0]]));
   const edge = svg("path", { d: best.map(([a, b], i) => `${i ? "L" : "M"}${p.X(a).toFixed(1)} ${p.Y(b).toFixed(1)}`).join(""), fill: "none", "stroke-width": 1.4, "stroke-dasharray": "2 4" }, p.root);
   edge.style.stroke = "var(--soft)";
-  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.color, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`);
+  for (const g of groups) for (const [a, b, seed] of g.points) mark(p, a, b, 3.2, g.color, 0.5, `${g.label}, seed ${seed}: return ${valueText(b)}, ${valueText(100 * a)} % violations`);
   for (const g of groups) {
     const [[a, left, right], [b, bottom, top]] = g.medians;
     interval(p, left, right, b, b, g.color);
     interval(p, a, a, bottom, top, g.color);
-    mark(p, a, b, 6, g.color, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % over the limit`).classList.add("median");
+    mark(p, a, b, 6, g.color, 1, `${g.label}, median of ${count(g.points.length, "seed")}: return ${valueText(b)}, ${valueText(100 * a)} % violations`).classList.add("median");
   }
 }
 
-function unbeaten(points) {
-  const beats = (a, b) => a[0] <= b[0] && a[1] >= b[1] && (a[0] < b[0] || a[1] > b[1]);
-  return points.filter((point) => !points.some((other) => beats(other, point))).sort((a, b) => a[0] - b[0]);
+function notDominated(points) {
+  const dominates = (a, b) => a[0] <= b[0] && a[1] >= b[1] && (a[0] < b[0] || a[1] > b[1]);
+  return points.filter((point) => !points.some((other) => dominates(other, point))).sort((a, b) => a[0] - b[0]);
 }
 
-// Performance profiles: the share of runs that score more than each threshold.
+// Performance profiles: fraction of runs that score above each threshold.
 function profiles(parent, data) {
   parent.replaceChildren();
   const found = data.profiles;
   if (!found) return;
   html("h2", { text: `Over ${found.tasks === 1 ? "the task" : `all ${found.tasks} tasks`}` }, parent);
   const grid = html("div", { class: "grid" }, parent);
-  const scores = [["ret", "Return: share of runs above each score", "return, as a share of the best method's mean"], ["safety", "Safety: share of runs above each score", "share of episodes within the limit"]];
+  const scores = [["ret", "Return: fraction of runs above each score", "return divided by the best method's mean"], ["safety", "Safety: fraction of runs above each score", "fraction of episodes within the limit"]];
   const cards = scores.map(() => html("div", { class: "card" }, grid));
   let bands = false;
   for (const [index, [key, title, xLabel]] of scores.entries()) {

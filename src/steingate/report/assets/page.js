@@ -1,4 +1,4 @@
-// Puts the sections together, keeps what the reader chose, and on a live page asks for news.
+// Draws the sections, keeps the chosen run, and requests new data on a live page.
 
 const view = { run: 0, phase: null, frame: null, choose: () => { location.replace(`#run=${encodeURIComponent(chosenPath())}`); drawRun(); } };
 const section = (id) => document.getElementById(id);
@@ -6,23 +6,23 @@ const poll = +document.documentElement.dataset.poll;
 let data = JSON.parse(section("data").textContent);
 
 const chosenPath = () => (data && data.runs.length ? data.runs[view.run].path : "");
-const drawRun = () => { runDetail(section("run"), data, view); cues(); };
+const drawRun = () => { runDetail(section("run"), data, view); scrollHints(); };
 window.reportData = () => data;
 
 function draw() {
   if (!data) return;
-  status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
+  status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} skipped` : ""}`);
   notices(section("notices"), data);
   overview(section("overview"), data);
   frontier(section("frontier"), data);
-  if (!data.runs.length) html("p", { class: "empty", text: poll ? "No run has finished an epoch yet; this page is waiting for one." : "There is no run to show." }, section("overview"));
+  if (!data.runs.length) html("p", { class: "empty", text: poll ? "No run has finished an epoch yet. This page updates itself." : "There is no run to show." }, section("overview"));
   profiles(section("profiles"), data);
   drawRun();
   skipped(section("skipped"));
 }
 
-// Says of each table that is wider than the screen that there is more to the side.
-function cues() {
+// Add a hint above each table that is wider than the screen.
+function scrollHints() {
   for (const box of document.querySelectorAll(".scroll")) {
     const more = box.scrollWidth > box.clientWidth + 1, hint = box.previousElementSibling;
     if (hint && hint.classList.contains("hint")) hint.remove();
@@ -33,7 +33,7 @@ function cues() {
 function skipped(parent) {
   parent.replaceChildren();
   if (!data.skipped.length) return;
-  html("h2", { text: "Left out" }, parent);
+  html("h2", { text: "Skipped runs" }, parent);
   const list = html("dl", { class: "card" }, parent);
   for (const [path, reason] of data.skipped) { html("dt", { class: "path", text: path }, list); html("dd", { text: reason }, list); }
 }
@@ -45,25 +45,25 @@ function status(text, lost = false) {
   line.append(poll ? `${lost ? "not reachable" : "live"} · ${text}` : text);
 }
 
-async function ask() {
+async function requestData() {
   try {
     const answer = await fetch("data.json", { cache: "no-cache" });
     if (!answer.ok) throw new Error(`${answer.status}`);
     const text = await answer.text();
-    if (text !== ask.last) {
+    if (text !== requestData.last) {
       const path = chosenPath();
-      ask.last = text;
+      requestData.last = text;
       data = JSON.parse(text);
       view.run = runAt(path || wantedPath());
       const place = [scrollX, scrollY];
       section("tables").innerHTML = data.tables.join("");
       draw();
       scrollTo(...place);
-    } else status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} left out` : ""}`);
+    } else status(`${count(data.runs.length, "run")}${data.skipped.length ? `, ${data.skipped.length} skipped` : ""}`);
   } catch (error) {
-    status("the last numbers are shown", true);
+    status("showing the last data", true);
   }
-  setTimeout(ask, poll);
+  setTimeout(requestData, poll);
 }
 
 function wantedPath() {
@@ -71,7 +71,7 @@ function wantedPath() {
   return found ? decodeURIComponent(found[1]) : "";
 }
 
-// The run of that folder; else one whose gate has a timeline to show.
+// Index of the run with this path; else the first run with a bound.
 function runAt(path) {
   const same = data.runs.findIndex((run) => run.path === path);
   return same >= 0 ? same : Math.max(data.runs.findIndex((run) => run.gate), 0);
@@ -79,7 +79,7 @@ function runAt(path) {
 
 if (data) view.run = runAt(wantedPath());
 draw();
-if (poll) ask();
+if (poll) requestData();
 
 let width = innerWidth, pending = 0;
 addEventListener("resize", () => {

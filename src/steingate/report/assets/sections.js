@@ -41,18 +41,18 @@ function facts(parent, run, modes) {
   fact("epochs", run.epochs < run.planned ? `${run.epochs} of ${run.planned}` : `${run.epochs}`);
   fact("steps", stepText(run.steps[run.steps.length - 1]));
   fact("limit", valueText(run.limit));
-  const [episodes, over, ret, cost] = run.tail;
+  const [episodes, violations, ret, cost] = run.tail;
   if (episodes) {
     fact("last fifth: return", valueText(ret));
     fact("cost", valueText(cost));
-    fact("over the limit", `${over} of ${count(episodes, "episode")} (${percentText(over / episodes)})`);
+    fact("violations", `${violations} in ${count(episodes, "episode")} (${percentText(violations / episodes)})`);
   }
   let switches = 0;
   for (let i = 1; i < run.modes.length; i++) switches += run.modes[i] !== run.modes[i - 1];
   fact("switches", `${switches}`);
   for (const [mode, name] of modes.entries()) {
-    const share = [...run.modes].filter((m) => +m === mode).length / run.modes.length;
-    if (share) fact(name, `${Math.round(100 * share)} %`);
+    const fraction = [...run.modes].filter((m) => +m === mode).length / run.modes.length;
+    if (fraction) fact(name, `${Math.round(100 * fraction)} %`);
   }
 }
 
@@ -92,33 +92,33 @@ function curves(card, run) {
 function gate(card, run, modes) {
   const last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth), g = run.gate;
   if (!g) {
-    html("h3", { text: "The gate over training" }, card);
-    html("p", { class: "note", text: "This gate computes no bound; the strip shows what each policy step was for." }, card);
+    html("h3", { text: "Gate" }, card);
+    html("p", { class: "note", text: "This algorithm computes no bound. The strip shows the mode of each policy step." }, card);
   } else {
     const sum = run.steps.map((_, i) => (g.reference[i] ?? 0) + (g.atoms[i] ?? 0) + (g.interior[i] ?? 0));
-    const sorted = run.steps.map((_, i) => Math.max(sum[i], g.decides[i] ?? 0)).sort((a, b) => a - b);
+    const sorted = run.steps.map((_, i) => Math.max(sum[i], g.decision[i] ?? 0)).sort((a, b) => a - b);
     const usual = sorted[Math.floor(0.97 * (sorted.length - 1))];
     const top = 1.15 * Math.max(usual, 2 * Math.max(...g.budget.filter(known), 0));
     const keys = [
       { label: "reference risk", color: "var(--reference)", kind: "box" }, { label: "atoms", color: "var(--atoms)", kind: "box" },
-      { label: "interior", color: "var(--interior)", kind: "box" }, { label: "value that decides", color: "var(--ink)" }, { label: "budget", color: "var(--limit)", kind: "dashed" },
+      { label: "interior", color: "var(--interior)", kind: "box" }, { label: "value used by the gate", color: "var(--ink)" }, { label: "budget", color: "var(--limit)", kind: "dashed" },
     ];
-    const p = plot(card, { title: "The gate over training: bound and its terms against the budget", height: 220, x, y: linearScale(0, top), keys });
+    const p = plot(card, { title: "Gate: bound and its terms against the budget", height: 220, x, y: linearScale(0, top), keys });
     let base = run.steps.map(() => 0);
     for (const name of ["reference", "atoms", "interior"]) {
       const next = base.map((b, i) => b + (g[name][i] ?? 0));
       steps(p, run.steps, next, base, `var(--${name})`, 0.5);
       base = next;
     }
-    stairs(p, run.steps, g.decides, "var(--ink)");
-    const cut = run.steps.map((_, i) => Math.max(base[i], g.decides[i] ?? 0) > top);
+    stairs(p, run.steps, g.decision, "var(--ink)");
+    const cut = run.steps.map((_, i) => Math.max(base[i], g.decision[i] ?? 0) > top);
     run.steps.forEach((end, i) => { if (cut[i]) beyond(p, (p.X(i ? run.steps[i - 1] : 0) + p.X(end)) / 2, p.top + 1); });
     const budget = g.budget.filter(known);
     if (budget.length) limitLine(p, budget[budget.length - 1], `budget ${valueText(budget[budget.length - 1])}`);
-    hover(p, run.steps, (i) => [stepText(run.steps[i]), `decides ${valueText(g.decides[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
+    hover(p, run.steps, (i) => [stepText(run.steps[i]), `used ${valueText(g.decision[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
   }
   modeStrip(card, run, modes, x);
-  if (card.querySelector(".beyond")) html("p", { class: "note", text: "▲: higher than the axis goes; a pointer on it tells the value." }, card);
+  if (card.querySelector(".beyond")) html("p", { class: "note", text: "▲: above the axis; point at it to see the value." }, card);
 }
 
 function modeStrip(card, run, modes, x) {
@@ -133,7 +133,7 @@ function modeStrip(card, run, modes, x) {
 }
 
 function distribution(card, run, reference, view) {
-  html("h3", { text: "Episode costs over the hybrid reference" }, card);
+  html("h3", { text: "Episode costs and reference distribution" }, card);
   const bar = html("div", { class: "bar" }, card);
   const buttons = run.phases.map(([name]) => {
     const button = html("button", { text: name }, bar);
@@ -145,7 +145,7 @@ function distribution(card, run, reference, view) {
   const slider = html("input", { type: "range", id: "epoch", min: 0, max: run.frames.length - 1, step: 1 }, row);
   const output = html("output", { for: "epoch" }, row);
   const place = html("div", {}, card);
-  html("p", { class: "note", text: reference.name ? `Line: the reference ${reference.name}${run.gated ? "" : ", which this gate does not use"}. Bars at the ends: episodes without cost, and at ${valueText(reference.scale)} or more; marks on them: the reference's atoms.` : "The reference of this run cannot be rebuilt from its configuration." }, card);
+  html("p", { class: "note", text: reference.name ? `Line: reference ${reference.name}${run.gate ? "" : ", not used by this algorithm"}. Bars at the ends: episodes with cost 0 and with cost ${valueText(reference.scale)} or more, with the probabilities of the reference as marks.` : "The reference of this run cannot be computed from its configuration." }, card);
   slider.addEventListener("input", () => { view.frame = +slider.value; view.phase = null; draw(); });
   function draw() {
     if (!view.phase && view.frame === null) view.phase = run.phases[run.phases.length > 2 ? 2 : 0][0];
@@ -174,20 +174,20 @@ function costBars(place, counts, total, reference, limit) {
   const width = Math.max(place.clientWidth, 240), height = 230, top = 26, bottom = 34, atom = 40, gap = 14;
   const box = html("div", { class: "plot" }, place);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": "distribution of episode costs" }, box);
-  const floor = height - bottom, room = floor - top, share = (n) => (total ? n / total : 0);
+  const floor = height - bottom, room = floor - top, fraction = (n) => (total ? n / total : 0);
   const from = atom + gap, inner = width - 2 * from;
   svg("line", { class: "gridline", x1: 0, x2: width, y1: floor, y2: floor }, root);
   const end = (x, n, mass, color, label) => {
-    const h = room * share(n);
+    const h = room * fraction(n);
     svg("rect", { class: "atom", x: x + 4, width: atom - 8, y: floor - h, height: h, rx: 2 }, root).style.fill = color;
     if (mass > 0) svg("line", { x1: x, x2: x + atom, y1: floor - room * mass, y2: floor - room * mass, "stroke-width": 2.4 }, root).style.stroke = "var(--ink)";
-    svg("text", { x: x + atom / 2, y: floor - Math.max(h, room * mass) - 5, "text-anchor": "middle", text: total ? `${+(100 * share(n)).toFixed(1)} %` : "–" }, root);
+    svg("text", { x: x + atom / 2, y: floor - Math.max(h, room * mass) - 5, "text-anchor": "middle", text: total ? `${+(100 * fraction(n)).toFixed(1)} %` : "–" }, root);
     svg("text", { x: x + atom / 2, y: floor + 15, "text-anchor": "middle", text: label }, root);
   };
   end(0, counts[0], reference.zero, "var(--improve)", "no cost");
   end(width - atom, counts[1], reference.one, "var(--recovering)", `≥ ${valueText(reference.scale)}`);
-  const heights = counts.slice(2).map(share);
-  let told = -Infinity;
+  const heights = counts.slice(2).map(fraction);
+  let lastLabel = -Infinity;
   const peak = Math.max(...reference.density.slice(2, -2), 0.02);
   const most = Math.max(peak, Math.min(Math.max(...heights), 5 * peak)) * 1.1;
   const binWidth = inner / reference.bins;
@@ -196,10 +196,10 @@ function costBars(place, counts, total, reference, limit) {
     const x = from + i * binWidth;
     if (h) svg("rect", { class: "bin", x: x + 0.5, width: Math.max(binWidth - 1, 0.5), y: floor - h, height: h }, root).style.fill = "var(--bars)";
     if (v <= most) return;
-    // A bar that is cut has a gap near its top and its height written above, where there is room for it.
+    // A bar above the axis is cut, with its height as text where there is room.
     svg("path", { class: "cut", d: `M${x - 1} ${top + 14}l${binWidth + 2} -6`, fill: "none", "stroke-width": 4 }, root).style.stroke = "var(--card)";
-    if (x - told < 34) return;
-    told = x;
+    if (x - lastLabel < 34) return;
+    lastLabel = x;
     svg("text", { x: Math.max(x + 0.5 * binWidth, 14), y: floor - room - 4, "text-anchor": "middle", text: `${Math.round(100 * v)} %` }, root);
   });
   const n = reference.density.length;
@@ -229,13 +229,13 @@ function worst(card, run, modes) {
     for (const text of [valueText(cost), valueText(ret), valueText(length), `${epoch}`, stepText(step)]) html("td", { class: "number", text }, tr);
     html("td", { class: "word", text: modes[mode] }, tr);
   }
-  html("p", { class: "note path", text: `A film of what the policy does now in its worst episode: steingate render ${run.path} --worst --out worst.mp4` }, card);
+  html("p", { class: "note path", text: `To render the worst episode of the final policy: steingate render ${run.path} --worst --out worst.mp4` }, card);
 }
 
 function reproduce(card, run) {
-  html("h3", { text: "Configuration, and how to get this run again" }, card);
+  html("h3", { text: "Configuration" }, card);
   const bar = html("div", { class: "bar" }, card);
-  html("span", { class: "note", text: "Save as run.toml, then: steingate train --config run.toml" }, bar);
+  html("span", { class: "note", text: "To repeat this run, save as run.toml: steingate train --config run.toml" }, bar);
   const text = html("pre", { text: run.toml, tabindex: 0 });
   const copy = html("button", { text: "copy" }, bar);
   copy.addEventListener("click", () => {
@@ -243,11 +243,7 @@ function reproduce(card, run) {
     copy.textContent = document.execCommand("copy") ? "copied" : "press Ctrl-C";
   });
   card.append(text);
-  if (poll) {
-    const files = html("p", { class: "note" }, card);
-    for (const name of ["config.json", "progress.csv", "episodes.csv"]) { html("a", { href: `runs/${run.id}/${name}`, text: name }, files); files.append(" "); }
-  }
   const made = html("dl", {}, card);
   made.style.marginTop = "10px";
-  for (const [name, value] of [["folder", run.path], ...run.made]) { html("dt", { text: name }, made); html("dd", { text: value }, made); }
+  for (const [name, value] of [["folder", run.path], ...run.versions]) { html("dt", { text: name }, made); html("dd", { text: value }, made); }
 }

@@ -1,23 +1,27 @@
-"""Colors that mean the same in every figure and on every page, and how figures become files."""
+"""Colors and axes shared by all figures and pages; writing figures to files."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from colorsys import hls_to_rgb
+from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
-from steingate.errors import InputError
+from steingate.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+
 DASHES = (0, (5, 3))
 FORMATS = (".png", ".svg", ".pdf")
 
 INK, SOFT, FAINT = "#22303c", "#7b8794", "#d9e0e6"
-LIMIT = "#000000"  # and dashed; no method is black, and none may ask for it
-ALARM = "#d1495b"  # what went wrong: episodes over the limit, an unsafe verdict
+LIMIT = "#000000"  # never the color of a method
+SAFE, CAUTION, UNSAFE = "#2a9d8f", "#edae49", "#d1495b"
+TERM_COLORS = {"reference": "#5b7f9c", "atoms": UNSAFE, "interior": CAUTION}  # of the Stein bound
 STYLE: dict[Any, Any] = {
     "font.size": 10.0,
     "axes.edgecolor": SOFT,
@@ -27,42 +31,57 @@ STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "steingate",  # the same figure gives the same file
+    "svg.hashsalt": "steingate",  # equal figures give equal files
 }
 
 _PALETTE = (
     "#1f8a7d", "#2f6f9f", "#e0a030", "#8a63a6", "#c7683c", "#4fa3d1", "#7a9a3a", "#b5477d", "#6d7a86",
     "#9a7b4f", "#3f5fa8", "#5fae5f",
 )  # fmt: skip
-_GOLDEN = 0.6180339887  # of a turn: hues that follow each other lie far apart
+_GOLDEN_RATIO = 0.6180339887  # successive hues lie far apart
+
+
+def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
+    """Wrap a function that draws a figure so that it uses ``STYLE``."""
+
+    @wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> "Figure":
+        try:
+            from matplotlib import rc_context
+        except ImportError:
+            raise MissingExtraError("Plotting", "plot") from None
+        with rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return wrapper
 
 
 def free_colors(count: int, taken: Collection[str] = ()) -> list[str]:
-    """Return so many colors, all different and none of those that are taken.
+    """Return ``count`` different colors that are not in ``taken``.
 
     Examples
     --------
     >>> free_colors(2, ["#1f8a7d"])
     ['#2f6f9f', '#e0a030']
     """
-    return list(islice((color for color in _endless() if color not in taken), count))
+    return list(islice((color for color in _all_colors() if color not in taken), count))
 
 
-def _endless() -> Iterator[str]:
-    """Yield the palette, then colors of other hues and shades that have not been there."""
+def _all_colors() -> Iterator[str]:
+    """Yield the palette, then further hues and shades."""
     seen = set(_PALETTE)
     yield from _PALETTE
     for turn in range(1 << 20):
         light = (0.42, 0.56, 0.34)[turn % 3]
-        parts = hls_to_rgb(_GOLDEN * turn % 1.0, light, 0.5)
-        color = "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+        channels = hls_to_rgb(_GOLDEN_RATIO * turn % 1.0, light, 0.5)
+        color = "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
         if color not in seen:
             seen.add(color)
             yield color
 
 
 def cost_scale(panel: "Axes", limit: float, top: float) -> None:
-    """Scale an axis of costs: linear up to twice the limit, where it matters, logarithmic above."""
+    """Scale an axis of costs: linear up to twice the limit, logarithmic above."""
     bend = 2.0 * limit
     panel.set_yscale("symlog", linthresh=bend, linscale=1.6)
     top = max(top, bend)
@@ -78,9 +97,9 @@ def cost_scale(panel: "Axes", limit: float, top: float) -> None:
 def task_panels(
     rows: int, columns: int, panel_height: float, keys: Sequence[tuple[str, str, Any]]
 ) -> "tuple[Figure, Any]":
-    """Return a figure with a column of panels per task, and the legend below them.
+    """Return a figure with a column of panels per task and a legend below.
 
-    ``keys`` are label, color and dashes of each line of the legend, which has as many columns as fit.
+    ``keys`` are label, color and line style of each entry of the legend.
     """
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -104,7 +123,7 @@ def task_panels(
 
 
 def save_figure(draw: Callable[[], "Figure"], path: str | Path) -> None:
-    """Draw a figure and write it; the format follows from the suffix (PNG, SVG or PDF), checked first."""
+    """Draw a figure and write it as PNG, SVG or PDF, by the suffix of ``path``."""
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in FORMATS:

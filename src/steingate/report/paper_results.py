@@ -1,22 +1,22 @@
-"""The numbers of the paper's Table 1: 6 seeds, 10 million steps, 8 environments, limit 25.
+"""Table 1 of the paper: 6 seeds, 10 million steps, 8 environments, limit 25.
 
-Every value there is a multiple of 1/600 after rounding, so the table evidently counts the 600 epochs of six
-last fifths by their logged 100-episode means, not episodes as its text says.
+Every value is a rounded multiple of 1/600. The table therefore counts epochs (the last fifths of six runs of
+500 epochs, judged by 100-episode means), not episodes as the text of the paper says.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from steingate.certificates.certificate import Certificate
-from steingate.report.record import canonical, method_settings, settings
+from steingate.report.run_settings import algorithm_settings, canonical, settings
 
 LIMIT = 25.0
 STEPS = 10_000_000
 SEEDS = 6
 
 
-class Published(NamedTuple):
-    """Tail feasibility and feasible return as printed."""
+class PaperResult(NamedTuple):
+    """Tail feasibility and feasible return as printed in the paper."""
 
     feasibility: float
     ret: float
@@ -31,7 +31,7 @@ _ROWS = {
     "steingate": ((0.987, 9.77), (0.992, 46.15), (0.998, 12.65), (0.997, 16.77)),
 }
 
-# What the numbers were made with, by the names that settings have in config.json; None stands for the same.
+# Settings of these runs. A setting that is None in config.json has its default, which is the paper's.
 _SHARED: dict[str, Any] = {
     "cost_limit": LIMIT, "steps_per_epoch": 20_000, "num_envs": 8, "window": 100, "carry_episodes": False,
     "variant": "published", "hidden": [64, 64], "normalize_obs": True, "max_kl": 0.01, "cg_iters": 15,
@@ -61,39 +61,32 @@ _OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def published(config: Mapping[str, Any]) -> Published | None:
-    """Return what the paper's table says of a run's task and method, if the run has the paper's settings.
+def paper_result(config: Mapping[str, Any]) -> PaperResult | None:
+    """Return the paper's result for the task and algorithm of a run, if the run has the paper's settings.
 
-    ``None`` where the table says nothing, or where a setting makes the two incomparable: another variant,
-    limit, preset or option. Only the number of steps may differ, which stands beside the numbers.
+    The number of steps may differ; it is shown beside the numbers.
     """
     env, algo = str(config.get("env")), str(config.get("algo"))
-    if not in_table(env, algo) or not _as_in_the_paper(dict(config), algo):
+    return paper_numbers(env, algo) if in_paper(env, algo) and _same_settings(dict(config), algo) else None
+
+
+def paper_numbers(env: str, algo: str) -> PaperResult | None:
+    """Return the paper's result of an algorithm on a task, None if the table has none."""
+    if not in_paper(env, algo):
         return None
-    return published_numbers(env, algo)
+    return PaperResult(*_ROWS[algo][_TASKS.index(env.removeprefix("steingate/"))])
 
 
-def published_numbers(env: str, algo: str) -> Published | None:
-    """Return what the paper's table says of a method on a task, None where it says nothing."""
-    if not in_table(env, algo):
-        return None
-    return Published(*_ROWS[algo][_TASKS.index(env.removeprefix("steingate/"))])
-
-
-def in_table(env: str, algo: str) -> bool:
-    """Return whether the paper's table has a method on a task."""
+def in_paper(env: str, algo: str) -> bool:
+    """Return whether the table of the paper has a result of an algorithm on a task."""
     return algo in _ROWS and env.removeprefix("steingate/") in _TASKS
 
 
-def _as_in_the_paper(config: dict[str, Any], algo: str) -> bool:
+def _same_settings(config: dict[str, Any], algo: str) -> bool:
     expected = _SHARED | _OWN[algo] | _certificate(algo)
     found = settings(config)
-    # Names that an older folder has for all methods alike say nothing about this one; options that it was
-    # given, the environment's too, always do.
-    telling = {name for name in found if name.startswith("env_options.")} | set(method_settings(config))
-    if algo == "steingate":
-        telling |= {name for name in found if name.startswith("certificate.")}
-    if found.get("variant") is None or telling - set(expected):
+    known = set(algorithm_settings(config)) | {name for name in found if name.startswith("env_options.")}
+    if found.get("variant") is None or known - set(expected):
         return False
     return all(
         found[name] is None or canonical(found[name]) == canonical(value)
@@ -103,7 +96,7 @@ def _as_in_the_paper(config: dict[str, Any], algo: str) -> bool:
 
 
 def _certificate(algo: str) -> dict[str, Any]:
-    """Return the preset's own settings: naming one of them changes nothing."""
+    """Return the settings of the certificate's preset."""
     if algo != "steingate":
         return {}
     own = vars(Certificate.preset(_PRESET, LIMIT))

@@ -1,0 +1,277 @@
+"""Load run folders and archives as arrays.
+
+Reading never writes. A run that is still being trained is read up to its last complete epoch. A run that
+cannot be read is listed as skipped, with the reason.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.errors import InputError, RunError, SteingateError
+from steingate.gates.base import Mode
+from steingate.gates.modes import effective_modes
+from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
+from steingate.report.run_settings import canonical, check_record, find_setting, settings
+from steingate.report.statistics import window_means, window_tails
+from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress, read_verdict
+
+Array = npt.NDArray[np.float64]
+Signature = tuple[tuple[int, int], ...]
+
+WINDOW = 100  # episodes in the running means that tables and curves show
+_REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run.
+
+    Attributes
+    ----------
+    path
+        The run folder; for an archived run, the archive followed by the folder.
+    record
+        Content of ``config.json``.
+    certification
+        Content of ``certification.json``, None if there is none.
+    progress
+        Columns of ``progress.csv``, one entry per epoch, NaN where a cell is empty.
+    episodes
+        Columns of ``episodes.csv``, one entry per episode of those epochs.
+    recent
+        For each epoch, statistics of the last 100 episodes that finished by its end: mean ``return`` and
+        ``cost``, ``violation_rate``, and ``tail``, the CVaR of the cost at level 0.9.
+    modes
+        The kind of policy step of each epoch, as ``Mode``.
+    """
+
+    path: Path
+    record: dict[str, Any]
+    certification: dict[str, Any] | None
+    progress: dict[str, Array]
+    episodes: dict[str, Array]
+    recent: dict[str, Array]
+    modes: npt.NDArray[np.int64]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Settings of the run."""
+        config: dict[str, Any] = self.record["config"]
+        return config
+
+    @property
+    def env(self) -> str:
+        """Name of the task, without this package's prefix."""
+        return str(self.config["env"]).removeprefix("steingate/")
+
+    @property
+    def algo(self) -> str:
+        """Name of the algorithm."""
+        return str(self.config["algo"])
+
+    @property
+    def seed(self) -> int:
+        """Random seed."""
+        return int(self.config["seed"])
+
+    @property
+    def limit(self) -> float:
+        """Limit on the cost of an episode."""
+        return float(self.config["cost_limit"])
+
+    @property
+    def n_epochs(self) -> int:
+        """Number of finished epochs."""
+        return len(self.modes)
+
+    @property
+    def planned_epochs(self) -> int:
+        """Number of epochs of the complete run."""
+        return int(self.config["total_steps"]) // int(self.config["steps_per_epoch"])
+
+    @property
+    def complete(self) -> bool:
+        """Whether all planned epochs are finished."""
+        return self.n_epochs >= self.planned_epochs
+
+    @property
+    def steps(self) -> int:
+        """Environment steps so far."""
+        return int(self.progress["TotalEnvSteps"][-1])
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Return a setting by name, such as ``"variant"`` or ``"certificate.budget"``."""
+        return find_setting(self.config, name, default)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A run that was left out, and why."""
+
+    path: Path
+    reason: str
+
+
+def load_runs(roots: Iterable[str | Path]) -> tuple[list[Run], list[Skipped]]:
+    """Load all runs in the given folders and archives.
+
+    Parameters
+    ----------
+    roots
+        Run folders, archives, or folders that contain them at any depth.
+
+    Returns
+    -------
+    runs
+        In order of path. Runs with the same settings and seed are loaded once, because they have the same
+        result and must not count as two seeds.
+    skipped
+        Runs that cannot be read or are loaded already.
+    """
+    runs: list[Run] = []
+    skipped: list[Skipped] = []
+    loaded: dict[str, Path] = {}
+    for found in _find(roots):
+        if isinstance(found, Skipped):
+            skipped.append(found)
+            continue
+        identity = f"{canonical(settings(found.config))} {found.seed}"
+        if identity in loaded:
+            reason = f"It has the configuration and seed of {loaded[identity]} and is counted once."
+            skipped.append(Skipped(found.path, reason))
+            continue
+        loaded[identity] = found.path
+        runs.append(found)
+    return runs, skipped
+
+
+def load_run(path: str | Path) -> Run:
+    """Load one run folder; a ``RunError`` names what is damaged or missing."""
+    folder = Path(path)
+    return _load_folder(folder, signature(folder))
+
+
+def run_files(roots: Iterable[str | Path]) -> list[Path]:
+    """Return all run folders and archives at or below the given paths, each once, in order of path."""
+    found: dict[Path, Path] = {}
+    for root in map(Path, roots):
+        archives = [root] if is_archive(root) else sorted(root.rglob(f"*{SUFFIX}")) if root.is_dir() else []
+        for path in [*find_runs(root), *archives]:
+            found.setdefault(path.resolve(), path)
+    return sorted(found.values())
+
+
+def require_runs(roots: Sequence[str | Path]) -> None:
+    """Raise an ``InputError`` if a given path is neither a folder nor an archive."""
+    for root in roots:
+        if not Path(root).is_dir() and not is_archive(root):
+            raise InputError(f"There is no folder or archive {root}; name run folders or a folder of runs.")
+
+
+def signature(path: Path) -> Signature:
+    """Return modification times and sizes of the files of a run folder or archive."""
+    folder = RunFolder(path)
+    files = (folder.config, folder.progress, folder.episodes, folder.verdict) if path.is_dir() else (path,)
+    stats = [file.stat() for file in files if file.exists()]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+
+
+def truncate(run: Run, steps: int) -> Run:
+    """Return a run as if it had been planned for and trained for only the first ``steps`` steps."""
+    epochs = int(np.sum(run.progress["TotalEnvSteps"] <= steps))
+    return replace(
+        run,
+        record=run.record | {"config": {**run.config, "total_steps": steps}},
+        progress={name: cells[:epochs] for name, cells in run.progress.items()},
+        episodes={name: cells[run.episodes["epoch"] < epochs] for name, cells in run.episodes.items()},
+        recent={name: cells[:epochs] for name, cells in run.recent.items()},
+        modes=run.modes[:epochs],
+    )
+
+
+def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
+    for path in run_files(roots):
+        try:
+            yield from [load_run(path)] if path.is_dir() else _load_archive(path, signature(path))
+        except (SteingateError, OSError) as error:
+            yield Skipped(path, str(error))
+
+
+# Both are cached, because a live page loads the same files again and again and few of them have changed.
+@lru_cache(maxsize=4096)
+def _load_folder(path: Path, _: Signature) -> Run:
+    try:
+        record = read_config(path)
+        # Progress first: episodes are written before it, so the episodes of each epoch read here are complete.
+        progress = {name: _numbers(cells) for name, cells in read_progress(path).items()}
+        episodes = read_episodes(path)
+    except OSError as error:
+        raise RunError(f"{path} cannot be read ({error}).") from error
+    try:
+        certification = read_verdict(path)
+    except (RunError, OSError):
+        certification = None
+    return _make_run(RunData(path, record, certification, progress, episodes))
+
+
+@lru_cache(maxsize=64)
+def _load_archive(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
+    found: list[Run | Skipped] = []
+    for data in read_archive(path):
+        try:
+            found.append(_make_run(data))
+        except RunError as error:
+            found.append(Skipped(data.path, str(error)))
+    return tuple(found)
+
+
+def _make_run(data: RunData) -> Run:
+    check_record(data.path, data.record)
+    progress, episodes = data.progress, data.episodes
+    _check_progress(data.path, progress)
+    _check_episodes(data.path, episodes)
+    modes = effective_modes(progress["Gate/Mode"], progress.get("Step/Case"))
+    known = episodes["epoch"] < len(modes)
+    episodes = {name: cells[known] for name, cells in episodes.items()}
+    limit = float(data.record["config"]["cost_limit"])
+    watched = {
+        "return": episodes["return"],
+        "cost": episodes["cost"],
+        "violation_rate": (episodes["cost"] > limit).astype(np.float64),
+    }
+    recent = {
+        name: window_means(values, episodes["epoch"], len(modes), WINDOW) for name, values in watched.items()
+    }
+    recent["tail"] = window_tails(episodes["cost"], episodes["epoch"], len(modes), WINDOW)
+    return Run(data.path, data.record, data.certification, progress, episodes, recent, modes)
+
+
+def _check_progress(path: Path, progress: dict[str, Array]) -> None:
+    if not progress or not len(next(iter(progress.values()))):
+        raise RunError(f"{path} holds no finished epoch yet.")
+    for name in _REQUIRED:
+        if name not in progress:
+            raise RunError(f"{path / 'progress.csv'} is damaged: it has no column {name}.")
+    steps, modes = progress["TotalEnvSteps"], progress["Gate/Mode"]
+    bad = ~np.isfinite(steps) | ~np.isin(modes, list(Mode)) | (np.diff(steps, prepend=0.0) <= 0.0)
+    if bad.any():
+        raise RunError(f"{path / 'progress.csv'} is damaged in the row of epoch {int(np.argmax(bad))}.")
+
+
+def _check_episodes(path: Path, episodes: dict[str, Array]) -> None:
+    bad = ~np.isfinite(np.stack(list(episodes.values()))).all(axis=0)
+    bad |= np.diff(episodes["epoch"], prepend=0.0) < 0.0
+    if bad.any():
+        raise RunError(f"{path / 'episodes.csv'} is damaged in the row of episode {int(np.argmax(bad))}.")
+
+
+def _numbers(cells: list[Any]) -> Array:
+    good = [isinstance(cell, int | float) and isfinite(cell) for cell in cells]
+    return np.array([float(cell) if ok else np.nan for cell, ok in zip(cells, good, strict=True)], np.float64)

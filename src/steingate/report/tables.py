@@ -1,0 +1,356 @@
+"""Tables of a report: their contents, and text formats for terminal, Markdown, CSV, LaTeX and HTML."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from math import isfinite
+from pathlib import Path
+
+from rich.markup import escape as escape_markup
+from rich.table import Table as RichTable
+
+from steingate.errors import InputError
+from steingate.report.paper_results import SEEDS, STEPS, in_paper
+from steingate.report.statistics import Estimate
+from steingate.report.summary import Comparison, Overall, Report, Summary
+from steingate.storage.files import replace_file
+
+NO_VALUE = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text.
+
+    Attributes
+    ----------
+    headings
+        One per column.
+    rows
+        Cells, as many per row as there are headings.
+    text_columns
+        Number of columns from the left that hold words; the others hold numbers and are aligned right.
+    caption, notes
+        Text above the table and sentences below it.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text_columns: int = 1
+    caption: str = ""
+    notes: Sequence[str] = ()
+
+    def grouped_rows(self) -> list[list[str]]:
+        """Return the rows with the first cell left empty where it repeats the cell above."""
+        above = [None, *(row[0] for row in self.rows)]
+        return [
+            ["" if row[0] == last else row[0], *row[1:]] for row, last in zip(self.rows, above, strict=False)
+        ]
+
+
+def write_tables(report: Report, path: str | Path) -> None:
+    """Write the tables of a report: all of them as .md or .tex, or every number as one .csv."""
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix == ".csv":
+        write_text(target, to_csv(full_table(report.summaries)))
+    elif suffix in (".md", ".tex"):
+        write = to_markdown if suffix == ".md" else to_latex
+        write_text(target, "\n".join(write(table) for table in report_tables(report)))
+    else:
+        raise InputError(f"A table cannot be written to {str(path)!r}; end the name with .md, .csv or .tex.")
+
+
+def report_tables(report: Report) -> list[Table]:
+    """Return the tables of a report, the table of the paper first; none without runs."""
+    summaries = report.summaries
+    if not summaries:
+        return []
+    tables = [feasibility_table(summaries), tail_table(summaries), gate_table(summaries)]
+    if report.overall.methods:
+        tables.append(overall_table(report.overall))
+    if report.comparisons:
+        tables.append(comparison_table(report.comparisons))
+    return tables
+
+
+def feasibility_table(summaries: Sequence[Summary]) -> Table:
+    """Return tail feasibility and feasible return, by episodes and by epochs, beside the paper's numbers."""
+    paper = any(item.paper for item in summaries)
+    columns: list[tuple[str, Callable[[Summary], str], bool]] = [
+        ("task", lambda item: task(item.env), True),
+        ("algorithm", lambda item: item.label, True),
+        ("seeds", _seeds, True),
+        ("steps", lambda item: steps(item.steps), True),
+        ("feasible episodes", lambda item: number(item.episode_feasibility, 3), True),
+        ("their return", lambda item: number(item.episode_return), True),
+        ("feasible epochs", lambda item: number(item.epoch_feasibility, 3), True),
+        ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NO_VALUE, paper),
+        ("return in these epochs", lambda item: number(item.epoch_return), True),
+        ("paper's return", lambda item: number(item.paper.ret) if item.paper else NO_VALUE, paper),
+    ]
+    shown = [(heading, write) for heading, write, wanted in columns if wanted]
+    rows = [[write(item) for _, write in shown] for item in summaries]
+    caption = "Tail feasibility and feasible return, last fifth of training"
+    return Table([heading for heading, _ in shown], rows, 2, caption, _paper_notes(summaries))
+
+
+def tail_table(summaries: Sequence[Summary]) -> Table:
+    """Return returns, costs and violations, in the last fifth and in all of training."""
+    rows = [
+        [
+            task(item.env),
+            item.label,
+            estimate(item.ret),
+            estimate(item.cost),
+            percent(item.violation_rate),
+            number(item.cvar90, 1),
+            number(item.cvar95, 1),
+            number(item.max_cost, 0),
+            number(item.training_violations, 0),
+            percent(item.training_violation_rate),
+            number(item.mean_excess, 1),
+            number(item.training_max_cost, 0),
+        ]
+        for item in summaries
+    ]
+    headings = [
+        "task", "algorithm", "return [95 %]", "cost [95 %]", "violation rate", "CVaR 0.9", "CVaR 0.95",
+        "max cost", "violations", "rate", "mean excess", "max cost ever",
+    ]  # fmt: skip
+    notes = [
+        "Return and cost: interquartile means over seeds of the last fifth, with bootstrap intervals. "
+        "Violation rate to max cost: episodes of the last fifth. Violations to max cost ever: all of "
+        "training; violations are per seed."
+    ]
+    if any(1 < item.seeds < 5 for item in summaries):
+        notes.append("With fewer than five seeds, bootstrap intervals cover less than 95 %.")
+    return Table(headings, rows, 2, "Returns, costs and the tail of the costs", notes)
+
+
+def gate_table(summaries: Sequence[Summary]) -> Table:
+    """Return how often the gate changed its mode and how long it stayed in recovery."""
+    rows = [
+        [
+            task(item.env),
+            item.label,
+            number(item.mode_switches, 1),
+            percent(item.recovery_fraction),
+            number(item.recovery_length, 1),
+        ]
+        for item in summaries
+    ]
+    headings = ["task", "algorithm", "switches", "recovery epochs", "epochs per recovery"]
+    return Table(headings, rows, 2, "Gate: changes of mode per seed, and epochs in recovery")
+
+
+def overall_table(found: Overall) -> Table:
+    """Return the scores over all tasks."""
+    rows = [
+        [method.group.label]
+        + [estimate(value) for score in method[1:] for value in (score.iqm, score.median, score.gap)]
+        for method in found.methods
+    ]
+    names = ("IQM", "median", "gap")
+    headings = ["algorithm", *(f"{score} {name}" for score in ("return", "safety") for name in names)]
+    return Table(headings, rows, 1, "Over all tasks, with 95 % intervals", overall_notes(found))
+
+
+def overall_notes(found: Overall) -> tuple[str, ...]:
+    """Return sentences that define the scores over all tasks and name what is left out."""
+    scales = ", ".join(f"{task(env)} {scale:.4g}" for env, scale in found.scales.items())
+    notes = [
+        "Scores of single runs over their last fifth. Safety: fraction of episodes within the limit. Return: "
+        f"divided by the best method's mean on the task, so that 1 is {scales}. IQM: mean of the middle half "
+        "of all runs; median: over tasks, of means over seeds; gap: mean distance of runs below 1 (lower is "
+        "better).",
+    ]
+    if found.missing:
+        notes.append(f"Left out, because not run on all of these tasks: {', '.join(found.missing)}.")
+    if found.unscaled:
+        names = ", ".join(map(task, found.unscaled))
+        notes.append(f"Left out, because no method has a positive return there: {names}.")
+    return tuple(notes)
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """Return the probabilities of improvement."""
+    rows = [
+        [item.better.label, item.than.label, str(item.tasks), estimate(item.safety), estimate(item.ret)]
+        for item in comparisons
+    ]
+    headings = ["algorithm", "against", "tasks", "episodes within limit [95 %]", "return [95 %]"]
+    notes = (
+        "Probability that a seed of the algorithm scores above a seed of the other on the same task, in the "
+        "last fifth of training; ties count one half.",
+    )
+    return Table(headings, rows, 2, "Probability of improvement", notes)
+
+
+def full_table(summaries: Sequence[Summary]) -> Table:
+    """Return every number of the summaries at full precision, for CSV."""
+    headings: list[str] = []
+    rows = []
+    for item in summaries:
+        row: dict[str, str] = {}
+        for name in (entry.name for entry in fields(item)):
+            value = getattr(item, name)
+            if name == "paper":
+                row["paper_feasibility"] = repr(value.feasibility) if value else ""
+                row["paper_return"] = repr(value.ret) if value else ""
+            elif isinstance(value, Estimate):
+                row |= {
+                    name: _full_precision(value.value),
+                    f"{name}_low": _full_precision(value.low),
+                    f"{name}_high": _full_precision(value.high),
+                }
+            else:
+                row[name] = _full_precision(value) if isinstance(value, float) else str(value)
+        headings = list(row)
+        rows.append(list(row.values()))
+    return Table(headings, rows, 3)
+
+
+def task(env: str) -> str:
+    """Return the short name of a task.
+
+    >>> task("SafetyPointGoal1-v0")
+    'PointGoal1'
+    """
+    return re.sub(r"-v[01]$", "", env.removeprefix("Safety"))
+
+
+def steps(count: int) -> str:
+    """Return a number of steps in millions or thousands."""
+    return f"{count / 1e6:g}M" if count >= 1_000_000 else f"{count / 1e3:g}k"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Return a number with ``digits`` decimals, or a dash for NaN."""
+    return f"{value:.{digits}f}".replace("-", "−") if isfinite(value) else NO_VALUE
+
+
+def percent(value: float) -> str:
+    """Return a fraction in percent, or a dash for NaN."""
+    return f"{100 * value:.1f} %" if isfinite(value) else NO_VALUE
+
+
+def estimate(value: Estimate) -> str:
+    """Return a number with its interval, if it has one."""
+    if not isfinite(value.low):
+        return number(value.value)
+    return f"{number(value.value)} [{number(value.low)}, {number(value.high)}]"
+
+
+def to_rich(table: Table) -> RichTable:
+    """Return the table for a terminal."""
+    result = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for index, heading in enumerate(table.headings):
+        justify = "left" if index < table.text_columns else "right"
+        result.add_column(escape_markup(heading), justify=justify, no_wrap=True)
+    for row in table.grouped_rows():
+        result.add_row(*map(escape_markup, row))
+    return result
+
+
+def to_markdown(table: Table) -> str:
+    """Return the table in GitHub's Markdown."""
+    rule = ["---" if index < table.text_columns else "---:" for index in range(len(table.headings))]
+    lines = [table.headings, rule, *table.rows]
+    body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n\n".join(text for text in (table.caption, body, *table.notes) if text) + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """Return the table as CSV, without caption and notes."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([table.headings, *table.rows])
+    return out.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """Return the table as a LaTeX ``tabular`` with the rules of the booktabs package."""
+    columns = "l" * table.text_columns + "r" * (len(table.headings) - table.text_columns)
+    lines = [f"% {line}" for line in (table.caption, *table.notes) if line]
+    lines += [f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
+    lines += [" & ".join(map(_latex, table.headings)) + " \\\\", "\\midrule"]
+    for index, row in enumerate(table.grouped_rows()):
+        if row[0] and index:
+            lines.append("\\midrule")
+        lines.append(" & ".join(map(_latex, row)) + " \\\\")
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+
+
+def to_html(table: Table) -> str:
+    """Return the table as HTML; a wide table scrolls."""
+
+    def line(tag: str, cells: Sequence[str], attributes: str = "") -> str:
+        classes = [""] * table.text_columns + [' class="number"'] * (len(cells) - table.text_columns)
+        return "".join(
+            f"<{tag}{kind}{attributes}>{escape(text)}</{tag}>"
+            for text, kind in zip(cells, classes, strict=True)
+        )
+
+    head = line("th", table.headings, ' scope="col"')
+    body = "".join(
+        f"<tr{' class="first"' if row[0] else ''}>{line('td', row)}</tr>" for row in table.grouped_rows()
+    )
+    caption = f"<h3>{escape(table.caption)}</h3>" if table.caption else ""
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
+    return (
+        f'<div class="card">{caption}<div class="scroll" tabindex="0">'
+        f'<table aria-label="{escape(table.caption)}">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}</div>"
+    )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file through a temporary file."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file.")
+    replace_file(path, text.encode())
+
+
+def _seeds(item: Summary) -> str:
+    unfinished = item.seeds - item.complete
+    return f"{item.seeds} ({unfinished} unfinished)" if unfinished else str(item.seeds)
+
+
+def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    notes = [
+        "Feasible episodes: fraction of episodes within the limit, as in the text of the paper. Feasible "
+        "epochs: epochs by whose end the mean cost of the last 100 episodes is within the limit, as in the "
+        "table of the paper; many episodes may exceed the limit although their mean does not."
+    ]
+    compared = [item for item in summaries if item.paper]
+    if any(item.steps < STEPS or item.seeds < SEEDS for item in compared):
+        notes.append(
+            f"The paper's numbers are from {SEEDS} seeds of {STEPS // 1_000_000}M steps; "
+            "rows with fewer seeds or steps are not comparable."
+        )
+    if any(item.paper is None and in_paper(item.env, item.algo) for item in summaries):
+        notes.append(
+            "The paper's numbers are shown only beside runs with the paper's settings (--variant published "
+            "and the defaults of the algorithm)."
+        )
+    return tuple(notes)
+
+
+def _full_precision(value: float) -> str:
+    return repr(float(value)) if isfinite(value) else ""
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "≤": r"$\leq$", "–": "--", "—": "---", "±": r"$\pm$", "−": "$-$",
+    **{mark: "\\" + mark for mark in "&%$#_{}"},
+}  # fmt: skip
+
+
+def _latex(text: str) -> str:
+    return re.sub("|".join(map(re.escape, _LATEX)), lambda mark: _LATEX[mark.group()], text)
