@@ -33,12 +33,12 @@ from steingate import Certificate
 from steingate.certificates.bounds import clopper_pearson_upper
 from steingate.report.certificate_figure import save_certificate_figure
 from steingate.report.curves_figure import save_curves_figure
-from steingate.report.evidence import weigh
-from steingate.report.loading import Run, cut
-from steingate.report.published import published_numbers
-from steingate.report.report_tables import task
-from steingate.report.style import DASHES, FAINT, STYLE
-from steingate.report.style import LIMIT as LIMIT_COLOR
+from steingate.report.load import Run, truncate
+from steingate.report.paper_results import paper_numbers
+from steingate.report.plot_style import DASHES, FAINT, STYLE
+from steingate.report.plot_style import LIMIT as LIMIT_COLOR
+from steingate.report.summary import make_report
+from steingate.report.tables import task
 from steingate.tasks.catalog import TASKS as NATIVE_TASKS
 from steingate.tasks.catalog import TaskSpec
 from steingate.tasks.render import Renderer
@@ -202,7 +202,7 @@ def frontier(path: Path) -> None:
                 arms = [[x - 100.0 * low], [100.0 * high - x]]
                 y, color = [float(row["return"])], colors[row["algo"]]
                 panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=color, label=row["algo"])
-            paper = published_numbers(env, "steingate")
+            paper = paper_numbers(env, "steingate")
             assert paper is not None
             panel.axhline(
                 paper.ret, color="black", lw=1.0, ls=DASHES, label="SteinGate in the paper (return)"
@@ -253,7 +253,7 @@ def curves(*grids: str) -> Callable[[Path], None]:
     """Return a function that draws return and cost over training of some grids."""
 
     def draw(path: Path) -> None:
-        save_curves_figure(weigh([run for grid in grids for run in grid_runs(grid)]), path)
+        save_curves_figure(make_report([run for grid in grids for run in grid_runs(grid)]), path)
 
     return draw
 
@@ -265,8 +265,8 @@ def beside_table1(grid: str, env: str | None = None, steps: int | None = None) -
         stein = [run for run in grid_runs("table1") if (run.algo, run.seed) == ("steingate", 0)]
         shown: list[Run] = [run for run in stein if env in (None, run.env)]
         if steps is not None:
-            shown = [cut(run, steps) for run in shown]
-        save_curves_figure(weigh(grid_runs(grid) + shown), path)
+            shown = [truncate(run, steps) for run in shown]
+        save_curves_figure(make_report(grid_runs(grid) + shown), path)
 
     return draw
 

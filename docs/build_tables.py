@@ -43,8 +43,8 @@ from steingate.certificates.stein import stein_kernel
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
 from steingate.monitoring.bets import below
-from steingate.report.published import published_numbers
-from steingate.report.report_tables import task
+from steingate.report.paper_results import paper_numbers
+from steingate.report.tables import task
 from steingate.settings import setting_names
 
 ROOT = Path(__file__).parents[1]
@@ -189,7 +189,7 @@ def allowance_table() -> str:
     lines = []
     for env in TASKS:
         runs, ends = rows(grid="allowance", env=env), rows("endpoints.csv", grid="allowance", env=env)
-        paper = published_numbers(env, "steingate")
+        paper = paper_numbers(env, "steingate")
         assert paper is not None
         over = 100.0 * (1.0 - column(runs, "feasible_by_episode"))
         end_over = 100.0 * column(ends, "over") / column(ends, "episodes")

@@ -14,7 +14,7 @@ from summary import METHODS, TASKS, Cell, Row, column, over_limit, rows, table1_
 from steingate.algorithms import METHODS as ALGORITHMS
 from steingate.certificates.reference import Beta
 from steingate.certificates.risk import Sigmoid
-from steingate.report.report_tables import task
+from steingate.report.tables import task
 
 POINT_GOAL, POINT_CIRCLE, CAR_GOAL, CAR_CIRCLE = TASKS
 SAUTE = ("trpo-saute", "trpo-simmer")

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from scipy.stats import beta, t
 
 from steingate.algorithms import METHODS as ALGORITHMS
-from steingate.report.loading import Run, cut, load_runs
-from steingate.report.published import Published, published_numbers
-from steingate.report.stats import cvar, exceedance, feasible_return, tail_feasibility
-from steingate.report.style import free_colors
+from steingate.report.load import Run, load_runs, truncate
+from steingate.report.paper_results import PaperResult, paper_numbers
+from steingate.report.plot_style import free_colors
+from steingate.report.statistics import cvar, feasible_return, tail_feasibility, violation_rate
 from steingate.report.summary import tail_episodes, tail_epochs
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -78,7 +78,7 @@ def summary_row(run: Run, grid: str, kind: str) -> Row:
         "cost": episode_cost.mean(),
         "cost_sd": np.std([cost[epoch == number].mean() for number in range(first, run.epochs)]),
         "cvar90": cvar(episode_cost, 0.9),
-        "over_in_training": exceedance(cost, run.limit),
+        "over_in_training": violation_rate(cost, run.limit),
         "highest_mean_cost": late_means.max() if len(late_means) else nan,
         "minutes": run.progress["Time/Total"][-1] / 60.0,
     }
@@ -96,7 +96,7 @@ def summarize() -> list[Row]:
         for run in grid_runs(grid):
             found.append(summary_row(run, grid, run_kind(run, grid)))
             if (grid, run.algo, run.seed) == ("table1", "steingate", 0):
-                found.append(summary_row(cut(run, MILLION), "first-million", ""))
+                found.append(summary_row(truncate(run, MILLION), "first-million", ""))
     return sorted(found, key=lambda row: tuple(row[name] for name in KEY))
 
 
@@ -213,7 +213,7 @@ class Cell:
     episode_return: Estimate
     ret: Estimate
     over: Estimate
-    paper: Published | None
+    paper: PaperResult | None
     paper_epochs: Estimate
     paper_episodes: Estimate
     paper_return: Estimate
@@ -241,7 +241,7 @@ def table1_cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
     windows = episodes / WINDOW
     epochs, returns = column(group, "feasible_by_epoch"), column(group, "return_by_epoch")
     within = column(group, "feasible_by_episode")
-    paper = published_numbers(env, algo)
+    paper = paper_numbers(env, algo)
     paper_epochs = paper_episodes = paper_return = Estimate(nan)
     if paper is not None:
         paper_epochs = proportion(epochs, windows, PAPER_SEEDS, paper.feasibility)

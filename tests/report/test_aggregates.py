@@ -5,8 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.stats import ecdf, trim_mean
-from tests.report.made_up import write_run
-
 from steingate.report.aggregates import (
     THRESHOLDS,
     aggregate,
@@ -16,6 +14,7 @@ from steingate.report.aggregates import (
     task_median,
 )
 from steingate.report.evidence import gather
+from tests.report.made_up import write_run
 
 TASKS = [np.array([0.1, 0.9, 0.4]), np.array([1.3, 0.2]), np.array([0.75])]
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from steingate.report.evidence import gather, weigh
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError
 from steingate.report.curves_figure import curves_figure, save_curves_figure
-from steingate.report.evidence import gather, weigh
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from steingate.report.loading import run_id
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError
 from steingate.report.dashboard import Source, make_server
-from steingate.report.loading import run_id
 
 
 @contextmanager

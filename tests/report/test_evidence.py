@@ -1,9 +1,9 @@
-from tests.report.made_up import write_run
-
 import steingate.report.evidence as evidence_module
 from steingate.report.evidence import compare, gather, weigh
-from steingate.report.page import fitting_data
 from steingate.report.report_tables import report_tables
+from tests.report.made_up import write_run
+
+from steingate.report.page import fitting_data
 
 
 def test_comparisons_use_shared_tasks_only(tmp_path):

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steingate.report.evidence import gather, weigh
+from steingate.report.frontier import frontier_figure, save_frontier_figure, seed_points, unbeaten
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError
-from steingate.report.evidence import gather, weigh
-from steingate.report.frontier import frontier_figure, save_frontier_figure, seed_points, unbeaten
 
 GRID = st.lists(st.tuples(st.integers(0, 4).map(float), st.integers(0, 4).map(float)), max_size=8)
 

@@ -1,8 +1,8 @@
 import numpy as np
+from steingate.report.loading import load_runs
 from tests.report.made_up import write_run
 
 from steingate.report.groups import group_colors, group_runs, mean_and_spread
-from steingate.report.loading import load_runs
 
 
 def grouped(*roots):

@@ -5,15 +5,15 @@ import lzma
 
 import numpy as np
 import pytest
+from steingate.report.evidence import gather
+from steingate.report.loading import load_run, load_runs, run_id
+from steingate.report.report_tables import write_tables
 from tests.report.made_up import write_run
 
 from steingate.cli import main
 from steingate.errors import InputError, RunError
 from steingate.report.archive import keep_run, keep_runs, pack
 from steingate.report.dashboard import Source
-from steingate.report.evidence import gather
-from steingate.report.loading import load_run, load_runs, run_id
-from steingate.report.report_tables import write_tables
 from steingate.storage.tables import read_episodes, read_progress, table_content
 
 

@@ -3,11 +3,11 @@ import os
 
 import numpy as np
 import pytest
+from steingate.report.loading import inside, load_run, load_runs, require_runs, run_folders, setting
+from steingate.report.stats import window_means
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError, RunError
-from steingate.report.loading import inside, load_run, load_runs, require_runs, run_folders, setting
-from steingate.report.stats import window_means
 
 
 def test_a_run_is_read_whole(tmp_path):

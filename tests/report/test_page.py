@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from steingate.report.cost_bars import BINS, bars, run_reference
+from steingate.report.evidence import gather
+from steingate.report.loading import load_runs
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
 from steingate.certificates.certificate import Certificate
-from steingate.report.cost_bars import BINS, bars, run_reference
-from steingate.report.evidence import gather
-from steingate.report.loading import load_runs
 from steingate.report.page import fitting_data, packed, page, write_page
 from steingate.report.page_data import Detail
 

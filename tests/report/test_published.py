@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from steingate.report.published import in_table, published
+
 from steingate.training.config import make_config
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")

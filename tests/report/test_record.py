@@ -2,11 +2,11 @@ import json
 import tomllib
 
 import pytest
+from steingate.report.loading import load_runs, setting
+from steingate.report.record import NO_EFFECT, Look, canonical, look_of, settings, to_toml
 from tests.report.made_up import write_run
 
 from steingate.algorithms import METHODS
-from steingate.report.loading import load_runs, setting
-from steingate.report.record import NO_EFFECT, Look, canonical, look_of, settings, to_toml
 from steingate.training.config import make_config
 
 OLDER = {

@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-
-from steingate.gates.base import Mode
 from steingate.report.stats import (
     cvar,
     dwell_times,
@@ -18,6 +16,8 @@ from steingate.report.stats import (
     window_means,
     worst,
 )
+
+from steingate.gates.base import Mode
 
 COSTS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
 

@@ -5,8 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, norm, trim_mean
-
-from steingate.errors import InputError
 from steingate.report.seeds import (
     improvement,
     interquartile_mean,
@@ -14,6 +12,8 @@ from steingate.report.seeds import (
     probability_of_improvement,
     stratified_bootstrap,
 )
+
+from steingate.errors import InputError
 
 RLIABLE = json.loads((Path(__file__).parents[1] / "data" / "rliable.json").read_text())
 

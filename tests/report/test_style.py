@@ -3,11 +3,11 @@
 import re
 
 import numpy as np
+from steingate.report.evidence import gather
+from steingate.report.style import LIMIT, free_colors
 from tests.report.made_up import write_run
 
 from steingate.algorithms import METHODS
-from steingate.report.evidence import gather
-from steingate.report.style import LIMIT, free_colors
 
 
 def lightness_and_hue(color):

@@ -4,9 +4,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.report.made_up import write_run
-
-from steingate.errors import InputError
 from steingate.report.evidence import gather
 from steingate.report.formats import Table, to_csv, to_html, to_latex, to_markdown, to_rich
 from steingate.report.report_tables import (
@@ -19,6 +16,9 @@ from steingate.report.report_tables import (
     write_tables,
 )
 from steingate.report.seeds import Estimate
+from tests.report.made_up import write_run
+
+from steingate.errors import InputError
 
 
 @pytest.fixture

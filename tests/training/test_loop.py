@@ -53,7 +53,7 @@ def test_a_run_leaves_the_promised_folder(whole):
     record = json.loads((path / "config.json").read_text())
     assert record["config"]["num_envs"] == 4
     assert record["config"]["recipe"]["preset"] == "released"
-    assert record["look"] == {"order": 200, "color": "#1f8a7d"}
+    assert record["plot_style"] == {"order": 200, "color": "#1f8a7d"}
     assert {"python", "numpy", "jax", "steingate"} <= record["versions"].keys()
     assert record["learner"]["threads"] == "1"
     progress = found["progress"]

@@ -7,7 +7,7 @@ import pytest
 from tests.training.runs_of_probes import tiny
 
 from steingate.errors import MissingExtraError
-from steingate.report.record import NO_EFFECT
+from steingate.report.run_settings import NO_EFFECT
 from steingate.training.config import WITHOUT_EFFECT
 from steingate.training.logging.wandb_log import WandbLog
 from steingate.training.loop import train

@@ -206,7 +206,7 @@ def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
 def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConfig]":
     """Return the runs that are archived in ``folder``."""
     from steingate.experiments.folders import holds
-    from steingate.report.loading import load_run
+    from steingate.report.load import load_run
     from steingate.runs import RunFolder
 
     if not folder.is_dir():

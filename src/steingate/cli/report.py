@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from steingate.cli.output import PIPE_WIDTH, warn
 from steingate.cli.parser import Parser
 from steingate.errors import InputError
 
-RUNS = "run folders, or folders that contain some"
+RUNS = "run folders, archives, or folders that contain some"
 
 
 def report_arguments(parser: Parser) -> None:
@@ -41,48 +42,50 @@ def write_report(
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
     from rich.console import Console
 
-    from steingate.report.evidence import gather
-    from steingate.report.formats import to_rich
-    from steingate.report.loading import require_runs
+    from steingate.report.load import require_runs
     from steingate.report.page import write_page
-    from steingate.report.report_tables import feasibility_table, write_tables
+    from steingate.report.summary import load_report
+    from steingate.report.tables import feasibility_table, to_rich, write_tables
 
     require_runs(folders)
-    evidence = gather(folders)
-    for item in evidence.skipped:
+    found = load_report(folders)
+    for item in found.skipped:
         warn(f"steingate: skipped {item.path}: {item.reason}")
-    if not evidence.runs:
+    if not found.runs:
         raise InputError(f"There is no run in {', '.join(folders)}; steingate train makes one.")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
-    console.print(to_rich(feasibility_table(evidence.summaries)))
-    write_page(evidence, page, title)
+    console.print(to_rich(feasibility_table(found.summaries)))
+    write_page(found, page, title)
     print(page)
     for path in tables or []:
-        write_tables(evidence, path)
+        write_tables(found, path)
         print(path)
     for path in figures or []:
         from steingate.report.curves_figure import save_curves_figure
 
-        save_curves_figure(evidence, path)
+        save_curves_figure(found, path)
         print(path)
     for path in frontiers or []:
-        from steingate.report.frontier import save_frontier_figure
+        from steingate.report.curves_figure import save_frontier_figure
 
-        save_frontier_figure(evidence, path)
+        save_frontier_figure(found, path)
         print(path)
 
 
 def archive_arguments(parser: Parser) -> None:
     """Add the options of ``archive``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the archive")
+    parser.add_argument("--out", required=True, metavar="FILE", help="archive to write, such as grid.jsonl.xz")
     parser.add_argument("--all", action="store_true", help="also include unfinished runs")
+    parser.add_argument(
+        "--digits", type=int, metavar="N", help="round numbers to N significant digits (default: exact)"
+    )
 
 
 def archive(args: argparse.Namespace) -> int:
     """Write the archive and print its size."""
-    from steingate.report.archive import keep_runs
-    from steingate.report.loading import load_runs, require_runs
+    from steingate.report.archive import write_archive
+    from steingate.report.load import load_runs, require_runs
 
     require_runs(args.runs)
     runs, skipped = load_runs(args.runs)
@@ -93,12 +96,11 @@ def archive(args: argparse.Namespace) -> int:
         if run.complete or args.all:
             included.append(run)
         else:
-            warn(f"steingate: skipped {run.path}: {run.epochs} of {run.planned} epochs (--all includes it).")
+            warn(f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs (--all includes it).")
     if not included:
         raise InputError(f"There is no finished run in {', '.join(args.runs)}.")
-    folders = keep_runs(included, args.runs, args.out)
-    size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
-    print(f"{len(folders)} runs, {size / 1e6:.1f} MB in {args.out}")
+    write_archive(included, args.runs, args.out, args.digits)
+    print(f"{len(included)} runs, {Path(args.out).stat().st_size / 1e6:.1f} MB in {args.out}")
     return 0
 
 
@@ -113,7 +115,7 @@ def dashboard_arguments(parser: Parser) -> None:
 def dashboard(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     from steingate.report.dashboard import ADDRESS, make_server
-    from steingate.report.loading import require_runs
+    from steingate.report.load import require_runs
     from steingate.report.monitors import monitor_files
 
     if not monitor_files(args.runs):

@@ -10,8 +10,8 @@ An archive is a text file in JSON Lines format, compressed with xz (suffix ``.js
      "episodes": {"epoch": [...], ...}}         # columns of episodes.csv
 
 Columns compress better than rows, and any language can read the file, for example
-``pandas.DataFrame(json.loads(line)["episodes"])`` for a line of ``lzma.open(path, "rt")``. An archive holds no
-checkpoints, so its runs cannot be resumed or evaluated.
+``pandas.DataFrame(json.loads(line)["episodes"])`` for a line of ``lzma.open(path, "rt")``. Archives
+have no checkpoints, so their runs cannot be resumed or evaluated.
 """
 
 import json

@@ -42,7 +42,7 @@ def save_frontier_figure(report: Report, path: str | Path) -> None:
 
 @styled
 def curves_figure(report: Report) -> "Figure":
-    """Return a Matplotlib figure of recent return and cost over steps, mean and standard deviation of seeds."""
+    """Return a figure of recent return and cost over steps, with mean and standard deviation of seeds."""
     tasks = report.by_task()
     keys = [*_methods(report), ("limit", LIMIT, DASHES)]
     single = len(tasks) == 1  # one task: return on the left, cost on the right
@@ -147,8 +147,9 @@ def _plot_method(panel: "Axes", group: Group, summary: Summary, color: str) -> N
     panel.scatter(rates, returns, s=16, color=color, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
     x, y = summary.seed_violation_rate, summary.seed_return
     panel.errorbar(
-        100.0 * x.value, y.value, xerr=100.0 * _error_bars(x), yerr=_error_bars(y), color=color, linewidth=1.4,
-        marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4, clip_on=False,
+        100.0 * x.value, y.value, xerr=100.0 * _error_bars(x), yerr=_error_bars(y), color=color,
+        linewidth=1.4, marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4,
+        clip_on=False,
     )  # fmt: skip
 
 

@@ -35,7 +35,9 @@ class Source:
         with self._lock:
             start = monotonic()
             # Taken before loading, so that files written meanwhile count as changed at the next request.
-            state = [(path, signature(path)) for path in run_files(self.roots)] if start >= self._next else None
+            state = (
+                [(path, signature(path)) for path in run_files(self.roots)] if start >= self._next else None
+            )
             if state is not None and state != self._state:
                 self._content = to_json(make_data(load_report(self.roots))).encode()
                 self._state = state
@@ -91,9 +93,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 def make_server(roots: Sequence[str | Path], port: int = 0, pause: float = _PAUSE) -> ThreadingHTTPServer:
     """Return a server of the live page on 127.0.0.1; port 0 takes any free one."""
-    handler = type("Handler", (_Handler,), {})
-    handler.source, handler.document = Source(roots, pause), page(None, "SteinGate runs, live", POLL).encode()
+    document = page(None, "SteinGate runs, live", POLL).encode()
+    handler = type("Handler", (_Handler,), {"source": Source(roots, pause), "document": document})
     try:
         return ThreadingHTTPServer((ADDRESS, port), handler)
     except (OSError, OverflowError) as error:
-        raise InputError(f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port.") from None
+        raise InputError(
+            f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port."
+        ) from None

@@ -20,7 +20,7 @@ from steingate.gates.modes import effective_modes
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
 from steingate.report.run_settings import canonical, check_record, find_setting, settings
 from steingate.report.statistics import window_means, window_tails
-from steingate.runs import RunFolder, find_runs, read_config, read_episodes, read_progress, read_verdict
+from steingate.runs import RunFolder, find_runs, load_certification, read_config, read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
 Signature = tuple[tuple[int, int], ...]
@@ -178,7 +178,9 @@ def require_runs(roots: Sequence[str | Path]) -> None:
 def signature(path: Path) -> Signature:
     """Return modification times and sizes of the files of a run folder or archive."""
     folder = RunFolder(path)
-    files = (folder.config, folder.progress, folder.episodes, folder.verdict) if path.is_dir() else (path,)
+    files = (
+        (folder.config, folder.progress, folder.episodes, folder.certification) if path.is_dir() else (path,)
+    )
     stats = [file.stat() for file in files if file.exists()]
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
@@ -209,13 +211,13 @@ def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
 def _load_folder(path: Path, _: Signature) -> Run:
     try:
         record = read_config(path)
-        # Progress first: episodes are written before it, so the episodes of each epoch read here are complete.
+        # Progress first: episodes are written before it, so all episodes of the epochs read here exist.
         progress = {name: _numbers(cells) for name, cells in read_progress(path).items()}
         episodes = read_episodes(path)
     except OSError as error:
         raise RunError(f"{path} cannot be read ({error}).") from error
     try:
-        certification = read_verdict(path)
+        certification = load_certification(path)
     except (RunError, OSError):
         certification = None
     return _make_run(RunData(path, record, certification, progress, episodes))

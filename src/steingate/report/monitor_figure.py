@@ -17,7 +17,7 @@ _BOUND, _DRIFT = "#2f6f9f", "#e08e1b"
 
 
 def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
-    """Return (episodes, observed violation rate, bound) over time, at the episodes that the monitor stores."""
+    """Return (episodes, observed violation rate, bound) at the episodes that the monitor stores."""
     points = list(monitor.trace)
     if monitor.episodes and (not points or points[-1][0] < monitor.episodes):
         points.append((monitor.episodes, monitor.over))
@@ -79,7 +79,14 @@ def _tail(axes: Any, monitor: Monitor) -> None:
     above = monitor.grid.above(np.array(monitor.cells, dtype=np.int64))
     observed = above / max(monitor.episodes, 1)
     axes.fill_between(
-        thresholds, observed, bounds, step="post", color=_BOUND, alpha=0.22, linewidth=0, label="up to the bound"
+        thresholds,
+        observed,
+        bounds,
+        step="post",
+        color=_BOUND,
+        alpha=0.22,
+        linewidth=0,
+        label="up to the bound",
     )
     axes.step(thresholds, bounds, where="post", color=_BOUND, linewidth=1.6)
     axes.step(thresholds, observed, where="post", color=INK, linewidth=1.2, label="observed")

@@ -91,9 +91,15 @@ def _plot_episodes(
     progress, episodes = run.progress, run.episodes
     size = float(np.clip(40_000 / max(len(episodes["step"]), 1), 1.5, 14.0))
     panel.scatter(
-        episodes["step"] / unit, episodes[column], s=size, color=color, alpha=0.22, linewidths=0, rasterized=True
+        episodes["step"] / unit,
+        episodes[column],
+        s=size,
+        color=color,
+        alpha=0.22,
+        linewidths=0,
+        rasterized=True,
     )
-    panel.plot(steps, progress[f"Epoch/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
+    panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {run.setting('window', 100)} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
     panel.set_ylabel(column)

@@ -3,8 +3,8 @@
 "Tail" means the last fifth of the epochs of a run.
 
 Scores over all tasks: each run has two scores over its tail. *Safety* is the fraction of its episodes within
-the limit. *Return* is the mean return of its episodes divided by the scale of the task, the highest mean over
-seeds that any method of the report has there; a return of 0 scores 0 and the best method of each task scores 1
+the limit. *Return* is the mean return of its episodes divided by the scale of the task, which is the highest
+mean over seeds of any method of the report. A return of 0 scores 0, and the best method of each task scores 1
 on average. Tasks on which no method has a positive return are left out.
 """
 
@@ -223,9 +223,7 @@ def make_report(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Report:
     """Compute the report of some runs."""
     groups = group_runs(runs)
     summaries = [summarize(group) for group in groups]
-    return Report(
-        runs, skipped, groups, summaries, compare(groups), overall(groups), group_colors(groups)
-    )
+    return Report(runs, skipped, groups, summaries, compare(groups), overall(groups), group_colors(groups))
 
 
 def summarize(group: Group) -> Summary:

@@ -249,8 +249,8 @@ def to_rich(table: Table) -> RichTable:
     """Return the table for a terminal."""
     result = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, heading in enumerate(table.headings):
-        justify = "left" if index < table.text_columns else "right"
-        result.add_column(escape_markup(heading), justify=justify, no_wrap=True)
+        text = index < table.text_columns
+        result.add_column(escape_markup(heading), justify="left" if text else "right", no_wrap=True)
     for row in table.grouped_rows():
         result.add_row(*map(escape_markup, row))
     return result
@@ -295,9 +295,8 @@ def to_html(table: Table) -> str:
         )
 
     head = line("th", table.headings, ' scope="col"')
-    body = "".join(
-        f"<tr{' class="first"' if row[0] else ''}>{line('td', row)}</tr>" for row in table.grouped_rows()
-    )
+    rows = [(' class="first"' if row[0] else "", row) for row in table.grouped_rows()]
+    body = "".join(f"<tr{kind}>{line('td', row)}</tr>" for kind, row in rows)
     caption = f"<h3>{escape(table.caption)}</h3>" if table.caption else ""
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in table.notes)
     return (
