@@ -2,7 +2,8 @@
 
 Gymnasium (1.x) loads no entry-point plugins, so ``gymnasium.make("steingate/...")`` works only if something
 registers the tasks. Importing Gymnasium takes 0.1 to 0.2 s, ``import steingate`` 0.02 s; users of the
-certificates and of the command line need no Gymnasium. If it is not imported yet, an import hook waits for it.
+certificates and of the command line need no Gymnasium. If it is not imported yet, an import hook
+waits for it.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """``python -m tests.parity FILE.npz...``: compare the tasks with recordings of the original tasks.
 
-Prints one line per criterion with the measured figure and its limit. Exit status: 0 if all criteria hold, 1 if
-one fails, 2 if a file is unusable or no file belongs to a task of this package.
+Prints one line per criterion with the measured figure and its limit. Exit status: 0 if all criteria hold, 1
+if one fails, 2 if a file is unusable or no file belongs to a task of this package.
 """
 
 from __future__ import annotations

@@ -75,7 +75,9 @@ def write_report(
 def archive_arguments(parser: Parser) -> None:
     """Add the options of ``archive``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
-    parser.add_argument("--out", required=True, metavar="FILE", help="archive to write, such as grid.jsonl.xz")
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="archive to write: NAME.jsonl.xz"
+    )
     parser.add_argument("--all", action="store_true", help="also include unfinished runs")
     parser.add_argument(
         "--digits", type=int, metavar="N", help="round numbers to N significant digits (default: exact)"
@@ -96,7 +98,9 @@ def archive(args: argparse.Namespace) -> int:
         if run.complete or args.all:
             included.append(run)
         else:
-            warn(f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs (--all includes it).")
+            warn(
+                f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs (--all includes it)."
+            )
     if not included:
         raise InputError(f"There is no finished run in {', '.join(args.runs)}.")
     write_archive(included, args.runs, args.out, args.digits)

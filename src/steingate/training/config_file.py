@@ -45,7 +45,7 @@ def write_run_config(
         "config": cfg.to_dict(),
         "env_folder": import_folder(cfg.env),
         "identity": cfg.identity,
-        "look": {"order": order if isfinite(order) else None, "color": cfg.algo.about.color},
+        "plot_style": {"order": order if isfinite(order) else None, "color": cfg.algo.about.color},
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
