@@ -75,9 +75,7 @@ def write_report(
 def archive_arguments(parser: Parser) -> None:
     """Add the options of ``archive``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
-    parser.add_argument(
-        "--out", required=True, metavar="FILE", help="archive to write: NAME.jsonl.xz"
-    )
+    parser.add_argument("--out", required=True, metavar="FILE", help="archive to write: NAME.jsonl.xz")
     parser.add_argument("--all", action="store_true", help="also include unfinished runs")
     parser.add_argument(
         "--digits", type=int, metavar="N", help="round numbers to N significant digits (default: exact)"
