@@ -1,6 +1,6 @@
-"""Train SteinGate on a small task, evaluate it, draw the run and write its page: what ``make train`` does.
+"""Train the allowance on a small task, evaluate it and write its report: ``make train``.
 
-A run that was stopped goes on where it was; a finished one is only evaluated again.
+An interrupted run is continued; a finished run is only evaluated again.
 """
 
 import argparse
@@ -9,7 +9,7 @@ from pathlib import Path
 import steingate.cli
 from steingate.report.run_figure import save_run_figure
 
-ENV = "SafetyPointCircle1-v0"
+ALGO, ENV = "allowance", "SafetyPointCircle1-v0"
 
 
 def main() -> int:
@@ -19,21 +19,21 @@ def main() -> int:
     parser.add_argument("--total-steps", type=int, default=1_000_000)
     parser.add_argument("--episodes", type=int, default=40, help="episodes of the evaluation")
     args = parser.parse_args()
-    run = Path(args.out) / "steingate" / ENV / "seed-0"
+    run = Path(args.out) / ALGO / ENV / "seed-0"
     if (run / "config.json").exists():
-        print(f"{run} is there already: going on with it (remove the folder to start anew).")
+        print(f"{run} exists; continuing it (remove the folder to start again).")
         commands = [["resume", str(run)]]
     else:
-        commands = [["train", "--env", ENV, "--total-steps", str(args.total_steps), "--out", args.out]]
+        steps = str(args.total_steps)
+        commands = [["train", "--algo", ALGO, "--env", ENV, "--total-steps", steps, "--out", args.out]]
     commands.append(["evaluate", str(run), "--episodes", str(args.episodes)])
     commands.append(["report", str(run), "--out", str(run / "report.html")])
     for command in commands:
         status = steingate.cli.main(command)
         if status:
             return status
-    figure = run / "run.png"
-    save_run_figure(run, figure)
-    print(f"return, cost, bound and mode over the run: {figure}")
+    save_run_figure(run, run / "run.png")
+    print(f"curves of the run: {run / 'run.png'}")
     return 0
 
 

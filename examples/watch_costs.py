@@ -1,6 +1,6 @@
-"""Watch a policy while its episodes come in: certify it, calibrate, and notice when the world changes.
+"""Monitor a policy while its episodes arrive: certify it, calibrate, and detect a change.
 
-Run it with ``python examples/watch_costs.py``; it needs NumPy and SciPy alone.
+Run with ``python examples/watch_costs.py``; it needs NumPy and SciPy only.
 """
 
 import numpy as np
@@ -10,27 +10,27 @@ from steingate import Monitor
 rng = np.random.default_rng(0)
 
 
-def episode(risk: float) -> float:
-    """Return the cost of one made-up episode that goes over the limit of 25 with this chance."""
-    return 25.0 + rng.exponential(20.0) if rng.random() < risk else float(rng.uniform(0.0, 20.0))
+def episode(rate: float) -> float:
+    """Return the cost of a simulated episode that violates the limit of 25 with probability ``rate``."""
+    return 25.0 + rng.exponential(20.0) if rng.random() < rate else float(rng.uniform(0.0, 20.0))
 
 
 def main() -> None:
-    """Tell the story of a policy: in the lab, out in the field, and after something broke."""
-    lab = Monitor(limit=25, budget=0.1, delta=0.05)
-    while not (lab.certified or lab.unsafe):  # looking after every episode is free
-        lab.update(episode(risk=0.02))
-    print(f"lab:   {lab.sentence}")
+    """Certify in the laboratory, calibrate, deploy, and detect a rise of the violation rate."""
+    laboratory = Monitor(limit=25, budget=0.1, delta=0.05)
+    while not (laboratory.certified or laboratory.unsafe):  # stopping at any time is valid
+        laboratory.update(episode(rate=0.02))
+    print(f"laboratory: {laboratory.summary}")
 
-    for _ in range(300):  # a tighter baseline makes a quicker alarm
-        lab.update(episode(risk=0.02))
-    field = Monitor.watch(lab)
-    print(f"field: watching for a rise above {field.baseline:.1%}")
+    for _ in range(300):  # a tighter baseline gives an earlier alarm
+        laboratory.update(episode(rate=0.02))
+    field = Monitor.watch(laboratory)
+    print(f"field: baseline {field.baseline:.1%}")
 
     while not field.drift:
         broken = field.episodes >= 500
-        field.update(episode(risk=0.25 if broken else 0.02))
-    print(f"field: {field.sentence}")
+        field.update(episode(rate=0.25 if broken else 0.02))
+    print(f"field: {field.summary}")
 
 
 if __name__ == "__main__":
