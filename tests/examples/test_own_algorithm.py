@@ -1,0 +1,63 @@
+"""The example of an algorithm: its decisions, and a run that is extended and evaluated."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = [
+    "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80",
+    "--num-envs", "4", "--hidden", "8,8", "--cost-limit", "4", "--patience", "2",
+]  # fmt: skip
+
+
+def steingate(*words):
+    path = os.pathsep.join([str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "steingate", *words]
+    return subprocess.run(
+        command, cwd=EXAMPLES, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from own_algorithm import Patient
+
+    return Patient(patience=2)
+
+
+def test_reward_counts_after_violation_free_epochs(patient):
+    from steingate.algorithms.base import Episodes, Mode, RunContext
+
+    context, modes = RunContext(cost_limit=25.0), []
+    state = patient.init(context, {})
+    for cost in (1.0, 1.0, 1.0, 26.0, 1.0, 1.0):
+        costs = np.array([cost, 0.0])
+        state, output = patient.decide(context, state, Episodes(costs, costs, np.array([10, 10])))
+        modes.append(output.objective.mode)
+    recover, improve = Mode.RECOVER, Mode.IMPROVE
+    assert modes == [recover, improve, improve, recover, recover, improve]
+
+
+def test_it_trains_is_extended_and_evaluated(tmp_path):
+    done = steingate(
+        "train", "--algo", "own_algorithm:Patient", *SMALL, "--out", str(tmp_path), "--quiet"
+    )
+    assert done.returncode == 0, done.stderr
+    (folder,) = (path.parent for path in tmp_path.rglob("config.json"))
+    config = json.loads((folder / "config.json").read_text())["config"]
+    assert config["algo"] == "own_algorithm:Patient"
+    longer = steingate("resume", str(folder), "--total-steps", "400", "--quiet")
+    assert longer.returncode == 0, longer.stderr
+    assert len((folder / "progress.csv").read_text().splitlines()) == 1 + 5
+    played = steingate("evaluate", str(folder), "--episodes", "3", "--json")
+    assert json.loads(played.stdout)["episodes"] == 3
+    wrong = steingate("train", "--algo", "own_algorithm:Patient", "--patiense", "2")
+    assert wrong.returncode == 2
+    assert "did you mean" in wrong.stderr
