@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
 from steingate.algorithms.base import (
     Batch,
     CostGAEConfig,
@@ -31,6 +30,7 @@ from steingate.algorithms.base import (
     TrustRegionConfig,
     Variant,
 )
+
 from steingate.settings import group, option
 
 

@@ -46,9 +46,7 @@ def test_reward_counts_after_violation_free_epochs(patient):
 
 
 def test_it_trains_is_extended_and_evaluated(tmp_path):
-    done = steingate(
-        "train", "--algo", "own_algorithm:Patient", *SMALL, "--out", str(tmp_path), "--quiet"
-    )
+    done = steingate("train", "--algo", "own_algorithm:Patient", *SMALL, "--out", str(tmp_path), "--quiet")
     assert done.returncode == 0, done.stderr
     (folder,) = (path.parent for path in tmp_path.rglob("config.json"))
     config = json.loads((folder / "config.json").read_text())["config"]
