@@ -1,43 +1,46 @@
-# Two commands on a fresh machine: `make train` and `make test`. Each makes .venv when it is missing.
+# `make test` and `make train` work on a machine with nothing installed but Python: they create .venv first.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PIP := python -m pip install --quiet --disable-pip-version-check
 export OPENBLAS_NUM_THREADS = 1
 TESTS ?= tests
-PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.11*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3 $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.14*/bin/python3)
+PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[1-4]*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow test-sb3 test-pythons lint format types imports unit bench docs tutorials release-check fuzz clean
+.PHONY: help train test lint types imports unit test-slow test-sb3 test-pythons mutate fuzz bench docs \
+	tutorials release-check format clean
 
 help:
-	@echo "make train         train SteinGate on a small task for about a minute"
-	@echo "make test          linters, type checks, import order and the test suite"
-	@echo "make test-slow     the tests that take minutes (coverage simulations, long runs)"
-	@echo "make test-sb3      the Stable-Baselines3 callback with real models, in a venv of its own"
-	@echo "make test-pythons  the test suite on every interpreter at hand (PYTHONS=...)"
-	@echo "make bench         the speed claims, measured"
-	@echo "make docs          the documentation site, in build/site; a broken link fails"
-	@echo "make tutorials     run the tutorials at full size and write their pages anew"
-	@echo "make release-check build wheel and sdist, install them everywhere, try them (PYTHONS=...)"
-	@echo "make fuzz          damaged files, lost outputs, kills: a table of tries and failures (minutes)"
-	@echo "make format        rewrite the code in the house style"
-	@echo "make clean         remove .venv and caches"
+	@echo "make train          train a policy on a small task for a minute; writes runs/"
+	@echo "make test           ruff, mypy, import contracts and the test suite; writes nothing outside caches"
+	@echo "make unit           the test suite only (TESTS=tests/cli for a part of it)"
+	@echo "make test-slow      the tests that take minutes: coverage simulations and long runs"
+	@echo "make test-sb3       the Stable-Baselines3 callback with real models; creates .venv-sb3"
+	@echo "make test-pythons   the test suite on several interpreters (PYTHONS=...); creates .venv-3.x"
+	@echo "make mutate         mutation testing of the training wiring with mutmut; writes mutants/"
+	@echo "make fuzz           damaged files, closed outputs, kills; writes build/fuzz.csv"
+	@echo "make bench          run the speed benchmarks; writes results/bench_*.csv"
+	@echo "make docs           build the documentation; open build/site/index.html"
+	@echo "make tutorials      run the tutorials at full size; rewrites their output in docs/tutorials"
+	@echo "make release-check  build and install wheel and sdist (PYTHONS=...); writes dist/, results/install_sizes.csv"
+	@echo "make format         format and fix the code with ruff; rewrites source files"
+	@echo "make clean          remove virtual environments and caches"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed-all: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+$(VENV)/.installed-%: pyproject.toml | $(BIN)/python
+	$(BIN)/$(PIP) -e '.[$*]'
 	@touch $@
-
-$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
-	@touch $@ $(VENV)/.installed-all
 
 train: $(VENV)/.installed-all
 	$(BIN)/python examples/train_circle.py
 
-test: lint types imports unit
+# mypy uses one core for most of a minute, so it runs beside the other checks.
+test: $(VENV)/.installed-test
+	$(MAKE) --no-print-directory -j 2 types lint imports
+	$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -55,13 +58,13 @@ unit: $(VENV)/.installed-test
 test-slow: $(VENV)/.installed-test
 	$(BIN)/pytest -n 2 --dist worksteal -m slow $(TESTS)
 
-# Torch first: a plain install of Stable-Baselines3 would bring the large build for graphics cards.
+# Torch first: Stable-Baselines3 alone would install the large build for graphics cards.
 TORCH ?= torch==2.13.0
 SB3_VENV ?= .venv-sb3
 $(SB3_VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(SB3_VENV)
-	$(SB3_VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(SB3_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sb3]' pytest hypothesis
+	$(SB3_VENV)/bin/$(PIP) $(TORCH)
+	$(SB3_VENV)/bin/$(PIP) -e '.[sb3]' pytest hypothesis
 	@touch $@
 
 test-sb3: $(SB3_VENV)/.installed
@@ -74,12 +77,19 @@ test-pythons:
 		$(MAKE) --no-print-directory unit PYTHON=$$python VENV=$$venv || exit 1; \
 	done
 
+# Modules and tests are listed in pyproject.toml, [tool.mutmut].
+mutate: $(VENV)/.installed-test
+	$(BIN)/$(PIP) 'mutmut>=3.8'
+	rm -rf mutants
+	$(BIN)/mutmut run --max-children 2
+	$(BIN)/mutmut results
+
+FUZZ ?= --seed 0 --out build/fuzz.csv
+fuzz: $(VENV)/.installed-test
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
 bench: $(VENV)/.installed-all
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
-
-$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
-	@touch $@ $(VENV)/.installed-all
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/build_tables.py
@@ -92,20 +102,16 @@ tutorials: $(VENV)/.installed-all
 RELEASE_VENV ?= .venv-release
 $(RELEASE_VENV)/.installed:
 	$(PYTHON) -m venv $(RELEASE_VENV)
-	$(RELEASE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check build twine uv
+	$(RELEASE_VENV)/bin/$(PIP) build twine uv
 	@touch $@
 
 release-check: $(RELEASE_VENV)/.installed
 	TORCH=$(TORCH) $(RELEASE_VENV)/bin/python tests/release_check.py --keep $(PYTHONS)
 	$(PYTHON) docs/build_tables.py docs/install.md
 
-FUZZ ?= --seed 0 --out build/fuzz.csv
-fuzz: $(VENV)/.installed-test
-	$(BIN)/python -m tests.fuzz $(FUZZ)
-
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .venv-3.* .venv-sb3 .venv-release build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from steingate.training.evaluate import Evaluation as Evaluation
     from steingate.training.evaluate import evaluate as evaluate
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _PUBLIC = {  # module -> public names
     "steingate.algorithms.allowance": ("Allowance",),
