@@ -41,7 +41,8 @@ from steingate.certificates.plan import episodes_needed
 from steingate.certificates.risk import Sigmoid
 from steingate.certificates.stein import stein_kernel
 from steingate.cli import COMMANDS, load_command
-from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
+from steingate.experiments.grid import plan_runs
+from steingate.experiments.grids import GRIDS
 from steingate.monitoring.bets import below
 from steingate.report.paper_results import paper_numbers
 from steingate.report.tables import task
@@ -501,9 +502,8 @@ def install_table() -> str:
 def grids_table() -> str:
     """Return the built-in grids with their number of runs."""
     lines = []
-    for name in BUILT_IN:
-        grid = load_grid(name)
-        lines.append([f"`{name}`", grid.summary, str(len(plan(grid, resize(grid, {}))))])
+    for name, grid in GRIDS.items():
+        lines.append([f"`{name}`", grid.summary, str(len(plan_runs(grid, grid.sizes)))])
     return markdown_table(("grid", "compares", "runs"), lines, left=2)
 
 

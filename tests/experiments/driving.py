@@ -1,18 +1,17 @@
-"""Driving ``steingate bench`` from outside: start it, look at its runs, kill what should be killed."""
+"""Start ``steingate bench`` as users do, inspect its run folders, kill its processes."""
 
+import json
 import os
-import socket
 import subprocess
 import sys
 import time
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 
 from tests.training.runs_of_probes import facts
 
 from steingate.algorithms.common.backend import configure
-from steingate.errors import MissingExtraError
-from steingate.experiments.grid import load_grid, plan, resize
+from steingate.experiments.grid import load_grid, plan_runs
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.loop import train
 
@@ -21,12 +20,10 @@ configure()
 ROOT = Path(__file__).parents[2]
 WALK = Path(__file__).with_name("walk_grid.py")
 EPOCHS = 80
-RAY_IS_HERE = find_spec("ray") is not None
-_NO_RAY = str(MissingExtraError("steingate bench --engine ray", "ray"))
 
 
 def bench(grid, out, *options, **variables):
-    """Return a driver process; its grid file and options as on the command line."""
+    """Return a process that runs a grid."""
     return subprocess.Popen(
         [sys.executable, "-m", "steingate", "bench", str(grid), "--out", str(out), "--no-report", *options],
         env={**os.environ, **variables},
@@ -34,25 +31,46 @@ def bench(grid, out, *options, **variables):
     )  # fmt: skip
 
 
-def unbroken_facts(out):
-    """What the runs of the walk grid compute when nothing happens to them, in this process."""
+def mixed_grid(folder):
+    """Return a grid file with one run that fails and one that does not."""
+    grid = folder / "mixed.py"
+    grid.write_text(
+        "from tests.experiments.walk_grid import SETTINGS, SIZES\n"
+        "def grid(sizes):\n"
+        "    walk = 'tests.training.probes:Walk'\n"
+        "    good = sizes.runs(walk, 'cpo', **SETTINGS)\n"
+        "    bad = sizes.runs(walk, 'cpo', folder='bad', env_options={'pause': 'x'}, **SETTINGS)\n"
+        "    return bad + good\n"
+    )
+    return grid
+
+
+def uninterrupted_facts(out):
+    """Return what the runs of the walk grid compute, trained one after the other in this process."""
     grid = load_grid(str(WALK))
-    runs = plan(grid, resize(grid, {"out": str(out)}))
+    runs = plan_runs(grid, replace(grid.sizes, out=str(out)))
     assert {run.epochs for run in runs} == {EPOCHS}
     return [facts(train(run, quiet=True)) for run in runs]
 
 
 def last_checkpoint(run):
-    """The epoch of the newest checkpoint."""
+    """Return the epoch of the newest checkpoint."""
     return checkpoint_files(run / "checkpoints")[-1][0]
 
 
+def certified_epoch(run):
+    """Return the epoch at which the certification was completed."""
+    report = json.loads((run / "certification.json").read_text())
+    return report["epoch"] if report["finished"] else None
+
+
 def folder(out, seed):
+    """Return the run folder of a seed of the walk grid."""
     return out / "steingate" / "tests.training.probes-Walk" / f"seed-{seed}"
 
 
 def rows(run):
-    """Whole rows of progress so far."""
+    """Return the number of complete rows of progress."""
     try:
         return max((run / "progress.csv").read_bytes().count(b"\n") - 1, 0)
     except OSError:
@@ -60,7 +78,7 @@ def rows(run):
 
 
 def writer(run):
-    """The process that writes a run folder, from its lock."""
+    """Return the process that holds the lock of a run folder."""
     try:
         return int((run / "lock").read_text())
     except (OSError, ValueError):
@@ -68,56 +86,17 @@ def writer(run):
 
 
 def alive(pid):
-    """Whether a process is there and no zombie."""
+    """Return whether a process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
-def wait_until(claim, driver=None, patience=180.0):
-    """Wait for a claim to hold, at most until the driver is gone."""
-    end = time.monotonic() + patience
-    while not claim():
-        gone = driver is not None and driver.poll() is not None
-        assert not gone, driver.communicate()
-        assert time.monotonic() < end, "patience is over"
+def wait_until(condition, driver=None, seconds=180.0):
+    """Wait for a condition while the driver runs."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert driver is None or driver.poll() is None, driver.communicate()
+        assert time.monotonic() < end
         time.sleep(0.02)
-
-
-def end(driver, number, status):
-    """Send a signal to the driver alone, and return what it said; ``status`` is what it must return."""
-    os.kill(driver.pid, number)
-    said = driver.communicate(timeout=180)
-    assert driver.returncode == status, said
-    return said
-
-
-def on_ray(grid, out, *options, **variables):
-    """A driver on the Ray engine."""
-    return bench(grid, out, "--engine", "ray", "--workers", "2", *options, **variables)
-
-
-def without_ray(tmp_path, *options):
-    """Whether Ray is missing here, after checking that the command then says what to do."""
-    if RAY_IS_HERE:
-        return False
-    driver = on_ray(WALK, tmp_path, *options)
-    _, said = driver.communicate(timeout=120)
-    assert (driver.returncode, said.strip()) == (2, f"steingate: {_NO_RAY}")
-    assert not list(tmp_path.iterdir())
-    return True
-
-
-def parent(pid):
-    """The process that started another."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def listening(port):
-    """Whether somebody listens at a port of this machine."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True

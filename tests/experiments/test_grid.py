@@ -3,28 +3,28 @@ from dataclasses import replace
 import pytest
 
 from steingate.errors import InputError
-from steingate.experiments.grid import BUILT_IN, Grid, Sizes, load_grid, plan, resize
-from steingate.training.config import RunConfig
+from steingate.experiments.grid import Grid, Sizes, filter_runs, load_grid, plan_runs
+from steingate.experiments.grids import GRIDS
 
 
-def write(tmp_path, text):
+def planned(tmp_path, text, **sizes):
     path = tmp_path / "mine.py"
     path.write_text(text)
-    return path
+    grid = load_grid(str(path))
+    return grid, plan_runs(grid, replace(grid.sizes, **sizes))
 
 
 def test_a_file_is_a_grid(tmp_path):
-    path = write(
+    grid, runs = planned(
         tmp_path,
         '"""My comparison.\n\nMore."""\n'
         "from steingate.experiments.grid import Sizes\n"
         "SIZES = Sizes(total_steps=40_000, seeds=(3, 1))\n"
         "def grid(sizes):\n"
-        "    return sizes.runs(['SafetyPointGoal1-v0'], ['cpo', 'trpo'], folder='a', cost_limit=5.0)\n",
+        "    return sizes.runs('SafetyPointGoal1-v0', ['cpo', 'trpo'], folder='a', cost_limit=5.0)\n",
+        num_envs=4,
     )
-    grid = load_grid(str(path))
     assert (grid.name, grid.summary) == ("mine", "My comparison.")
-    runs = plan(grid, resize(grid, {"num_envs": 4}))
     assert [(run.algo.name, run.seed) for run in runs] == [("cpo", 1), ("trpo", 1), ("cpo", 3), ("trpo", 3)]
     assert {(run.total_steps, run.num_envs, run.cost_limit, run.algo.variant) for run in runs} == {
         (40_000, 4, 5.0, "published")
@@ -48,40 +48,25 @@ def test_a_file_is_a_grid(tmp_path):
             "from steingate.training.config import RunConfig\ndef grid(sizes):\n    return [RunConfig()]\n",
             "outside of runs/mine",
         ),
-        (
-            "def grid(sizes):\n    return sizes.runs('A', 'steingate', certificate={'reference': sizes})\n",
-            "reference",
-        ),
     ],
 )
-def test_a_bad_file_is_told_in_one_sentence(tmp_path, text, message):
-    def planned(path):
-        grid = load_grid(str(path))
-        return plan(grid, resize(grid, {}))
-
-    path = write(tmp_path, text)
+def test_a_bad_file_is_described_in_one_sentence(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as caught:
-        planned(path)
+        planned(tmp_path, text)
     assert "\n" not in str(caught.value)
 
 
-def test_a_single_name_needs_no_list():
-    (run,) = Sizes(seeds=(0,)).runs("SafetyPointGoal1-v0", "cpo")
-    assert (run.env, run.algo.name) == ("SafetyPointGoal1-v0", "cpo")
-
-
-def test_runs_that_share_a_folder_are_refused_unless_they_are_the_same():
+def test_runs_with_the_same_folder_are_refused_unless_they_are_equal():
     def twice(sizes):
-        one = sizes.runs(["A"], ["cpo"])
-        return one + one
+        return 2 * sizes.runs("A", "cpo")
 
     def other(sizes):
-        return sizes.runs(["A"], ["cpo"]) + sizes.runs(["A"], ["cpo"], cost_limit=3.0)
+        return sizes.runs("A", "cpo") + sizes.runs("A", "cpo", cost_limit=3.0)
 
     sizes = Sizes(seeds=(0, 1))
-    assert len(plan(Grid("twice", "", twice), sizes)) == 2
-    with pytest.raises(InputError, match="share the folder"):
-        plan(Grid("other", "", other), sizes)
+    assert len(plan_runs(Grid("twice", "", twice), sizes)) == 2
+    with pytest.raises(InputError, match="have the folder"):
+        plan_runs(Grid("other", "", other), sizes)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +78,35 @@ def test_unknown_grids_are_named(name, message):
         load_grid(name)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_sizes_reach_every_run(name):
-    grid = load_grid(name)
+def test_runs_are_filtered_by_task_and_algorithm():
+    runs = plan_runs(GRIDS["table1"], Sizes(seeds=(0,)))
+
+    def found(tasks=(), algos=()):
+        return {(run.env, run.algo.name) for run in filter_runs(runs, tasks, algos)}
+
+    assert len(found()) == 20
+    assert found(["CarGoal1"], ["cpo", "evo"]) == {
+        ("SafetyCarGoal1-v0", "cpo"),
+        ("SafetyCarGoal1-v0", "evo"),
+    }
+    assert {env for env, _ in found(["SafetyCarGoal1-v0", "PointGoal1"])} == {
+        "SafetyCarGoal1-v0",
+        "SafetyPointGoal1-v0",
+    }
+    with pytest.raises(InputError, match=r"no task 'CarGol1' \(did you mean CarGoal1\?\)"):
+        found(["CarGol1"])
+    with pytest.raises(InputError, match=r"no algorithm 'ppo'.*; it has cpo, evo"):
+        found([], ["ppo"])
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_sizes_apply_to_every_run(name):
     sizes = Sizes(320_000, 16_000, 4, (7,), "corrected", 3, "elsewhere")
-    runs = plan(grid, sizes)
-    whole = plan(grid, replace(sizes, seeds=(7, 8, 9)))
-    assert len(whole) == 3 * len(runs)
+    runs = plan_runs(GRIDS[name], sizes)
+    assert len(plan_runs(GRIDS[name], replace(sizes, seeds=(7, 8, 9)))) == 3 * len(runs)
     assert all(run.seed == 7 and run.out.startswith("elsewhere") for run in runs)
     assert {(run.total_steps, run.num_envs, run.algo.variant, run.checkpoint_every) for run in runs} == {
         (320_000, 4, "corrected", 3)
     }
     fractions = {0.4, 1.0, 1.6} if name == "samples" else {1.0}
     assert {run.steps_per_epoch / 16_000 for run in runs} == fractions
-    assert all(isinstance(run, RunConfig) for run in runs)

@@ -8,8 +8,8 @@ from scipy.special import digamma, polygamma
 
 from steingate.algorithms import METHODS
 from steingate.algorithms.common.recipe import NaturalGradient
-from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
-from steingate.experiments.grids.references import REFERENCES
+from steingate.experiments.grid import plan_runs
+from steingate.experiments.grids import GRIDS, REFERENCES
 from steingate.tasks.catalog import TASKS
 from steingate.training.config import make_config
 
@@ -37,8 +37,7 @@ EXPECTED = {
 
 
 def runs_of(name):
-    grid = load_grid(name)
-    return plan(grid, resize(grid, {}))
+    return plan_runs(GRIDS[name], GRIDS[name].sizes)
 
 
 def flat(run):
@@ -48,22 +47,22 @@ def flat(run):
 
 
 def test_every_grid_is_described_here():
-    assert set(BUILT_IN) == set(EXPECTED)
+    assert set(GRIDS) == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", GRIDS)
 def test_numbers_tasks_and_algorithms(name):
     runs = runs_of(name)
     count, envs, algos = EXPECTED[name]
     assert len(runs) == count
     assert {run.env for run in runs} == envs <= set(TASKS)
     assert {run.algo.name for run in runs} == algos <= set(METHODS)
-    assert load_grid(name).summary
+    assert GRIDS[name].summary
     assert len({run.path for run in runs}) == count
     assert " " not in "".join(str(run.path) for run in runs)
 
 
-@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in SMALL])
+@pytest.mark.parametrize("name", [name for name in GRIDS if name not in SMALL])
 def test_the_papers_sizes_and_settings(name):
     runs = runs_of(name)
     assert {run.seed for run in runs} == set(range(6))

@@ -9,110 +9,101 @@ from tests.experiments.driving import (
     WALK,
     alive,
     bench,
-    end,
+    certified_epoch,
     folder,
     last_checkpoint,
+    mixed_grid,
     rows,
-    unbroken_facts,
+    uninterrupted_facts,
     wait_until,
     writer,
 )
 from tests.training.runs_of_probes import facts
 
 from steingate.errors import InputError
-from steingate.experiments.local import LocalEngine, available_cores, share_cores
+from steingate.experiments.local import LocalEngine, available_cores, split_cores
 
 
 @given(st.integers(1, 40), st.integers(1, 60))
-def test_every_core_has_its_share(count, shares):
+def test_cores_are_split_evenly(count, parts):
     cores = list(range(100, 100 + count))
-    split = share_cores(cores, shares)
-    assert len(split) == shares
-    assert all(split)
-    used = [core for share in split for core in share]
-    assert set(used) == set(cores[:shares] if shares > count else cores)
-    if shares <= count:
-        assert used == cores  # none twice
+    split = split_cores(cores, parts)
+    used = [core for part in split for core in part]
+    assert len(split) == parts
+    if parts <= count:
+        assert used == cores
         assert max(map(len, split)) - min(map(len, split)) <= 1
     else:
-        assert max(map(used.count, used)) - min(map(used.count, used)) <= 1
+        assert {len(part) for part in split} == {1}
+        assert max(map(used.count, cores)) - min(map(used.count, cores)) <= 1
 
 
-def test_few_runs_share_all_cores():
-    assert LocalEngine(None, runs=1).shares == [available_cores()]
+def test_few_runs_use_all_cores():
+    assert LocalEngine(None, runs=1).cores == [available_cores()]
     assert LocalEngine(3, runs=100).slots == 3
     with pytest.raises(InputError, match="--workers is 0"):
         LocalEngine(0, runs=1)
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory):
-    """What the runs of the grid compute when nothing happens to them, one after the other in this process."""
-    return unbroken_facts(tmp_path_factory.mktemp("whole"))
+@pytest.mark.slow
+def test_killed_workers_killed_drivers_and_ctrl_c_change_nothing(tmp_path):
+    uninterrupted = uninterrupted_facts(tmp_path / "whole")
+    out = tmp_path / "out"
+    runs = [folder(out, seed) for seed in (0, 1)]
 
-
-def test_killed_workers_drivers_and_ctrl_c_change_nothing(tmp_path, unbroken):
-    runs = [folder(tmp_path, seed) for seed in (0, 1)]
-
-    driver = bench(WALK, tmp_path, "--workers", "2")
+    driver = bench(WALK, out, "--workers", "2")
     wait_until(lambda: min(map(rows, runs)) >= 6, driver)
     cores = [os.sched_getaffinity(writer(run)) for run in runs]
     assert len(available_cores()) == 1 or not cores[0] & cores[1]
-    lost = writer(runs[0])
-    os.kill(lost, signal.SIGKILL)
-    wait_until(lambda: writer(runs[0]) not in (None, lost) and rows(runs[0]) >= 8, driver)
+    killed = writer(runs[0])
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: writer(runs[0]) not in (None, killed) and rows(runs[0]) >= 8, driver)
     workers = [writer(run) for run in runs]
     driver.kill()
-    _, said = driver.communicate(timeout=60)
-    assert "2 runs, 2 to do: how long tests.training.probes:Walk takes is not known yet" in said
-    assert "seed 0 lost, to be taken up again: its process was ended by signal 9" in said
-    assert "seed 0 goes on" in said
-    wait_until(lambda: not any(map(alive, workers)))  # nobody is there to wait for them
+    _, stderr = driver.communicate(timeout=60)
+    assert "walk_grid: 2 runs, 2 to do, 2 at a time" in stderr
+    assert "seed-0 restarted: its process was ended by signal 9" in stderr
+    wait_until(lambda: not any(map(alive, workers)))
     saved = last_checkpoint(runs[0])
     assert saved == rows(runs[0])
     assert 8 <= saved < EPOCHS
 
-    driver = bench(WALK, tmp_path, "--workers", "2")
+    driver = bench(WALK, out, "--workers", "2")
     wait_until(lambda: writer(runs[0]) not in workers and rows(runs[0]) > saved, driver)
-    _, said = end(driver, signal.SIGINT, 130)
-    assert " to do: about " in said  # from the speeds that the first command left behind
-    assert "the same command goes on with them" in said
-    assert "Traceback" not in said
+    os.kill(driver.pid, signal.SIGINT)
+    _, stderr = driver.communicate(timeout=180)
+    assert driver.returncode == 130, stderr
+    assert "run the same command to continue" in stderr
+    assert "Traceback" not in stderr
     assert not any(alive(writer(run)) for run in runs)
     assert last_checkpoint(runs[0]) == rows(runs[0]) > saved
 
-    out, said = bench(WALK, tmp_path).communicate(timeout=180)
-    assert "2 finished" in out, said
-    assert [facts(run) for run in runs] == unbroken
+    stdout, stderr = bench(WALK, out).communicate(timeout=180)
+    assert "2 finished" in stdout, stderr
+    assert [facts(run) for run in runs] == uninterrupted
+
+    # A worker that was killed between its last checkpoint and the certification is not finished.
+    (runs[0] / "certification.json").unlink()
+    stdout, stderr = bench(WALK, out).communicate(timeout=180)
+    assert "2 finished" in stdout
+    assert "1 of them before" in stdout
+    assert certified_epoch(runs[0]) == EPOCHS
 
     before = [(run / "progress.csv").stat().st_mtime_ns for run in runs]
-    driver = bench(WALK, tmp_path)
-    out, said = driver.communicate(timeout=60)
-    assert driver.returncode == 0
-    assert "2 of them before" in out
-    assert "started" not in said
+    stdout, _ = bench(WALK, out).communicate(timeout=60)
+    assert "2 of them before" in stdout
     assert [(run / "progress.csv").stat().st_mtime_ns for run in runs] == before
 
 
-def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path):
-    grid = tmp_path / "mixed.py"
-    grid.write_text(
-        "from tests.experiments.walk_grid import SETTINGS, SIZES\n"
-        "def grid(sizes):\n"
-        "    walk = 'tests.training.probes:Walk'\n"
-        "    good = sizes.runs(walk, 'cpo', **SETTINGS)\n"
-        "    crashing = sizes.runs(walk, 'cpo', folder='crashing', env_options={'pause': 'x'}, **SETTINGS)\n"
-        "    return crashing + good\n"
-    )
-    driver = bench(grid, tmp_path / "out", "--seeds", "0", "--total-steps", "160")
-    out, said = driver.communicate(timeout=180)
-    assert driver.returncode == 1, said
-    assert "TypeError: 'str' object cannot be interpreted as an integer (" in said
-    assert "fix the environment" in said
-    assert "Traceback" not in said
-    assert out.count("1 finished") == 1
-    assert out.count("1 failed") == 1
-    logs = {log: log.read_text() for log in (tmp_path / "out").rglob("seed-0.log")}
+def test_a_failed_run_is_reported_and_the_others_continue(tmp_path):
+    options = ("--seeds", "0", "--total-steps", "160")
+    driver = bench(mixed_grid(tmp_path), tmp_path / "out", *options)
+    stdout, stderr = driver.communicate(timeout=180)
+    assert driver.returncode == 1, stderr
+    assert "TypeError: 'str' object cannot be interpreted as an integer (" in stderr
+    assert "fix the environment" in stderr
+    assert "Traceback" not in stderr
+    assert stdout.count("1 finished") == stdout.count("1 failed") == 1
+    logs = [log.read_text() for log in (tmp_path / "out").rglob("seed-0.log")]
     assert len(logs) == 2
-    assert not any("Traceback" in text for text in logs.values())
-    assert all(str(log) in said for log, text in logs.items() if "Traceback" in text)
+    assert not any("Traceback" in text for text in logs)

@@ -2,100 +2,83 @@
 
 import argparse
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.markup import escape
 
-from steingate.cli.output import print_rows, warn
-from steingate.cli.parser import Parser
+from steingate.cli.output import print_rows, progress_bar, warn
+from steingate.cli.parser import Parser, add_options
 from steingate.cli.report import write_report
 from steingate.errors import InputError
+from steingate.settings import list_options, with_options
 
 if TYPE_CHECKING:
-    from steingate.experiments.forecast import Forecast
-    from steingate.experiments.grid import Grid
     from steingate.experiments.launch import Outcome
     from steingate.training.config import RunConfig
 
-_SIZES = ("total_steps", "steps_per_epoch", "num_envs", "seeds", "variant", "checkpoint_every", "out")
 FAILED = 1
 
 
 def bench_arguments(parser: Parser) -> None:
     """Add the options of ``bench``."""
+    from steingate.experiments.grid import Sizes
+
     add = parser.add_argument
-    add(
-        "grid",
-        nargs="?",
-        metavar="GRID",
-        help="name of a grid, or a Python file with grid(sizes); see --list",
-    )
+    add("grid", nargs="?", metavar="GRID", help="name of a grid, or a Python file with grid(sizes)")
     add("--list", action="store_true", help="list the grids")
     add("--dry-run", action="store_true", help="list the runs and their state, and start none")
-    add("--engine", choices=("local", "ray"), default="local", help="where the runs go (default: local)")
+    add("--tasks", nargs="+", default=[], metavar="TASK", help="only these tasks, such as CarGoal1")
+    add("--algos", nargs="+", default=[], metavar="ALGO", help="only these algorithms")
     add("--workers", type=int, metavar="N", help="runs at a time (default: one per core)")
-    add("--address", metavar="HOST", help="Ray cluster, such as auto (default: a new one on this machine)")
-    add(
-        "--nodes", type=int, metavar="N", help="with --engine ray: start a cluster of N nodes on this machine"
-    )
-    default = "(default: the grid's own, mostly"
-    for name, text in (
-        ("total-steps", f"environment steps of each run {default} 10 million)"),
-        ("steps-per-epoch", f"environment steps per policy update {default} 20000)"),
-        ("num-envs", f"environments stepped together {default} 8)"),
-        ("checkpoint-every", "epochs between checkpoints"),
-    ):
-        add(f"--{name}", type=_integer, default=argparse.SUPPRESS, metavar="N", help=text)
-    seeds = f"such as 0-5 or 0 2 4 {default} 0-5)"
-    add("--seeds", nargs="+", default=argparse.SUPPRESS, metavar="S", help=seeds)
-    add(
-        "--variant",
-        choices=("corrected", "published"),
-        default=argparse.SUPPRESS,
-        help="variant of the algorithms (default: published, as in the paper)",
-    )
-    add("--out", default=argparse.SUPPRESS, metavar="DIR", help="folder of the runs (default: runs/GRID)")
-    add("--kept", metavar="DIR", help="archived runs; they count as finished and are reported too")
+    add("--ray", metavar="ADDRESS", help="use a Ray cluster: local starts one; auto or HOST:PORT")
     add("--no-report", action="store_true", help="write no page, tables and figure at the end")
+    sizes = parser.add_argument_group("sizes of the runs (some grids have other defaults)")
+    add_options(sizes, [option for option in list_options(Sizes()) if option.name not in ("seeds", "out")])
+    seeds = "random seeds, such as 0-5 or 0 2 4 (default: 0-5)"
+    sizes.add_argument("--seeds", nargs="+", default=argparse.SUPPRESS, metavar="S", help=seeds)
+    out = "folder of the runs (default: runs/GRID)"
+    sizes.add_argument("--out", default=argparse.SUPPRESS, metavar="DIR", help=out)
 
 
 def bench(args: argparse.Namespace) -> int:
     """Run the grid, print the outcome of each run, and return 1 if some failed."""
-    from steingate.experiments.grid import BUILT_IN, load_grid, plan, resize
-    from steingate.experiments.launch import Outcome, sort_out
+    from steingate.experiments.grid import filter_runs, load_grid, plan_runs
+    from steingate.experiments.grids import GRIDS
+    from steingate.experiments.launch import find_todo
 
     if args.list:
-        grids = [load_grid(name) for name in BUILT_IN]
-        print_rows(
-            "Grids", [(grid.name, f"{len(plan(grid, grid.sizes))} runs", grid.summary) for grid in grids]
-        )
+        rows = [
+            (name, f"{len(plan_runs(grid, grid.sizes))} runs", grid.summary) for name, grid in GRIDS.items()
+        ]
+        print_rows("Grids", rows)
         return 0
     if args.grid is None:
         raise InputError("Give the name of a grid or a Python file; steingate bench --list lists the grids.")
-    if args.address is not None and args.engine != "ray":
-        raise InputError("--address needs --engine ray.")
-    if args.nodes is not None and (args.engine != "ray" or args.address is not None):
-        raise InputError("--nodes needs --engine ray and no --address.")
     grid = load_grid(args.grid)
-    changes = {name: getattr(args, name) for name in _SIZES if hasattr(args, name)}
-    if "seeds" in changes:
-        changes["seeds"] = read_seeds(changes["seeds"])
-    sizes = resize(grid, changes)
-    runs = plan(grid, sizes)
-    kept = [] if args.kept is None else _kept(runs, Path(sizes.out), Path(args.kept))
-    todo, known = sort_out([cfg for cfg in runs if cfg not in kept])
-    known += [Outcome(cfg, "already finished") for cfg in kept]
+    names = {option.name for option in list_options(grid.sizes)}
+    given = {name: value for name, value in vars(args).items() if name in names}
+    if "seeds" in given:
+        given["seeds"] = read_seeds(given["seeds"])
+    sizes = with_options(grid.sizes, given, "steingate bench")
+    runs = filter_runs(plan_runs(grid, sizes), args.tasks, args.algos)
+    todo, outcomes = find_todo(runs)
     if args.dry_run:
-        _list_runs(runs, known, _outlook(runs, todo, _slots(args, len(todo)), _cores(args))[1])
+        status = {outcome.path: outcome.status for outcome in outcomes}
+        rows = [(str(cfg.path), status.get(cfg.path, "to do"), f"{cfg.epochs} epochs") for cfg in runs]
+        print_rows(f"{len(runs)} runs, {len(todo)} to do", rows)
         return 0
-    outcomes = [*known, *_launch(args, grid, sizes.out, todo, runs)]
-    _show(grid.name, outcomes)
+    outcomes += _launch(args, grid.name, sizes.out, todo, len(runs))
+    _print_outcomes(grid.name, outcomes)
     if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
-        _report([sizes.out, *([args.kept] if kept else [])], grid.name)
+        out = Path(sizes.out)
+        tables = [f"{out}/table.md", f"{out}/table.csv"]
+        write_report([str(out)], f"{out}/report.html", grid.name, tables, [f"{out}/curves.png"])
     return FAILED if any(outcome.status == "failed" for outcome in outcomes) else 0
 
 
@@ -112,126 +95,59 @@ def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
 
 
 def _launch(
-    args: argparse.Namespace,
-    grid: "Grid",
-    out: str,
-    todo: "Sequence[RunConfig]",
-    runs: "Sequence[RunConfig]",
+    args: argparse.Namespace, name: str, out: str, todo: "Sequence[RunConfig]", total: int
 ) -> "list[Outcome]":
     from steingate.experiments.launch import launch
-    from steingate.experiments.live import LiveTable
     from steingate.experiments.local import LocalEngine
     from steingate.experiments.ray_engine import RayEngine
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
 
     # First, so that a missing package is reported even if nothing is left to do.
-    place: Any = (
+    context: AbstractContextManager[Any] = (
         LocalEngine(args.workers, len(todo))
-        if args.engine == "local"
-        else RayEngine(args.workers, len(todo), args.address, args.nodes)
+        if args.ray is None
+        else RayEngine(args.workers, len(todo), args.ray)
     )
     if not todo:
         return []
+    console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     with (
         folder_lock(RunFolder(Path(out))),
-        place as engine,
+        context as engine,
         stop_on_signals() as stop,
+        progress_bar(console) as update,
     ):
-        forecast, title = _outlook(runs, todo, engine.slots, _cores(args))
-        warn(f"{grid.name}: {title}")
-        done = len(runs) - len(todo)
-        with LiveTable(grid.name, out, todo, done, engine.slots, forecast) as progress:
-            outcomes = launch(todo, engine, progress, stop)
-    if stop() and any(outcome.status in ("stopped", "not started") for outcome in outcomes):
-        left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
-        warn(f"Stopped with {left} of {len(outcomes)} runs left; run the same command to continue.")
+        done = total - len(todo)
+        warn(f"{name}: {total} runs, {len(todo)} to do, {engine.slots} at a time")
+        update(name, done, total)
+
+        def notify(cfg: "RunConfig", text: str) -> None:
+            nonlocal done
+            done += text.startswith(("finished", "failed"))
+            path = cfg.path.resolve().relative_to(Path(out).resolve())
+            console.print(f"{done} of {total}: {path} {text}", markup=False)
+            update(name, done, total)
+
+        outcomes = launch(todo, engine, notify, stop)
+    left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
+    if stop() and left:
+        warn(f"Stopped with {left} of {total} runs left; run the same command to continue.")
         stop.leave()
     return outcomes
 
 
-def _outlook(
-    runs: "Sequence[RunConfig]", todo: "Sequence[RunConfig]", slots: int | None, cores: int | None
-) -> "tuple[Forecast, str]":
-    """Return a forecast of the durations of a grid's runs, and a line that describes it."""
-    from steingate.experiments.forecast import Forecast
-    from steingate.experiments.times import expectation
-
-    forecast = Forecast(todo, runs, crowd=(slots or 1) / (cores or slots or 1))
-    counts = f"{len(runs)} runs, {len(todo)} to do"
-    if not todo:
-        return forecast, counts
-    return forecast, f"{counts}: {expectation(forecast, todo, slots, cores, datetime.now())}"
-
-
-def _slots(args: argparse.Namespace, runs: int) -> int | None:
-    """Return the number of runs at a time; None if it is unknown (on a cluster)."""
-    from steingate.experiments.local import LocalEngine
-
-    if args.address is not None and args.workers is None:
-        return None
-    return LocalEngine(args.workers, runs).slots
-
-
-def _cores(args: argparse.Namespace) -> int | None:
-    """Return the number of cores of this machine; None for a cluster."""
-    from steingate.experiments.local import available_cores
-
-    return len(available_cores()) if args.address is None else None
-
-
-def _list_runs(runs: "Sequence[RunConfig]", known: "Sequence[Outcome]", title: str) -> None:
-    status = {outcome.path: outcome.status for outcome in known}
-    rows = [(str(cfg.path), status.get(cfg.path, "to do"), f"{cfg.epochs} epochs") for cfg in runs]
-    print_rows(escape(title), rows)
-
-
-def _show(name: str, outcomes: "Sequence[Outcome]") -> None:
+def _print_outcomes(name: str, outcomes: "Sequence[Outcome]") -> None:
     """Print the number of finished and failed runs per folder, then the message of each failure."""
-    kinds: dict[str, Counter[str]] = {}
+    folders: dict[str, Counter[str]] = {}
     for outcome in outcomes:
-        kinds.setdefault(str(outcome.path.parent), Counter())[outcome.status] += 1
+        folders.setdefault(str(outcome.path.parent), Counter())[outcome.status] += 1
     rows = []
-    for folder, counts in sorted(kinds.items()):
-        finished = counts["finished"] + counts["already finished"]
-        note = f"{counts['already finished']} of them before" if counts["already finished"] else ""
-        failed = f"{counts['failed']} failed" if counts["failed"] else ""
-        rows.append((folder, f"{finished} finished", "  ".join(filter(None, (note, failed)))))
+    for folder, counts in sorted(folders.items()):
+        before, failed = counts["already finished"], counts["failed"]
+        notes = (f"{before} of them before" if before else "", f"{failed} failed" if failed else "")
+        rows.append((folder, f"{counts['finished'] + before} finished", "  ".join(filter(None, notes))))
     print_rows(f"{escape(name)}: {len(outcomes)} runs", rows)
     for outcome in outcomes:
         if outcome.status == "failed":
             warn(f"steingate: {outcome.path} failed: {outcome.message}")
-
-
-def _kept(runs: "Sequence[RunConfig]", out: Path, folder: Path) -> "list[RunConfig]":
-    """Return the runs that are archived in ``folder``."""
-    from steingate.experiments.folders import holds
-    from steingate.report.load import load_run
-    from steingate.runs import RunFolder
-
-    if not folder.is_dir():
-        raise InputError(f"--kept {folder} is not a folder of archived runs.")
-    places = [(cfg, folder / cfg.path.relative_to(out)) for cfg in runs]
-    return [
-        cfg
-        for cfg, place in places
-        if holds(RunFolder(place), cfg, "--kept") and not cfg.path.exists() and load_run(place).complete
-    ]
-
-
-def _report(folders: list[str], title: str) -> None:
-    """Write page, tables and figure into the folder of the grid."""
-    out = Path(folders[0])
-    out.mkdir(parents=True, exist_ok=True)  # it does not exist yet if all runs are archived
-    tables = [f"{out}/table.md", f"{out}/table.csv"]
-    write_report(folders, f"{out}/report.html", title, tables, [f"{out}/curves.png"])
-
-
-def _integer(text: str) -> int:
-    try:
-        number = float(text.replace("_", ""))
-    except ValueError:
-        number = float("nan")
-    if not number.is_integer():
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer")
-    return int(number)

@@ -60,9 +60,9 @@ def _choices(action: argparse.Action) -> list[str]:
 
         return list(TASKS)
     if action.dest == "grid":
-        from steingate.experiments.grid import BUILT_IN
+        from steingate.experiments.grids import GRIDS
 
-        return list(BUILT_IN)
+        return list(GRIDS)
     return []
 
 

@@ -97,7 +97,8 @@ def archive(args: argparse.Namespace) -> int:
             included.append(run)
         else:
             warn(
-                f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs (--all includes it)."
+                f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs "
+                "(--all includes it)."
             )
     if not included:
         raise InputError(f"There is no finished run in {', '.join(args.runs)}.")

@@ -1,1 +1,1 @@
-"""Many runs: grids of configurations, on this machine's cores or on a Ray cluster. Read ``grid`` first."""
+"""Grids of runs on local processes or a Ray cluster. Read ``grid`` first."""

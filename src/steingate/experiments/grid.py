@@ -1,57 +1,45 @@
-"""Grids: functions from sizes to a list of run configurations, built in or from a user's Python file."""
+"""Grids: functions that return a list of run configurations, built in or in a user's Python file."""
 
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from steingate.errors import InputError, SteingateError, nearest
+from steingate.settings import option
 from steingate.training.config import RunConfig, make_config
-
-BUILT_IN = (
-    "table1", "velocity", "baselines", "cpo-variants", "limits", "references", "samples", "circle2", "gates",
-    "learning", "quick", "allowance", "unseen",
-)  # fmt: skip
-
-# What a file may raise while it is imported or called; told in one sentence with the line.
-_FILE_ERRORS = (
-    SyntaxError, ImportError, NameError, AttributeError, TypeError, ValueError, LookupError, ArithmeticError,
-    OSError, AssertionError, RuntimeError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What every run of a grid shares unless the grid says otherwise; the defaults are the paper's."""
+    """Settings that all runs of a grid share; the defaults are the paper's."""
 
-    total_steps: int = 10_000_000
-    steps_per_epoch: int = 20_000
-    num_envs: int = 8
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
-    variant: Literal["corrected", "published"] = "published"
-    checkpoint_every: int = 10
-    out: str = "runs"
+    total_steps: int = option(10_000_000, "environment steps of each run")
+    steps_per_epoch: int = option(20_000, "environment steps per policy update")
+    num_envs: int = option(8, "environments stepped together")
+    seeds: tuple[int, ...] = option((0, 1, 2, 3, 4, 5), "random seeds, such as 0-5 or 0 2 4")
+    variant: Literal["corrected", "published"] = option("published", "variant of the algorithms")
+    checkpoint_every: int = option(10, "epochs between checkpoints")
+    out: str = option("runs", "folder of the runs")
 
     def runs(
-        self, envs: str | Sequence[str], algos: str | Sequence[str], folder: str = "", **settings: Any
+        self, envs: str | Sequence[str], algos: str | Sequence[str], folder: str = "", **options: Any
     ) -> list[RunConfig]:
         """Return one run for each task, algorithm and seed.
 
         Parameters
         ----------
         envs, algos
-            Names of tasks and algorithms (or ``module:Class``), or a single one.
+            Names of tasks and algorithms (or ``module:Class``), or a single name.
         folder
-            A folder below ``out`` for these runs; needed where runs differ in more than task, algorithm
-            and seed.
-        **settings
-            Any field of :class:`~steingate.training.config.RunConfig` and any setting of the algorithm, over
-            those of the sizes.
+            Subfolder of ``out``. Runs that differ in other settings than task, algorithm and seed need
+            different folders.
+        **options
+            Options of :class:`~steingate.training.config.RunConfig` or of the algorithm; they override the
+            sizes.
         """
         shared: dict[str, Any] = {
             "total_steps": self.total_steps,
@@ -62,7 +50,7 @@ class Sizes:
             "out": str(Path(self.out) / folder),
         }
         return [
-            make_config({**shared, "env": env, "algo": algo, "seed": seed, **settings})
+            make_config({**shared, "env": env, "algo": algo, "seed": seed, **options})
             for env in ([envs] if isinstance(envs, str) else envs)
             for algo in ([algos] if isinstance(algos, str) else algos)
             for seed in self.seeds
@@ -71,90 +59,114 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid by name: what it is about, its function, and the sizes it has by default."""
+    """A named grid: summary, function that builds the runs, and default sizes."""
 
     name: str
     summary: str
     build: Callable[[Sizes], list[RunConfig]]
     sizes: Sizes = Sizes()
 
+    def __post_init__(self) -> None:
+        if self.sizes.out == Sizes().out:
+            object.__setattr__(self, "sizes", replace(self.sizes, out=f"runs/{self.name}"))
+
 
 def load_grid(name: str) -> Grid:
-    """Return a built-in grid by name, or the one in a Python file, which is imported for that.
+    """Return a built-in grid by name, or the grid of a Python file.
 
-    A file has a function ``grid(sizes)`` that returns a list of ``RunConfig``, and may have ``SIZES``, the
-    sizes it has by default.
+    The file defines ``grid(sizes)``, which returns a list of ``RunConfig``, and optionally ``SIZES``, its
+    default sizes. Loading it runs its code.
     """
-    if name in BUILT_IN:
-        return _from_module(import_module(f"steingate.experiments.grids.{name.replace('-', '_')}"), name)
+    from steingate.experiments.grids import GRIDS
+
+    if name in GRIDS:
+        return GRIDS[name]
     path = Path(name)
     if path.suffix != ".py":
-        raise InputError(
-            f"There is no grid {name!r}{nearest(name, BUILT_IN)}: choose {', '.join(BUILT_IN)}, "
-            "or name a Python file."
-        )
+        hint = nearest(name, GRIDS)
+        raise InputError(f"There is no grid {name!r}{hint}: choose {', '.join(GRIDS)}, or a Python file.")
     if not path.is_file():
         raise InputError(f"There is no file {path}; name a Python file with a function grid(sizes).")
-    module_name = f"steingate_grid_{path.stem}"
-    spec = spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path} cannot be imported as a Python file.")
+    spec = spec_from_file_location(f"steingate_grid_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[module_name] = module  # dataclasses defined in the file look themselves up there
+    sys.modules[spec.name] = module  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
-    except _FILE_ERRORS as error:
-        raise InputError(_told(path, error)) from error
-    return _from_module(module, path.stem)
+    except Exception as error:
+        raise InputError(_describe(path, error)) from error
+    build, sizes = getattr(module, "grid", None), getattr(module, "SIZES", Sizes())
+    if not callable(build):
+        raise InputError(f"{path} has no function grid(sizes) that returns a list of RunConfig.")
+    if not isinstance(sizes, Sizes):
+        raise InputError(f"SIZES in {path} must be a steingate.experiments.grid.Sizes.")
+    return Grid(path.stem, (module.__doc__ or "").strip().partition("\n")[0], build, sizes)
 
 
-def plan(grid: Grid, sizes: Sizes) -> list[RunConfig]:
-    """Return the runs of a grid, first seeds first, each checked for a folder of its own below ``out``."""
+def plan_runs(grid: Grid, sizes: Sizes) -> list[RunConfig]:
+    """Return the runs of a grid in order of seed, after checking that each has its own folder."""
     try:
         runs = grid.build(sizes)
     except SteingateError:
         raise
-    except _FILE_ERRORS as error:
-        raise InputError(_told(Path(grid.name), error)) from error
+    except Exception as error:
+        raise InputError(_describe(Path(grid.name), error)) from error
     if not isinstance(runs, list | tuple) or not all(isinstance(run, RunConfig) for run in runs):
         raise InputError(f"The grid {grid.name} does not return a list of RunConfig; see sizes.runs(...).")
     if not runs:
         raise InputError(f"The grid {grid.name} has no runs; give it tasks, algorithms and seeds.")
-    taken: dict[Path, RunConfig] = {}
+    by_path: dict[Path, RunConfig] = {}
     for run in runs:
         if not Path(run.out).resolve().is_relative_to(Path(sizes.out).resolve()):
             raise InputError(
-                f"The grid {grid.name} puts a run into {run.out}, outside of {sizes.out}: "
-                "build it with sizes.runs(...), or with out=sizes.out."
+                f"The grid {grid.name} puts a run into {run.out}, outside of {sizes.out}; "
+                "use sizes.runs(...), or out=sizes.out."
             )
-        if taken.setdefault(run.path, run) != run:
+        if by_path.setdefault(run.path, run) != run:
             raise InputError(
-                f"Two runs of the grid {grid.name} share the folder {run.path}; "
-                "give each kind a folder with sizes.runs(..., folder=NAME)."
+                f"Two runs of the grid {grid.name} have the folder {run.path}; "
+                "use sizes.runs(..., folder=NAME) for each kind of run."
             )
-    return sorted(taken.values(), key=lambda run: run.seed)
+    return sorted(by_path.values(), key=lambda run: run.seed)
 
 
-def resize(grid: Grid, changes: dict[str, Any]) -> Sizes:
-    """Return the grid's sizes with some changed; ``out`` is ``runs/NAME`` unless given."""
-    return replace(grid.sizes, **{"out": f"runs/{grid.name}", **changes})
+def filter_runs(runs: list[RunConfig], tasks: Iterable[str], algos: Iterable[str]) -> list[RunConfig]:
+    """Return the runs on some tasks with some algorithms; no names mean all.
+
+    A task is named by its id or in short: ``CarGoal1`` is ``SafetyCarGoal1-v0``.
+    """
+    short = {run.env: short_name(run.env) for run in runs}
+    envs = {name: env for env, name in short.items()} | {env: env for env in short}
+    names = {run.algo.name: run.algo.name for run in runs}
+    wanted_envs = {_choose("task", name, envs) for name in tasks} or set(short)
+    wanted_algos = {_choose("algorithm", name, names) for name in algos} or set(names)
+    found = [run for run in runs if run.env in wanted_envs and run.algo.name in wanted_algos]
+    if not found:
+        raise InputError("The grid has no run with these tasks and algorithms.")
+    return found
 
 
-def _from_module(module: ModuleType, name: str) -> Grid:
-    build, sizes = getattr(module, "grid", None), getattr(module, "SIZES", Sizes())
-    if not callable(build):
-        raise InputError(f"{module.__file__} has no function grid(sizes) that returns a list of RunConfig.")
-    if not isinstance(sizes, Sizes):
-        raise InputError(f"SIZES in {module.__file__} must be a steingate.experiments.grid.Sizes.")
-    summary = (module.__doc__ or "").strip().partition("\n")[0]
-    return Grid(name, summary, build, sizes)
+def short_name(env: str) -> str:
+    """Return the name of a task without prefix and version.
+
+    >>> short_name("SafetyCarGoal1-v0")
+    'CarGoal1'
+    """
+    return env.removeprefix("steingate/").removeprefix("Safety").partition("-v")[0]
 
 
-def _told(path: Path, error: BaseException) -> str:
-    """Return what went wrong in a grid and where, as one sentence."""
+def _choose(kind: str, name: str, known: dict[str, str]) -> str:
+    if name not in known:
+        choices = ", ".join(sorted({short_name(value) for value in known.values()}))
+        raise InputError(f"The grid has no {kind} {name!r}{nearest(name, known)}; it has {choices}.")
+    return known[name]
+
+
+def _describe(path: Path, error: Exception) -> str:
+    """Return one sentence that says what failed in a grid, and in which line."""
     if isinstance(error, SyntaxError):
         return f"{path} line {error.lineno} is not Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)
-    text = " ".join(str(error).split())
     line = next((f" line {frame.lineno}" for frame in reversed(frames) if Path(frame.filename) == path), "")
-    return f"The grid {path}{line} ended with {type(error).__name__}: {text}."
+    return f"The grid {path}{line} ended with {type(error).__name__}: {' '.join(str(error).split())}."

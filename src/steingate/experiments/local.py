@@ -1,47 +1,50 @@
-"""Runs on this machine: one process each, on cores of its own."""
+"""Local engine: one process per run, each on its own CPU cores."""
 
 import os
 import subprocess
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from types import TracebackType
+from typing import NamedTuple
 
 from steingate.errors import InputError
-from steingate.experiments.process import Ending, ask_to_stop, ending, job_text, start
-from steingate.experiments.worker import GRACE
+from steingate.experiments.worker import (
+    GRACE,
+    WorkerExit,
+    job_text,
+    start_worker,
+    stop_worker,
+    worker_exit,
+)
 from steingate.training.config import RunConfig
 
-_GLANCE = 0.05
+_POLL = 0.05
 
 
-@dataclass(frozen=True)
-class _Running:
+class _Running(NamedTuple):
     cfg: RunConfig
     slot: int
     process: "subprocess.Popen[bytes]"
 
 
 class LocalEngine:
-    """Worker processes pinned to cores so that they do not fight for them.
-
-    A context manager; leaving it ends what is still running.
+    """Worker processes that are pinned to disjoint sets of cores; a context manager.
 
     Parameters
     ----------
     workers
-        Runs at a time; as many as there are cores by default.
+        Number of runs at a time; None is one per core.
     runs
-        How many there are to do: few runs share all cores.
+        Number of runs to do; if there are fewer than cores, each gets several.
     """
 
     def __init__(self, workers: int | None, runs: int) -> None:
         if workers is not None and workers < 1:
-            raise InputError(f"--workers is {workers}: at least one is needed.")
+            raise InputError(f"--workers is {workers}: it must be at least 1.")
         cores = available_cores()
         self.slots = max(min(workers or len(cores), runs), 1)
-        self.shares = share_cores(cores, self.slots)
+        self.cores = split_cores(cores, self.slots)
         self._running: list[_Running] = []
 
     def __enter__(self) -> "LocalEngine":
@@ -56,44 +59,48 @@ class LocalEngine:
         self._running.clear()
 
     def start(self, cfg: RunConfig) -> None:
-        """Start a run on the first free share of the cores."""
+        """Start a run on the first free set of cores."""
         taken = {running.slot for running in self._running}
         slot = next(slot for slot in range(self.slots) if slot not in taken)
-        process = start(job_text(cfg, self.shares[slot]), cfg.path)
+        process = start_worker(job_text(cfg, self.cores[slot]), cfg.path)
         self._running.append(_Running(cfg, slot, process))
 
-    def ended(self, timeout: float) -> list[tuple[RunConfig, Ending]]:
-        """Return the runs that ended, as soon as there is one or the time is up."""
-        patience = time.monotonic() + timeout
-        while not (done := [each for each in self._running if each.process.poll() is not None]):
-            if time.monotonic() >= patience:
+    def wait(self, timeout: float) -> list[tuple[RunConfig, WorkerExit]]:
+        """Return the runs that have ended, after at most ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while not (done := [running for running in self._running if running.process.poll() is not None]):
+            if time.monotonic() >= deadline:
                 return []
-            time.sleep(min(_GLANCE, timeout))
-        for each in done:
-            self._running.remove(each)
-            ask_to_stop(each.process)
-        return [(each.cfg, ending(each.process.returncode, each.cfg.path)) for each in done]
+            time.sleep(min(_POLL, timeout))
+        for running in done:
+            self._running.remove(running)
+            stop_worker(running.process)
+        return [(running.cfg, worker_exit(running.process, running.cfg.path)) for running in done]
 
     def stop(self) -> None:
         """Let every run write a checkpoint and end."""
         for running in self._running:
-            ask_to_stop(running.process)
-        patience = time.monotonic() + GRACE
-        while self._running and time.monotonic() < patience:
-            self.ended(1.0)
+            stop_worker(running.process)
+        deadline = time.monotonic() + GRACE
+        while self._running and time.monotonic() < deadline:
+            self.wait(1.0)
 
 
 def available_cores() -> list[int]:
-    """Return the cores this process may use."""
+    """Return the CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
-def share_cores(cores: Sequence[int], shares: int) -> list[list[int]]:
-    """Return neighboring cores for each share; more shares than cores take turns."""
+def split_cores(cores: Sequence[int], parts: int) -> list[list[int]]:
+    """Divide cores into parts of neighbors; if there are more parts than cores, cores are used repeatedly.
+
+    >>> split_cores([0, 1, 2, 3, 4], 2), split_cores([0, 1], 3)
+    ([[0, 1], [2, 3, 4]], [[0], [1], [0]])
+    """
     count = len(cores)
-    if shares >= count:
-        return [[cores[share % count]] for share in range(shares)]
-    edges = [count * share // shares for share in range(shares + 1)]
+    if parts >= count:
+        return [[cores[part % count]] for part in range(parts)]
+    edges = [count * part // parts for part in range(parts + 1)]
     return [list(cores[low:high]) for low, high in pairwise(edges)]

@@ -1,68 +1,143 @@
-"""The process of one run: ``python -m steingate.experiments.worker`` with the job as one JSON line on stdin.
+"""One run as a process of its own: ``python -m steingate.experiments.worker``, started by every engine.
 
-Stdin stays open as long as somebody waits for the run. When it closes, because the waiting process wants the
-run to stop or is no longer there, the run writes a checkpoint and ends.
+The process reads one line of JSON from stdin: the settings of the run and the CPU cores to use. stdin then
+stays open while the run is wanted. When it closes, because the engine asks the run to stop or has ended, the
+run writes a checkpoint and ends.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-GRACE = 120.0  # seconds for a checkpoint, once the run was asked to end
-FAILED = 2
-_LOCK_PATIENCE = 180.0  # longer than the grace of a worker that is just leaving the folder
+if TYPE_CHECKING:
+    from steingate.training.config import RunConfig
+
+GRACE = 120.0  # seconds in which a run must write its checkpoint after it was asked to stop
+_FAILED = 2
+_LOCK_SECONDS = 180.0  # longer than GRACE: an earlier worker may still be writing its checkpoint
 _STDIN = 0
+_LOG_TAIL = 1 << 14
+# The result of a sum in BLAS depends on the number of threads.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class WorkerExit(NamedTuple):
+    """How a worker ended; a run whose worker was killed ("lost") can continue from its last checkpoint."""
+
+    kind: Literal["finished", "failed", "lost"]
+    message: str = ""
+
+
+def job_text(cfg: "RunConfig", cores: Sequence[int] = ()) -> str:
+    """Return the line of JSON that a worker reads."""
+    return json.dumps({"config": cfg.to_dict(), "cores": list(cores)}) + "\n"
+
+
+def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
+    """Start a worker; its output is appended to ``RUN.log`` beside the run folder."""
+    log = log_path(run)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "steingate.experiments.worker"],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C reaches only the engine, which then stops its workers
+            env={**os.environ, **_ONE_THREAD},
+        )
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):  # it has ended already
+        process.stdin.write(job.encode())
+    return process
+
+
+def stop_worker(process: "subprocess.Popen[bytes]") -> None:
+    """Ask a worker to write a checkpoint and end; does not wait."""
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def worker_exit(process: "subprocess.Popen[bytes]", run: Path) -> WorkerExit:
+    """Return how a worker that has ended did so, with the error message from its log."""
+    status = process.returncode
+    if status == 0:
+        return WorkerExit("finished")
+    if status in (1, _FAILED):
+        return WorkerExit("failed", _error_in(log_path(run)))
+    number = -status if status < 0 else status - 128
+    return WorkerExit("lost", f"its process was ended by signal {number}")
+
+
+def log_path(run: Path) -> Path:
+    """Return the file beside a run folder with the output of its workers."""
+    return run.with_name(run.name + ".log")
+
+
+def _error_in(log: Path) -> str:
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - _LOG_TAIL, 0))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for line in reversed(lines):
+        if line.startswith("steingate: "):
+            return line.removeprefix("steingate: ")
+    return f"{lines[-1].rstrip('.') if lines else 'Its process failed'}; see {log}."
 
 
 def main() -> int:
-    """Run the job on stdin to its end and return the exit status."""
-    job = _read_job()
-    if job.get("cores") and hasattr(os, "sched_setaffinity"):
+    """Train or resume the run described on stdin and return the exit status."""
+    job = json.loads(_read_line())
+    if job["cores"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, job["cores"])
-    threading.Thread(target=_stop_with_stdin, daemon=True).start()
-    # Imported after pinning, because libraries count the cores they may use when they are loaded.
-    from steingate.errors import SteingateError
+    threading.Thread(target=_stop_when_stdin_closes, daemon=True).start()
+    # Imported after the affinity is set, because libraries count the available cores at import.
+    from steingate.errors import SteingateError, needs
 
     try:
-        run(job["config"])
+        with needs("training", "train"):
+            _run(job["config"])
     except SteingateError as error:
         print(f"steingate: {error}", file=sys.stderr, flush=True)
-        return FAILED
+        return _FAILED
     return 0
 
 
-def run(settings: dict[str, Any]) -> Path:
-    """Train the run of a configuration, or go on with it, and return its folder."""
-    from steingate.errors import MissingExtraError
+def _run(config: dict[str, Any]) -> None:
     from steingate.training.config import read_stored
+    from steingate.training.loop import resume, train
 
-    cfg = read_stored(settings, "the grid")
-    try:
-        from steingate.training.loop import resume, train
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("training", "train") from error
-    _wait_for_lock(cfg.path)
-    return resume(cfg.path) if (cfg.path / "config.json").exists() else train(cfg)
+    cfg = read_stored(config, "the grid")
+    _wait_for_lock(cfg.path / "lock")
+    if (cfg.path / "config.json").exists():
+        resume(cfg.path)
+    else:
+        train(cfg)
 
 
-def _read_job() -> dict[str, Any]:
+def _read_line() -> bytes:
     text = b""
     while not text.endswith(b"\n"):
-        # Read without a buffer: the thread that watches stdin must see all that follows.
-        more = os.read(_STDIN, 1 << 16)
+        more = os.read(_STDIN, 1 << 16)  # unbuffered, because the other thread reads what follows
         if not more:
             raise SystemExit(128 + signal.SIGTERM)
         text += more
-    job: dict[str, Any] = json.loads(text)
-    return job
+    return text
 
 
-def _stop_with_stdin() -> None:
+def _stop_when_stdin_closes() -> None:
     while os.read(_STDIN, 1 << 16):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -70,17 +145,15 @@ def _stop_with_stdin() -> None:
     os._exit(128 + signal.SIGTERM)
 
 
-def _wait_for_lock(folder: Path) -> None:
-    """Wait until no other process writes the folder: a worker that was asked to end may still be saving."""
-    if not (folder / "lock").exists():
-        return
+def _wait_for_lock(lock: Path) -> None:
+    """Wait until no other process has locked the run folder."""
     from steingate.storage.files import try_lock
 
-    patience = time.monotonic() + _LOCK_PATIENCE
-    with open(folder / "lock", "a+", encoding="utf-8") as file:
-        while time.monotonic() < patience:
-            if try_lock(file):
-                return
+    if not lock.exists():
+        return
+    deadline = time.monotonic() + _LOCK_SECONDS
+    with open(lock, "a+", encoding="utf-8") as file:
+        while not try_lock(file) and time.monotonic() < deadline:
             time.sleep(0.1)
 
 
