@@ -1,8 +1,8 @@
-"""Build the release, look into it, install it everywhere, try it: ``make release-check``.
+"""Build wheel and sdist, check their contents, install the wheel with every extra: ``make release-check``.
 
-Wheel and sdist are built and their contents and metadata checked; then the wheel is installed into a fresh
-environment for every interpreter and extra, where ``steingate doctor`` and a few imports must work. What each
-installation takes is written to ``results/install_sizes.csv``, which docs/install.md shows.
+The wheel is installed into a fresh environment for every interpreter and extra, where ``steingate doctor``
+and an import must work. The installed sizes are written to ``results/install_sizes.csv`` and shown in
+docs/install.md.
 """
 
 import argparse
@@ -23,23 +23,29 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 SIZES = ROOT / "results" / "install_sizes.csv"
 TORCH = os.environ.get("TORCH", "torch")
-# What must work with an extra, beyond what works without any: parts of the doctor's self-test, and imports.
-EXTRAS: dict[str, tuple[set[str], str]] = {
-    "": (set(), "steingate.gates.stein"),
-    "plot": (set(), "steingate.report.certificate_figure"),
-    "envs": ({"simulation", "picture"}, "steingate.envs.make"),
-    "train": ({"simulation", "picture", "training"}, "steingate.training.loop"),
-    "ray": (set(), "ray"),
-    "wandb": (set(), "wandb"),
-    "onnx": (set(), "onnx"),
-    "sb3": (set(), "steingate.integrations.sb3"),
+# A module of each extra that must be importable.
+EXTRAS = {
+    "": "steingate.certificates.stein",
+    "plot": "steingate.report.certificate_figure",
+    "envs": "steingate.envs.make",
+    "train": "steingate.training.loop",
+    "ray": "ray",
+    "wandb": "wandb",
+    "onnx": "onnx",
+    "sb3": "steingate.integrations.sb3",
+    "completion": "shtab",
 }
-ALWAYS = {"certificate", "monitor"}
-TRIED = {"", "plot", "envs", "train"}  # the others add a package to these, and are imported only
+# Checks of ``steingate doctor`` that must pass; the other extras add packages to one of these.
+CHECKS = {
+    "": {"certificate"},
+    "plot": {"certificate"},
+    "envs": {"certificate", "simulation", "rendering"},
+    "train": {"certificate", "simulation", "rendering", "JAX", "video"},
+}
 
 
 def main() -> int:
-    """Return 0 if everything holds; the first thing that does not raises."""
+    """Return 0 if all checks pass; the first failure ends the process."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("pythons", nargs="*", default=[sys.executable], help="interpreters to install for")
     options.add_argument("--extras", nargs="*", default=list(EXTRAS), help="only these; '' is no extra")
@@ -52,19 +58,19 @@ def main() -> int:
     for python in args.pythons:
         for extra in args.extras:
             with tempfile.TemporaryDirectory(prefix="steingate-release-") as folder:
-                row = try_out(Path(folder), python, wheel, extra)
+                row = install(Path(folder), python, wheel, extra)
             print(
                 f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True
             )
             rows.append(row)
             if args.keep:
-                _keep(rows)
-    print("everything holds")
+                update_sizes(rows)
+    print("all checks passed")
     return 0
 
 
-def _keep(rows: list[dict[str, Any]], path: Path = SIZES) -> None:
-    """Write what was measured now over what was measured of the same before."""
+def update_sizes(rows: list[dict[str, Any]], path: Path = SIZES) -> None:
+    """Replace the rows of the table that were measured again."""
     with open(path, newline="") as file:
         known = {(row["python"], row["extra"]): row for row in csv.DictReader(file)}
     known |= {(row["python"], row["extra"]): row for row in rows}
@@ -76,7 +82,7 @@ def _keep(rows: list[dict[str, Any]], path: Path = SIZES) -> None:
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """Return the wheel and the sdist, freshly built and approved by twine."""
+    """Build wheel and sdist, check them with twine, and return their paths."""
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], check=True)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
@@ -85,27 +91,27 @@ def build(folder: Path) -> tuple[Path, Path]:
 
 
 def check_wheel(wheel: Path) -> None:
-    """Require the package and nothing else in the wheel, and metadata that an index can show."""
+    """Check that the wheel contains exactly the package, and its metadata."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         (place,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(place).decode()
     tracked = {name.removeprefix("src/") for name in _tracked() if name.startswith("src/")}
     _require(names == tracked, f"the wheel differs from src/: {sorted(names ^ tracked)[:5]}")
-    told = Parser().parsestr(metadata)
+    fields = Parser().parsestr(metadata)
     version = re.search(r'__version__ = "(.+)"', (ROOT / "src/steingate/__init__.py").read_text())
-    _require(version is not None and told["Version"] == version[1], f"the version is {told['Version']}")
-    urls = told.get_all("Project-URL", [])
-    _require(len(urls) >= 4 and bool(told["Author"]), "URLs or author are missing")
-    _require(told["License-Expression"] == "Apache-2.0", "the license is missing")
-    relative = re.findall(r"\]\((?!https?:|#|mailto:)[^)]*\)", str(told.get_payload()))
+    _require(version is not None and fields["Version"] == version[1], f"the version is {fields['Version']}")
+    urls = fields.get_all("Project-URL", [])
+    _require(len(urls) >= 4 and bool(fields["Author"]), "URLs or author are missing")
+    _require(fields["License-Expression"] == "Apache-2.0", "the license is missing")
+    relative = re.findall(r"\]\((?!https?:|#|mailto:)[^)]*\)", str(fields.get_payload()))
     _require(not relative, f"the readme has links that an index cannot follow: {relative[:3]}")
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    _require(cited is not None and cited[1] == told["Version"], "CITATION.cff names another version")
+    _require(cited is not None and cited[1] == fields["Version"], "CITATION.cff names another version")
 
 
 def check_sdist(sdist: Path) -> None:
-    """Require all tracked files in the sdist, but for those of the repository's own machinery."""
+    """Check that the sdist contains all tracked files except hidden ones."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     own = {name for name in _tracked() if not name.startswith(".")}
@@ -114,8 +120,8 @@ def check_sdist(sdist: Path) -> None:
     _require(not strays, f"the sdist has strays: {sorted(strays)[:5]}")
 
 
-def try_out(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any]:
-    """Return what an installation takes, after trying it."""
+def install(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any]:
+    """Install the wheel into a new environment, check it, and return its size."""
     uv = [sys.executable, "-m", "uv", "--quiet"]
     subprocess.run([*uv, "venv", "--python", python, str(folder / "venv")], check=True)
     inside = folder / "venv" / "bin" / "python"
@@ -123,7 +129,7 @@ def try_out(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     links = os.environ.get("PIP_FIND_LINKS")
     found = {**os.environ, **({"UV_FIND_LINKS": links} if links else {})}
-    if extra == "sb3":  # the build without a graphics card, where one is offered
+    if extra == "sb3":  # otherwise the large build for graphics cards is installed
         subprocess.run([*install, TORCH], check=True, env=found)
     name = f"{wheel}[{extra}]" if extra else str(wheel)
     subprocess.run([*install, name], check=True, env=found)
@@ -135,21 +141,19 @@ def try_out(folder: Path, python: str, wheel: Path, extra: str) -> dict[str, Any
         "packages": len(list(site.glob("*.dist-info"))),
         "mb": round(size / 1e6),
     }
-    tests, module = EXTRAS[extra]
-    _run(
-        [str(inside), "-W", "error::SyntaxWarning", "-c", f"import steingate, {module}"], folder, environment
-    )
-    if extra in TRIED:
-        _try_doctor(inside, ALWAYS | tests, folder, environment)
+    code = f"import steingate, {EXTRAS[extra]}"
+    _run([str(inside), "-W", "error::SyntaxWarning", "-c", code], folder, environment)
+    if extra in CHECKS:
+        _try_doctor(inside, CHECKS[extra], folder, environment)
     if extra == "plot":
         _try_plot(inside, folder, environment)
     return row
 
 
-def _try_doctor(python: Path, tests: set[str], folder: Path, environment: dict[str, str]) -> None:
-    told = json.loads(_run([str(python), "-m", "steingate", "doctor", "--json"], folder, environment))
-    passed = {test["name"] for test in told["tests"] if test["status"] == "ok"}
-    _require(passed == tests, f"the self-test passed {sorted(passed)}, not {sorted(tests)}: {told['tests']}")
+def _try_doctor(python: Path, checks: set[str], folder: Path, environment: dict[str, str]) -> None:
+    found = json.loads(_run([str(python), "-m", "steingate", "doctor", "--json"], folder, environment))
+    passed = {name for name, (status, _) in found["checks"].items() if status == "ok"}
+    _require(passed == checks, f"doctor passed {sorted(passed)}, not {sorted(checks)}: {found['checks']}")
 
 
 def _try_plot(python: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -157,7 +161,7 @@ def _try_plot(python: Path, folder: Path, environment: dict[str, str]) -> None:
     costs.write_text("cost\n" + "3\n" * 40)
     command = [str(python), "-m", "steingate", "certify", str(costs), "--limit", "25", "--plot", str(plot)]
     _run(command, folder, environment)
-    _require(plot.read_bytes()[:4] == b"\x89PNG", "no picture was drawn")
+    _require(plot.read_bytes()[:4] == b"\x89PNG", "no figure was written")
 
 
 def _run(command: list[str], folder: Path, environment: dict[str, str]) -> str:
@@ -171,9 +175,9 @@ def _tracked() -> set[str]:
     return set(listed.stdout.splitlines())
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise SystemExit(f"release-check: {otherwise}")
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SystemExit(f"release-check: {message}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from math import inf
 
-_EXTRA_OF = {
+EXTRA_OF = {  # optional packages (as they are imported) and the extra that installs them
     "gymnasium": "envs",
     "mujoco": "envs",
     "numba": "envs",
@@ -17,6 +17,7 @@ _EXTRA_OF = {
     "imageio_ffmpeg": "train",
     "ray": "ray",
     "wandb": "wandb",
+    "onnx": "onnx",
     "stable_baselines3": "sb3",
     "shtab": "completion",
 }
@@ -66,9 +67,9 @@ def needs(feature: str, extra: str | None = None) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in _EXTRA_OF:
+        if package not in EXTRA_OF:
             raise
-        own = _EXTRA_OF[package]
+        own = EXTRA_OF[package]
         raise MissingExtraError(feature, extra if extra and own in ("envs", "plot") else own) from error
 
 

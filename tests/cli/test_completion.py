@@ -48,7 +48,7 @@ def bash(scripts, tmp_path_factory):
         (["train", "--multip"], ["--multiplier"]),
         (["train", "--multiplier", ""], ["adam", "pid"]),
         (["bench", "tab"], ["table1"]),
-        (["bench", "quick", "--engine", "r"], ["ray"]),
+        (["bench", "quick", "--variant", "p"], ["published"]),
         (["algos", "cp"], ["cpo"]),
     ],
 )

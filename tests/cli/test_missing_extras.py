@@ -129,4 +129,4 @@ def test_other_missing_modules_stay_what_they_are():
     with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine") as caught, needs("this"):
         import no_such_module_of_mine  # noqa: F401
     assert not isinstance(caught.value, MissingExtraError)
-    assert set(errors._EXTRA_OF) >= set(HEAVY)
+    assert set(errors.EXTRA_OF) >= set(HEAVY)
