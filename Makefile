@@ -8,7 +8,7 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[1-4]*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint types imports unit test-slow test-sb3 test-pythons mutate fuzz bench docs \
+.PHONY: help train test lint types imports unit test-slow test-sb3 test-ray test-pythons mutate fuzz bench docs \
 	tutorials release-check format clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make unit           the test suite only (TESTS=tests/cli for a part of it)"
 	@echo "make test-slow      the tests that take minutes: coverage simulations and long runs"
 	@echo "make test-sb3       the Stable-Baselines3 callback with real models; creates .venv-sb3"
+	@echo "make test-ray       grids on Ray clusters; creates .venv-ray"
 	@echo "make test-pythons   the test suite on several interpreters (PYTHONS=...); creates .venv-3.x"
 	@echo "make mutate         mutation testing of the training wiring with mutmut; writes mutants/"
 	@echo "make fuzz           damaged files, closed outputs, kills; writes build/fuzz.csv"
@@ -69,6 +70,10 @@ $(SB3_VENV)/.installed: pyproject.toml
 
 test-sb3: $(SB3_VENV)/.installed
 	$(SB3_VENV)/bin/python -m pytest tests/integrations
+
+test-ray:
+	$(MAKE) --no-print-directory .venv-ray/.installed-test .venv-ray/.installed-ray VENV=.venv-ray
+	.venv-ray/bin/pytest -m "slow or not slow" tests/experiments/test_ray_engine.py
 
 test-pythons:
 	@for python in $(PYTHONS); do \
