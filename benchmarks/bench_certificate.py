@@ -15,14 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from steingate.certificates.certificate import Certificate
-from steingate.certificates.kernels import KERNELS, Kernel
+from steingate.certificates.kernels import Kernel, KernelName, ksd_squared
 from steingate.certificates.reference import Beta
-from steingate.certificates.stein import ksd_squared
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_certificate.csv"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -156,7 +155,7 @@ def accuracy(n: int = 5000) -> list[tuple[str, str, str, float]]:
     ties = np.clip(np.round(plain * 50) / 50, 1e-5, 1 - 1e-5)
     rows = []
     for label, x in (("plain", plain), ("clipped", clipped), ("ties", ties)):
-        for name in KERNELS:
+        for name in get_args(KernelName):
             kernel = Kernel(name, 0.05 if name == "rbf" else 0.2)
             for operator in ("langevin", "weighted"):
                 fast = ksd_squared(x, Beta(2, 5), kernel, operator, "V", "fast")

@@ -36,10 +36,9 @@ from steingate import Beta, Certificate
 from steingate.algorithms import METHODS as ALGORITHMS
 from steingate.algorithms.common.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
 from steingate.certificates.factors import rkhs_factor
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.plan import episodes_needed
 from steingate.certificates.risk import Sigmoid
-from steingate.certificates.stein import stein_kernel
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs
 from steingate.experiments.grids import GRIDS

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from steingate.certificates.risk import Hinge as Hinge
     from steingate.certificates.risk import Power as Power
     from steingate.certificates.risk import Sigmoid as Sigmoid
+    from steingate.certificates.stein import SteinCertificate as SteinCertificate
+    from steingate.certificates.stein import SteinResult as SteinResult
+    from steingate.certificates.violation import ViolationResult as ViolationResult
+    from steingate.certificates.violation import certify as certify
     from steingate.envs.make import make_vec as make_vec
     from steingate.errors import InputError as InputError
     from steingate.errors import MissingExtraError as MissingExtraError
@@ -67,6 +71,8 @@ _PUBLIC = {  # module -> public names
     "steingate.certificates.reference": ("Beta", "HybridReference", "LogitNormal"),
     "steingate.certificates.result": ("Result",),
     "steingate.certificates.risk": ("Exceedance", "Hinge", "Power", "Sigmoid"),
+    "steingate.certificates.stein": ("SteinCertificate", "SteinResult"),
+    "steingate.certificates.violation": ("ViolationResult", "certify"),
     "steingate.envs.make": ("make_vec",),
     "steingate.errors": ("InputError", "MissingExtraError", "RunError", "SteingateError"),
     "steingate.monitoring.certify": ("certify_policy",),

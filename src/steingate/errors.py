@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from math import inf
+from numbers import Real
+from typing import TypeGuard
 
 EXTRA_OF = {  # optional packages (as they are imported) and the extra that installs them
     "gymnasium": "envs",
@@ -90,6 +92,11 @@ def require_between(record: object, low: float, high: float, *names: str) -> Non
         if not low <= getattr(record, name) <= high:
             bounds = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
             raise InputError(f"{name} must be {bounds}, got {getattr(record, name)}.")
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether a value is one real number, of Python or NumPy; booleans and arrays are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

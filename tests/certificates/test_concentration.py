@@ -5,10 +5,14 @@ import pytest
 from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
-from steingate.certificates.concentration import concentration_radii, discrepancy_lower_bound, step_condition
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.concentration import (
+    concentration_radii,
+    discrepancy_lower_bound,
+    stein_kernel_bound,
+    step_condition,
+)
+from steingate.certificates.kernels import Kernel, ksd_squared, stein_kernel
 from steingate.certificates.reference import Beta
-from steingate.certificates.stein import ksd_squared, stein_kernel, stein_kernel_bound
 from steingate.errors import InputError
 
 MATERN = Kernel("matern52", 0.2)

@@ -11,10 +11,9 @@ from steingate.certificates.factors import (
     required_discrete_weight,
     rkhs_factor,
 )
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta, Density, HybridReference, LogitNormal
 from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
-from steingate.certificates.stein import stein_kernel
 
 SIGMOID = Sigmoid(0.5, 0.02)
 MATERN = Kernel("matern52", 0.2)

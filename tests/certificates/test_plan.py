@@ -5,12 +5,11 @@ import pytest
 from scipy.stats import binom
 
 from steingate.certificates.factors import rkhs_factor
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, ksd
 from steingate.certificates.null import null_quantile
 from steingate.certificates.plan import certifiable_budget, episodes_needed, noise_episodes
 from steingate.certificates.reference import Beta, HybridReference
 from steingate.certificates.risk import Sigmoid
-from steingate.certificates.stein import ksd
 from steingate.errors import InputError
 
 MATERN = Kernel("matern52", 0.2)

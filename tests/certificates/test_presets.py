@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from steingate.certificates.certificate import Certificate
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta, Density, HybridReference, LogitNormal
 from steingate.certificates.risk import Exceedance, Sigmoid
-from steingate.certificates.stein import stein_kernel
 from steingate.errors import InputError
 
 
@@ -49,7 +48,7 @@ def test_preset_fields():
         assert got == fields
         assert made.one_tol == made.zero_tol
         assert (made.zero_mass, made.one_mass, made.discrete_weight, made.budget) == (0.0, 0.0, 1.0, 0.10)
-        assert (made.min_bandwidth, made.interior_clip, made.statistic) == (0.05, 1e-5, "V")
+        assert (made.min_bandwidth, made.interior_clip) == (0.05, 1e-5)
         assert made.interior_statistic == "ksd"
         assert made.risk == (Exceedance(0.5) if name == "confident" else Sigmoid(0.5, 0.02))
         assert made.preset_name == name

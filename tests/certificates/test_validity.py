@@ -10,9 +10,8 @@ from scipy.special import expit
 from scipy.stats import beta as scipy_beta
 
 from steingate.certificates.certificate import Certificate
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta
-from steingate.certificates.stein import stein_kernel
 
 
 @pytest.fixture(scope="module")

@@ -70,8 +70,6 @@ def _form_check(certificate: "Certificate") -> Check:
         doubts.append(
             f"zero_tol, one_tol and interior_clip may hide {hidden:.2g} of the risk: make them smaller"
         )
-    if certificate.statistic == "U":
-        doubts.append("the U-statistic may fall below the discrepancy it estimates")
     if certificate.min_interior > 1:
         doubts.append(f"fewer than {certificate.min_interior} interior episodes count as no discrepancy")
     if certificate.guard != "none":

@@ -14,12 +14,11 @@ from steingate.certificates.confidence import ConfidenceRule
 from steingate.certificates.costs import check_costs
 from steingate.certificates.evaluation import evaluate
 from steingate.certificates.factors import rkhs_factor
-from steingate.certificates.kernels import Kernel, KernelName
+from steingate.certificates.kernels import Kernel, KernelName, Operator
 from steingate.certificates.presets import half_budget_reference, limit_share, preset_fields
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.result import Check, Result
 from steingate.certificates.risk import Risk, Sigmoid
-from steingate.certificates.stein import Operator, Statistic
 from steingate.certificates.text_forms import from_plain, to_plain
 from steingate.errors import InputError, nearest
 
@@ -63,8 +62,6 @@ class Certificate:
         Smallest length of the released rule.
     operator
         ``langevin`` as published, or ``weighted`` by x (1 - x), which keeps the Stein kernel bounded.
-    statistic
-        ``V`` (all pairs) or ``U`` (pairs of different episodes).
     interior_statistic
         ``ksd``, or ``ksd_squared`` as in the paper's appendix.
     interior_weighted
@@ -105,7 +102,6 @@ class Certificate:
     kernel_length: float | None = 0.2
     min_bandwidth: float = 0.05
     operator: Operator = "weighted"
-    statistic: Statistic = "V"
     interior_statistic: InteriorStatistic = "ksd"
     interior_weighted: bool = True
     stein_factor: float | None = None

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from steingate.certificates.checks import is_real
-from steingate.certificates.kernels import KernelName
+from steingate.certificates.kernels import KernelName, Operator
 from steingate.certificates.plan import SMALLEST
 from steingate.certificates.presets import listed
 from steingate.certificates.risk import check_risk
-from steingate.certificates.stein import Operator, Statistic
 from steingate.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ _DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kernel": get_args(KernelName),
     "operator": get_args(Operator),
-    "statistic": get_args(Statistic),
     "interior_statistic": get_args(InteriorStatistic),
     "guard": get_args(Guard),
     "decision": get_args(Rule),
@@ -81,10 +79,6 @@ def check_options(certificate: "Certificate") -> None:
         )
     if certificate.decision == "excess" and certificate.kernel_length is None:
         raise InputError("The decision rule 'excess' needs a fixed kernel: give kernel_length.")
-    if certificate.decision == "excess" and certificate.statistic == "U":
-        raise InputError(
-            "The decision rule 'excess' knows the noise of the V-statistic only: use statistic 'V'."
-        )
     product = certificate.limit * certificate.scale_multiplier
     if certificate.cost_scale is None and certificate.limit > 0.0 and not 0.0 < product < inf:
         raise InputError(

@@ -11,9 +11,15 @@ from dataclasses import dataclass
 from math import inf, isfinite, log, sqrt
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from steingate.certificates.bounds import embedding_radius
+from steingate.certificates.kernels import Kernel, Operator, stein_coefficients
+from steingate.certificates.reference import Interior
 from steingate.errors import InputError
 
+Array = npt.NDArray[np.float64]
 Form = Literal["ksd", "squared"]
 
 _COMMON = (
@@ -204,3 +210,31 @@ def step_condition(
         attainable=isfinite(required) and penalty < budget,
         assumptions=words,
     )
+
+
+def stein_kernel_bound(interior: Interior, kernel: Kernel, operator: Operator, clip: float) -> float:
+    """Supremum of |u(x, y)| for x and y in [clip, 1 - clip], or inf when u is unbounded there.
+
+    u is positive semidefinite, so the supremum is that of the diagonal u(x, x) = b(x)² - a(x)² k''(0).
+    """
+    if not (0.0 <= clip < 0.5):
+        raise InputError(f"The clip is {clip!r}: give a number in [0, 0.5).")
+
+    def diagonal(points: Array) -> Array:
+        a, b = stein_coefficients(points, interior, operator)
+        return b * b + kernel.curvature * a * a
+
+    ends = np.geomspace(max(clip, 1e-12), 0.5, 2001)
+    grid = np.unique(
+        np.concatenate([ends, 1.0 - ends, np.linspace(max(clip, 1e-12), 1.0 - max(clip, 1e-12), 20001)])
+    )
+    grid = grid[(grid >= clip) & (grid <= 1.0 - clip)]
+    value = diagonal(grid)
+    if clip == 0.0:
+        # A bounded u has settled well before 1e-8; one that still grows over four decades has no bound.
+        near = diagonal(np.array([1e-12, 1e-8, 1.0 - 1e-8, 1.0 - 1e-12]))
+        if not np.all(np.isfinite(near)) or near[0] > near[1] * 1.0001 or near[3] > near[2] * 1.0001:
+            return inf
+    top = int(np.argmax(value))
+    fine = np.linspace(grid[max(top - 1, 0)], grid[min(top + 1, grid.size - 1)], 2001)
+    return float(max(value[top], diagonal(fine).max()))

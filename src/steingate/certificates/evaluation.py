@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steingate.certificates.costs import Costs, normalized
-from steingate.certificates.kernels import Kernel, released_length
+from steingate.certificates.kernels import Kernel, ksd, released_length
 from steingate.certificates.null import null_quantile
 from steingate.certificates.result import DecidedBy, Result
-from steingate.certificates.stein import ksd
 
 if TYPE_CHECKING:
     from steingate.certificates.certificate import Certificate
@@ -110,14 +109,14 @@ def _mean(costs: Costs, worst: float) -> float:
 
 def _ksd(certificate: "Certificate", x: Costs) -> float:
     m = x.size
-    if m < certificate.min_interior or (m < 2 and certificate.statistic == "U"):
+    if m < certificate.min_interior:
         return 0.0
     if certificate.zero_tol < certificate.interior_clip or certificate.one_tol < certificate.interior_clip:
         x = np.clip(x, certificate.interior_clip, 1.0 - certificate.interior_clip)
     kernel = certificate.base_kernel or Kernel(
         certificate.kernel, released_length(x, certificate.min_bandwidth)
     )
-    return ksd(x, certificate.interior, kernel, certificate.operator, certificate.statistic)
+    return ksd(x, certificate.interior, kernel, certificate.operator)
 
 
 def _used(certificate: "Certificate", value: float) -> float:

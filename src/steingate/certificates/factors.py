@@ -16,11 +16,10 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from steingate.certificates.checks import hashable
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, Operator, stein_kernel
 from steingate.certificates.reference import HybridReference, Interior
 from steingate.certificates.risk import Risk
 from steingate.certificates.solution import matern_norm, partial_integrals
-from steingate.certificates.stein import Operator, stein_kernel
 
 Array = npt.NDArray[np.float64]
 

@@ -15,10 +15,9 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from steingate.certificates.checks import hashable
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, Operator, stein_kernel
 from steingate.certificates.reference import Interior
 from steingate.certificates.solution import partial_integrals
-from steingate.certificates.stein import Operator, stein_kernel
 from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]

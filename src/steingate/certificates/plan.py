@@ -3,10 +3,9 @@
 from math import ceil, log, log1p
 
 from steingate.certificates.bounds import clopper_pearson_upper
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, Operator
 from steingate.certificates.null import INTERIOR_CLIP, LADDER, null_quantile
 from steingate.certificates.reference import Interior
-from steingate.certificates.stein import Operator
 from steingate.errors import InputError
 
 SMALLEST = 1e-12  # of budgets and error probabilities: below, episodes could not be counted

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from steingate.certificates.kernels import Kernel
+from steingate.certificates.kernels import Kernel, Operator
 from steingate.certificates.reference import Interior
 from steingate.certificates.risk import Risk
-from steingate.certificates.stein import Operator
 
 Array = npt.NDArray[np.float64]
 

@@ -1,168 +1,652 @@
-"""Stein kernels on (0, 1) and the kernel Stein discrepancy of samples from a reference density.
+"""The certificate of SteinGate (Chemingui et al., UAI 2026, Section 3): a bound U on the risk of costs.
 
-A Stein operator acts as T f = a f' + b f. The Langevin operator has a = 1 and b = s, the score of density p;
-the boundary-weighted one has a = w and b = w s + w' with w(x) = x (1 - x). T f has mean zero under p whenever
-a p f vanishes at 0 and 1: always for the weighted operator, but for Langevin only where p itself vanishes (a
-Beta needs a > 1 and b > 1). The Stein kernel is u(x, y) = T_x T_y k(x - y).
+    x       = min(cost / scale, 1)                     normalized costs
+    SD_disc = (a0* - a0)_+ + (a1 - a1*)_+              fractions at x = 0 and x = 1; *: of the reference
+    SD_int  = KSD(costs between the atoms, p)          p: density of the reference between the atoms
+    U       = h_ref + lambda_disc SD_disc + lambda_int w SD_int
+
+with w = 1 - a0 - a1 and the mean risk h_ref of the reference. The gate of the training method is open if U,
+after the guard or the noise correction, is at most the budget. The result is a test of the episodes seen, not
+a bound for the policy: use ``steingate.certify`` for that.
 """
 
-from math import inf, sqrt
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from math import inf, isfinite
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.kernels import Kernel
-from steingate.certificates.reference import Interior
-from steingate.certificates.sums import distinct, matern_sum, smooth_bins, smooth_sum
-from steingate.errors import InputError
+from steingate.certificates.costs import Costs, check_costs
+from steingate.certificates.factors import (
+    FactorResult,
+    lemma_constants,
+    required_discrete_weight,
+    rkhs_factor,
+)
+from steingate.certificates.formatting import count, number, rate
+from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, released_length
+from steingate.certificates.null import null_quantile
+from steingate.certificates.plan import noise_episodes
+from steingate.certificates.presets import half_budget_reference
+from steingate.certificates.reference import Beta, HybridReference, Interior
+from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
+from steingate.certificates.text_forms import from_plain, to_plain
+from steingate.errors import InputError, is_real, nearest
 
-Array = npt.NDArray[np.float64]
-Operator = Literal["langevin", "weighted"]
-Statistic = Literal["V", "U"]
-Method = Literal["auto", "direct", "fast"]
+_NO_EXCESS = 1e-12  # atom mass that counts as none, as in the released code
+_PUBLISHED: dict[str, Any] = {
+    "reference": Beta(2.0, 5.0),
+    "kernel": "rbf",
+    "kernel_length": None,
+    "operator": "langevin",
+    "stein_factor": 0.10,
+    "min_interior": 2,
+    "guard": True,
+    "noise_level": None,
+}
+_PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {**_PUBLISHED, "atom_tol": 0.0, "interior_weighted": False},
+    "released": _PUBLISHED,
+    "valid": {},
+}
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "limit": (0.0, inf, "[)"),
+    "budget": (1e-12, 1.0, "[)"),
+    "cost_scale": (0.0, inf, "()"),
+    "zero_mass": (0.0, 1.0, "[]"),
+    "one_mass": (0.0, 1.0, "[]"),
+    "atom_tol": (0.0, 0.5, "[)"),
+    "interior_clip": (0.0, 0.5, "()"),
+    "min_interior": (1, inf, "[)"),
+    "kernel_length": (0.0, inf, "()"),
+    "min_bandwidth": (0.0, inf, "()"),
+    "stein_factor": (0.0, inf, "[)"),
+    "discrete_weight": (0.0, inf, "[)"),
+    "noise_level": (0.0, 1.0, "()"),
+}
+_OPTIONAL = ("cost_scale", "kernel_length", "stein_factor", "noise_level")
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "kernel": get_args(KernelName),
+    "operator": get_args(Operator),
+    "squared_ksd": (True, False),
+    "interior_weighted": (True, False),
+    "guard": (True, False),
+}
+_DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample", "logit_range")
 
-# Samples up to which the direct sum is quicker, measured.
-DIRECT_LIMIT = {"matern52": 160, "rbf": 340, "imq": 340}
-PAIRS_PER_BIN = 1500  # pairs of the direct sum that take as long as one bin of the fast sum, measured
-MAX_BINS = 2**17  # more would not fit into the memory of a small machine
-DIRECT_BLOCK = 8192  # entries per block of the direct sum: few enough that BLAS stays on one thread
+DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
+BlockedBy = Literal["atoms", "interior", "reference"]
 
 
-def stein_coefficients(x: Array, interior: Interior, operator: Operator) -> tuple[Array, Array]:
-    """Coefficients (a, b) of the Stein operator T f = a f' + b f at the points ``x``."""
-    if operator == "langevin":
-        return np.ones_like(x), interior.score(x)
-    if operator == "weighted":
-        return x * (1.0 - x), interior.logit_score(x)
-    raise InputError(f"There is no operator {operator!r}: choose langevin or weighted.")
+class Check(NamedTuple):
+    """One statement about a configuration: subject, whether it is favorable, and a sentence."""
+
+    name: str
+    holds: bool
+    text: str
 
 
-def stein_kernel(
-    x: npt.ArrayLike, y: npt.ArrayLike, interior: Interior, kernel: Kernel, operator: Operator = "langevin"
-) -> Array:
-    """Matrix u(x_i, y_j) of the Stein kernel, shape (len(x), len(y))."""
-    rows, columns = _points(x), _points(y)
-    a, b = stein_coefficients(rows, interior, operator)
-    c, e = stein_coefficients(columns, interior, operator)
-    k, k1, k2 = kernel.derivatives(rows[:, None] - columns)
-    a, b = a[:, None], b[:, None]
-    return b * e * k + (a * e - b * c) * k1 - a * c * k2
+@dataclass(frozen=True)
+class SteinCertificate:
+    """A Stein certificate; ``evaluate`` applies it to episode costs.
 
-
-def ksd_squared(
-    x: npt.ArrayLike,
-    interior: Interior,
-    kernel: Kernel,
-    operator: Operator = "langevin",
-    statistic: Statistic = "V",
-    method: Method = "auto",
-) -> float:
-    """Squared kernel Stein discrepancy of the samples ``x`` from the density ``interior``.
+    :meth:`paper`, :meth:`released` and :meth:`valid` are the three configurations of the documentation. The
+    defaults of the fields are those of ``valid``.
 
     Parameters
     ----------
-    x
-        Samples strictly inside (0, 1), in any order.
-    statistic
-        ``"V"``: mean of u over all pairs; ``"U"``: over pairs of different samples (unbiased, may be < 0).
-    method
-        ``"direct"`` sums all pairs, ``"fast"`` needs O(n log n) time, ``"auto"`` takes the quicker one.
-        The fast sum is exact up to rounding for matern52 at every length, and for rbf and imq down to a
-        length of 3e-5 of the range of the samples; for shorter ones it is the direct sum.
+    limit
+        Limit on the episode cost; 0 if no cost is accepted.
+    budget
+        Largest accepted risk, in (0, 1).
+    cost_scale
+        Cost that is mapped to x = 1; ``None``: twice the limit (1 if the limit is 0).
+    reference
+        Density between the atoms; ``None``: the Beta(2, b) with which the risk of the reference is half the
+        budget.
+    zero_mass, one_mass
+        Atoms a0* and a1* of the reference at x = 0 and x = 1.
+    risk_function
+        Nondecreasing function h from normalized cost to [0, 1].
+    atom_tol
+        Costs with x <= atom_tol or x >= 1 - atom_tol belong to the atoms.
+    interior_clip
+        The other costs are clipped to [interior_clip, 1 - interior_clip] for the KSD.
+    min_interior
+        With fewer costs between the atoms, SD_int is 0.
+    kernel, kernel_length
+        Base kernel (``rbf``, ``matern52`` or ``imq``) and its length; ``None``: the rule of the released
+        code, which depends on the samples.
+    min_bandwidth
+        Smallest length of that rule.
+    operator
+        Stein operator: ``langevin``, or ``weighted`` by x (1 - x).
+    squared_ksd
+        Use the squared KSD, as in the appendix of the paper.
+    interior_weighted
+        Multiply the interior term by w; Algorithm 2 of the paper does not.
+    stein_factor
+        lambda_int; ``None``: the smallest valid factor, computed.
+    discrete_weight
+        lambda_disc.
+    guard
+        If no more episodes than in the reference reach x = 1, and the mean risk of the episodes is at most
+        h_ref, the mean risk replaces U.
+    noise_level
+        Subtract this quantile of the KSD that samples of the reference have (never below the mean risk of the
+        episodes); ``None``: do not.
+    name
+        Name of the configuration, for messages only.
     """
-    points = _points(x)
-    n = points.size
-    if statistic not in ("V", "U") or method not in ("auto", "direct", "fast"):
-        raise InputError(
-            f"There is no {method!r} sum of a {statistic!r}-statistic: choose auto, direct or fast; V or U."
+
+    limit: float
+    budget: float = 0.10
+    cost_scale: float | None = None
+    reference: Interior | None = None
+    zero_mass: float = 0.0
+    one_mass: float = 0.0
+    risk_function: Risk = Sigmoid()  # noqa: RUF009  (immutable)
+    atom_tol: float = 1e-4
+    interior_clip: float = 1e-5
+    min_interior: int = 1
+    kernel: KernelName = "matern52"
+    kernel_length: float | None = 0.2
+    min_bandwidth: float = 0.05
+    operator: Operator = "weighted"
+    squared_ksd: bool = False
+    interior_weighted: bool = True
+    stein_factor: float | None = None
+    discrete_weight: float = 1.0
+    guard: bool = False
+    noise_level: float | None = 0.95
+    name: str = "custom"
+
+    @classmethod
+    def paper(cls, limit: float, **options: Any) -> "SteinCertificate":
+        """Return the certificate of the paper's text: costs divided by the limit, interior term without w."""
+        return cls.from_name("paper", limit, **options)
+
+    @classmethod
+    def released(cls, limit: float, **options: Any) -> "SteinCertificate":
+        """Return the certificate of the paper's code, which gave its published results."""
+        return cls.from_name("released", limit, **options)
+
+    @classmethod
+    def valid(cls, limit: float, **options: Any) -> "SteinCertificate":
+        """Return the certificate with a proven Stein factor."""
+        return cls.from_name("valid", limit, **options)
+
+    @classmethod
+    def from_name(
+        cls, name: str, limit: float, *, imports: bool = True, **options: Any
+    ) -> "SteinCertificate":
+        """Return the certificate ``paper``, ``released`` or ``valid`` with some options changed.
+
+        Options may be texts such as ``Beta(1, 10)``, ``hinge:0.3`` or ``module:function``, see
+        :mod:`steingate.certificates.text_forms`. With ``imports=False``, for stored data, ``module:function``
+        is refused. The risk function ``exceedance`` without a threshold is that of the limit.
+
+        >>> SteinCertificate.from_name("valid", 25.0, reference="Beta(2, 9)").interior
+        Beta(a=2.0, b=9.0)
+        """
+        if name not in _PRESETS:
+            raise InputError(f"There is no Stein certificate {name!r}: choose {', '.join(_PRESETS)}.")
+        known = [item.name for item in fields(cls) if item.name not in ("limit", "name")]
+        for key in options:
+            if key not in known:
+                hint = nearest(key, known) or f"; it has {', '.join(known)}"
+                raise InputError(f"A Stein certificate has no option {key!r}{hint}.")
+        values = {**_PRESETS[name], **{key: from_plain(value, imports) for key, value in options.items()}}
+        if name == "paper" and values.get("cost_scale") is None and is_real(limit) and limit > 0.0:
+            values["cost_scale"] = limit
+        if options.get("risk_function") == "exceedance":
+            values["risk_function"] = _exceedance(limit, values.get("cost_scale"))
+        return cls(limit, name=name, **values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as JSON types; a risk function or density must have a text form."""
+        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+
+    def __post_init__(self) -> None:
+        for name, (low, high, brackets) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
+                _check_number(name, value, low, high, brackets)
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            if not any(value is choice or value == choice for choice in choices):
+                raise InputError(f"{name} is {value!r}; choose {' or '.join(map(str, choices))}.")
+        if self.zero_mass + self.one_mass > 1.0:
+            raise InputError(
+                f"zero_mass {self.zero_mass:g} and one_mass {self.one_mass:g} add up to more than 1."
+            )
+        if self.noise_level is not None and self.kernel_length is None:
+            raise InputError(
+                "The noise correction needs a fixed kernel: give kernel_length or noise_level=None."
+            )
+        if not isfinite(self.scale):
+            raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
+        if isinstance(self.reference, type) or not all(
+            hasattr(self.reference, name) for name in _DENSITY if self.reference is not None
+        ):
+            raise InputError(
+                f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density."
+            )
+        check_risk(self.risk_function)
+        if self.factor is None:
+            raise InputError(
+                f"No valid Stein factor is known here ({self._valid_factor.reason.rstrip('.')}); "
+                "choose another kernel, reference or risk function, or give stein_factor."
+            )
+
+    @property
+    def scale(self) -> float:
+        """Cost that is mapped to x = 1."""
+        return (2.0 * self.limit or 1.0) if self.cost_scale is None else self.cost_scale
+
+    @cached_property
+    def interior(self) -> Interior:
+        """Density between the atoms, given or solved for."""
+        if self.reference is not None:
+            return self.reference
+        return half_budget_reference(self.budget, self.risk_function, self.zero_mass, self.one_mass)
+
+    @cached_property
+    def hybrid_reference(self) -> HybridReference:
+        """The reference: both atoms and the density between them."""
+        return HybridReference(self.interior, self.zero_mass, self.one_mass)
+
+    @cached_property
+    def reference_risk(self) -> float:
+        """Mean risk h_ref of the reference."""
+        return self.hybrid_reference.expectation(self.risk_function)
+
+    @cached_property
+    def base_kernel(self) -> Kernel | None:
+        """Kernel, or ``None`` if its length depends on the samples."""
+        return None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length)
+
+    @property
+    def factor(self) -> float:
+        """The factor lambda_int, given or computed."""
+        return self._valid_factor.value if self.stein_factor is None else self.stein_factor  # type: ignore[return-value]
+
+    @property
+    def required_factor(self) -> float | None:
+        """The smallest valid Stein factor, or ``None`` if none is known for this kernel."""
+        return self._valid_factor.value
+
+    @cached_property
+    def _valid_factor(self) -> FactorResult:
+        if self.base_kernel is None:
+            return FactorResult(None, False, "the length of its kernel depends on the samples")
+        return rkhs_factor(self.interior, self.risk_function, self.base_kernel, self.operator)
+
+    @cached_property
+    def violation_factor(self) -> float:
+        """P(cost > limit) is at most this multiple of the risk: 1 / h(just above the limit)."""
+        just_over = min(float(np.nextafter(self.limit / self.scale, 2.0)), 1.0)
+        least = float(np.asarray(self.risk_function(np.array([just_over])), dtype=np.float64)[0])
+        return 1.0 / least if least > 0.0 else inf
+
+    @property
+    def attainable(self) -> bool:
+        """Whether U can be at most the budget; otherwise only the guard can open the gate."""
+        return self.reference_risk < self.budget
+
+    @property
+    def reference_name(self) -> str:
+        """The density in a few characters, such as ``Beta(2, 6.506)``."""
+        shapes = [getattr(self.interior, key, None) for key in ("a", "b", "mu", "sigma")]
+        known = ", ".join(f"{shape:.4g}" for shape in shapes if shape is not None)
+        name = type(self.interior).__name__
+        return f"{name}({known})" if known else str(getattr(self.interior, "name", name))
+
+    def interior_points(self, costs: Costs) -> Costs:
+        """Return the normalized costs between the atoms, clipped to [interior_clip, 1 - interior_clip]."""
+        x = np.minimum(costs, self.scale) / self.scale
+        return self._clipped(x[(x > self.atom_tol) & (x < 1.0 - self.atom_tol)])
+
+    def kernel_for(self, points: Costs) -> Kernel:
+        """Return the kernel for these interior points; with a fixed length it does not depend on them."""
+        return self.base_kernel or Kernel(self.kernel, released_length(points, self.min_bandwidth))
+
+    def evaluate(self, costs: npt.ArrayLike) -> "SteinResult":
+        """Return the certificate of episode costs, shape (n,), in any order."""
+        costs = check_costs(costs)
+        n = costs.size
+        x = np.minimum(costs, self.scale) / self.scale
+        inside = (x > self.atom_tol) & (x < 1.0 - self.atom_tol)
+        m = int(np.count_nonzero(inside))
+        ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - self.atom_tol))
+        zero_mass, one_mass, interior_mass = (n - m - ones) / n, ones / n, m / n
+        empirical_risk = float(np.add.reduce(np.asarray(self.risk_function(x), dtype=np.float64))) / n
+
+        discrepancy = 0.0
+        if m >= self.min_interior:
+            points = self._clipped(x if m == n else x[inside])
+            discrepancy = ksd(points, self.interior, self.kernel_for(points), self.operator)
+        weight = interior_mass if self.interior_weighted else 1.0
+        excess_mass = max(one_mass - self.one_mass, 0.0)
+        discrete = max(self.zero_mass - zero_mass, 0.0) + excess_mass
+        discrete_term = self.discrete_weight * discrete
+        interior_term = self.factor * weight * self._power(discrepancy)
+        stein_bound = self.reference_risk + discrete_term + interior_term
+
+        bound = value = stein_bound
+        decided_by: DecidedBy = "bound"
+        quantile = None
+        if self.guard and excess_mass <= _NO_EXCESS and empirical_risk <= self.reference_risk:
+            bound, decided_by = empirical_risk, "guard"
+            value = bound
+        elif self.noise_level is not None:
+            quantile = self._noise(m)
+            rest = self.factor * weight * self._power(max(discrepancy - quantile, 0.0))
+            value, decided_by = self.reference_risk + discrete_term + rest, "noise_corrected"
+            if value < empirical_risk:
+                value, decided_by = empirical_risk, "mean_risk"
+        return SteinResult(
+            bound=bound,
+            decision_value=value,
+            decided_by=decided_by,
+            reference_risk=self.reference_risk,
+            discrete_term=discrete_term,
+            interior_term=interior_term,
+            stein_bound=stein_bound,
+            empirical_risk=empirical_risk,
+            discrete_discrepancy=discrete,
+            interior_discrepancy=self._power(discrepancy),
+            null_quantile=quantile,
+            episodes=n,
+            interior_episodes=m,
+            zero_mass=zero_mass,
+            one_mass=one_mass,
+            interior_mass=interior_mass,
+            violations=int(np.count_nonzero(costs > self.limit)),
+            certificate=self,
         )
-    if statistic == "U" and n < 2:
-        raise InputError("One sample has no U-statistic: give two samples or use the V-statistic.")
-    if method == "direct" or (method == "auto" and n <= DIRECT_LIMIT[kernel.name]):
-        a, b = stein_coefficients(points, interior, operator)
-        total = _direct_sum(points, a, b, kernel)
-        same = float(np.add.reduce(b * b + kernel.curvature * (a * a))) if statistic == "U" else 0.0
-    else:
-        points, counts = distinct(points)
-        a, b = stein_coefficients(points, interior, operator)
-        total = _fast_sum(points, counts * a, counts * b, kernel, method)
-        square = b * b + kernel.curvature * (a * a)
-        same = float(np.add.reduce(counts * square)) if statistic == "U" else 0.0
-    return total / n**2 if statistic == "V" else (total - same) / (n * (n - 1))
+
+    def _clipped(self, x: Costs) -> Costs:
+        if self.atom_tol >= self.interior_clip:
+            return x
+        return np.clip(x, self.interior_clip, 1.0 - self.interior_clip)
+
+    def _power(self, discrepancy: float) -> float:
+        return discrepancy * discrepancy if self.squared_ksd else discrepancy
+
+    def _noise(self, m: int) -> float:
+        if m < self.min_interior:
+            return 0.0
+        assert self.base_kernel is not None
+        assert self.noise_level is not None
+        return null_quantile(
+            self.interior, self.base_kernel, self.operator, m, 1.0 - self.noise_level, self.interior_clip
+        )
+
+    @property
+    def bound_is_proven(self) -> bool:
+        """Whether U is a proven bound on the risk of the distribution of the costs."""
+        return self._factor_check().holds and self._form_check().holds
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Assumptions of U, whether they hold, and what U says about violations."""
+        return (
+            self._reference_check(),
+            self._factor_check(),
+            self._form_check(),
+            self._lemma_check(),
+            self._size_check(),
+            self._risk_check(),
+        )
+
+    def _reference_check(self) -> Check:
+        risk, budget = self.reference_risk, self.budget
+        if self.attainable:
+            text = f"The risk of the reference is {risk:.6g}, below the budget {budget:g}."
+            return Check("reference", True, text)
+        text = f"The risk of the reference is {risk:.6g}, not below the budget {budget:g}, so U never is."
+        if self.guard:
+            text += " Only the guard opens the gate, and nothing is proven for it."
+        return Check("reference", False, text)
+
+    def _factor_check(self) -> Check:
+        required = self.required_factor
+        if required is None:
+            reason = self._valid_factor.reason.rstrip(".")
+            return Check("factor", False, f"The Stein factor {self.factor:.4g} is not proven: {reason}.")
+        holds = self.factor >= required * (1.0 - 1e-9)
+        sign = "at least" if holds else "below"
+        text = f"The Stein factor {self.factor:.4g} is {sign} the smallest valid one, {required:.4g}."
+        return Check("factor", holds, text)
+
+    def _form_check(self) -> Check:
+        doubts = []
+        if self.squared_ksd:
+            doubts.append("the KSD is squared")
+        needed = required_discrete_weight(self.hybrid_reference, self.risk_function)
+        if self.discrete_weight < needed:
+            doubts.append(f"discrete_weight {self.discrete_weight:g} is below {needed:.4g}")
+        if self.hidden_risk > 1e-9:
+            doubts.append(f"atom_tol and interior_clip may hide {self.hidden_risk:.2g} of the risk")
+        if self.min_interior > 1:
+            doubts.append(f"the KSD of fewer than {self.min_interior} interior episodes is taken as 0")
+        if self.guard:
+            doubts.append("the guard replaces U by the mean risk of the episodes")
+        if doubts:
+            return Check("form", False, f"U is not proven: {'; '.join(doubts)}.")
+        return Check("form", True, "U has the form that is proven.")
+
+    @cached_property
+    def hidden_risk(self) -> float:
+        """Risk that U may miss because costs within atom_tol count as atoms and others are clipped.
+
+        An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
+        ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most
+        E_p[h]. Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
+        """
+        x = np.array([0.0, self.atom_tol, 1.0 - self.interior_clip, 1.0 - self.atom_tol])
+        at_zero, zero_top, at_clip, one_low = np.asarray(self.risk_function(x), dtype=np.float64).tolist()
+        mean = HybridReference(self.interior).expectation(self.risk_function)
+        share = self.zero_mass if zero_top <= mean else 1.0
+        return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
+
+    def _lemma_check(self) -> Check:
+        constants = lemma_constants(self.interior)
+        if not constants.holds:
+            return Check("lemma", False, constants.reason)
+        text = f"K_p = {constants.K_p:.4g}, M_p = {constants.M_p:.4g}, B_int = {constants.B_int:.5g}."
+        return Check("lemma", True, f"The reference satisfies the paper's lemma: {text}")
+
+    def _size_check(self) -> Check:
+        if not self.attainable:
+            return Check("size", False, "No number of episodes brings U below the budget.")
+        if self.base_kernel is None:
+            return Check("size", False, "The sampling noise is unknown: the kernel depends on the samples.")
+        room, level = self.budget - self.reference_risk, self.noise_level or 0.95
+        enough = noise_episodes(
+            self.interior,
+            self.base_kernel,
+            self.operator,
+            self.factor,
+            self.reference_risk,
+            self.budget,
+            1.0 - level,
+            self.interior_clip,
+        )
+        text = f"From {enough} interior episodes on, sampling noise is below budget - h_ref = {room:.4g}."
+        return Check("size", True, text)
+
+    def _risk_check(self) -> Check:
+        most, limit = self.violation_factor * self.budget, number(self.limit)
+        if self.violation_factor <= 1.0 + 1e-9:
+            return Check("risk", True, f"Risk {self.budget:g} means P(cost > {limit}) <= {self.budget:g}.")
+        if most >= 1.0:
+            return Check("risk", False, f"Risk {self.budget:g} says nothing about P(cost > {limit}).")
+        text = f"Risk {self.budget:g} means P(cost > {limit}) <= {most:.3g} only: the risk function is soft."
+        return Check("risk", False, text)
 
 
-def ksd(
-    x: npt.ArrayLike,
-    interior: Interior,
-    kernel: Kernel,
-    operator: Operator = "langevin",
-    statistic: Statistic = "V",
-    method: Method = "auto",
-) -> float:
-    """Kernel Stein discrepancy: the root of :func:`ksd_squared`, or 0 where a U-statistic is negative."""
-    return sqrt(max(ksd_squared(x, interior, kernel, operator, statistic, method), 0.0))
+@dataclass(frozen=True)
+class SteinResult:
+    """Result of ``SteinCertificate.evaluate``; ``str(result)`` is the decision in words.
 
-
-def stein_kernel_bound(interior: Interior, kernel: Kernel, operator: Operator, clip: float) -> float:
-    """Supremum of |u(x, y)| for x and y in [clip, 1 - clip], or inf when u is unbounded there.
-
-    u is positive semidefinite, so the supremum is that of the diagonal u(x, x) = b(x)² - a(x)² k''(0).
+    Attributes
+    ----------
+    bound
+        U, or the mean risk of the episodes if the guard applies.
+    decision_value
+        Number that is compared with the budget: ``bound``, or U after the noise correction.
+    decided_by
+        Where ``decision_value`` comes from: ``bound``, ``guard``, ``noise_corrected``, or ``mean_risk`` where
+        the noise correction would go below the mean risk.
+    reference_risk, discrete_term, interior_term, stein_bound
+        h_ref, lambda_disc SD_disc, lambda_int w SD_int, and their sum U.
+    empirical_risk
+        Mean risk of the episodes.
+    discrete_discrepancy, interior_discrepancy
+        SD_disc and SD_int.
+    null_quantile
+        KSD of samples of the reference that the noise correction subtracts, or ``None``.
+    episodes, interior_episodes
+        Number of episodes, and of those between the atoms.
+    zero_mass, one_mass, interior_mass
+        Fractions a0, a1 and w of the episodes.
+    violations
+        Number of episodes with cost > limit.
+    certificate
+        The certificate.
     """
-    if not (0.0 <= clip < 0.5):
-        raise InputError(f"The clip is {clip!r}: give a number in [0, 0.5).")
 
-    def diagonal(points: Array) -> Array:
-        a, b = stein_coefficients(points, interior, operator)
-        return b * b + kernel.curvature * a * a
+    bound: float
+    decision_value: float
+    decided_by: DecidedBy
+    reference_risk: float
+    discrete_term: float
+    interior_term: float
+    stein_bound: float
+    empirical_risk: float
+    discrete_discrepancy: float
+    interior_discrepancy: float
+    null_quantile: float | None
+    episodes: int
+    interior_episodes: int
+    zero_mass: float
+    one_mass: float
+    interior_mass: float
+    violations: int
+    certificate: SteinCertificate = field(repr=False)
 
-    ends = np.geomspace(max(clip, 1e-12), 0.5, 2001)
-    grid = np.unique(
-        np.concatenate([ends, 1.0 - ends, np.linspace(max(clip, 1e-12), 1.0 - max(clip, 1e-12), 20001)])
-    )
-    grid = grid[(grid >= clip) & (grid <= 1.0 - clip)]
-    value = diagonal(grid)
-    if clip == 0.0:
-        # A bounded u has settled well before 1e-8; one that still grows over four decades has no bound.
-        near = diagonal(np.array([1e-12, 1e-8, 1.0 - 1e-8, 1.0 - 1e-12]))
-        if not np.all(np.isfinite(near)) or near[0] > near[1] * 1.0001 or near[3] > near[2] * 1.0001:
-            return inf
-    top = int(np.argmax(value))
-    fine = np.linspace(grid[max(top - 1, 0)], grid[min(top + 1, grid.size - 1)], 2001)
-    return float(max(value[top], diagonal(fine).max()))
+    @property
+    def budget(self) -> float:
+        """Largest accepted risk."""
+        return self.certificate.budget
+
+    @property
+    def safe(self) -> bool:
+        """Whether the gate is open: ``decision_value <= budget``."""
+        return self.decision_value <= self.budget
+
+    @property
+    def guarded(self) -> bool:
+        """Whether the guard replaced U."""
+        return self.decided_by == "guard"
+
+    @property
+    def bound_is_proven(self) -> bool:
+        """Whether U is a proven bound on the risk of the distribution of the costs seen."""
+        return self.certificate.bound_is_proven
+
+    @property
+    def blocked_by(self) -> BlockedBy | None:
+        """What keeps the gate closed, or ``None`` if it is open."""
+        if self.safe:
+            return None
+        if self.decided_by == "mean_risk":
+            return "atoms" if self.one_mass >= 0.5 * self.empirical_risk else "interior"
+        atoms, interior = self.discrete_term, self.decision_value - self.reference_risk - self.discrete_term
+        if not self.certificate.attainable:  # only the guard could have opened the gate: what stopped it?
+            if atoms > 0.0:
+                return "atoms"
+            return "interior" if self.empirical_risk > self.budget else "reference"
+        return "atoms" if atoms >= interior else "interior"
+
+    @property
+    def advice(self) -> str:
+        """Why the gate is closed and what to do, or what an open gate does not say."""
+        scale, limit = number(self.certificate.scale), number(self.certificate.limit)
+        if self.blocked_by == "atoms":
+            return (
+                f"{rate(self.one_mass)} of the episodes cost {scale} or more and {rate(self.zero_mass)} cost "
+                "nothing: lower the cost, or set zero_mass and one_mass of the reference."
+            )
+        if self.blocked_by == "reference":
+            return (
+                f"The risk of the reference, {self.reference_risk:.4g}, is above the budget: choose a safer "
+                "reference or a larger budget."
+            )
+        if self.blocked_by == "interior" and self.empirical_risk > self.budget:
+            return f"The mean risk of the episodes is {self.empirical_risk:.4g}: lower the cost."
+        if self.blocked_by == "interior":
+            return (
+                f"The costs differ from the reference (their mean risk is only {self.empirical_risk:.4g}): "
+                "choose a closer reference, or collect more episodes."
+            )
+        if self.violations > self.budget * self.episodes:
+            share = rate(self.violations / self.episodes)
+            return f"But {share} of the episodes cost more than {limit}; the risk function is soft there."
+        return "This is a test of these episodes, not a bound for the policy: use certify for that."
+
+    def __str__(self) -> str:
+        state, sign = ("Open", "at most") if self.safe else ("Closed", "above")
+        source = {
+            "bound": "the bound U is",
+            "guard": "the mean risk of the episodes (guard) is",
+            "noise_corrected": f"the bound U, {self.bound:.4g}, is after noise correction",
+            "mean_risk": "the mean risk of the episodes is",
+        }[self.decided_by]
+        return (
+            f"{state} for {count(self.episodes)}: {source} {self.decision_value:.4g}, {sign} the budget "
+            f"{self.budget:g}. {self.advice}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers and texts as JSON types."""
+        numbers = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "certificate"}
+        names = ("safe", "budget", "blocked_by", "advice", "bound_is_proven")
+        checks = [check._asdict() for check in self.certificate.checks]
+        return {
+            "name": self.certificate.name,
+            "limit": self.certificate.limit,
+            "scale": self.certificate.scale,
+            **numbers,
+            **{name: getattr(self, name) for name in names},
+            "checks": checks,
+        }
 
 
-def _points(x: npt.ArrayLike) -> Array:
-    points = np.asarray(x, dtype=np.float64).ravel()
-    if points.size == 0:
-        raise InputError("There are no samples: give at least one normalized cost inside (0, 1).")
-    low, high = points.min(), points.max()
-    if not (low > 0.0 and high < 1.0):
-        bad = high if low > 0.0 else low
-        raise InputError(f"The sample {bad!r} is not inside (0, 1): clip the samples first.")
-    return points
+def _exceedance(limit: float, cost_scale: float | None) -> Exceedance:
+    """Return the risk function that is 1 above the limit."""
+    scale = (2.0 * limit or 1.0) if cost_scale is None else cost_scale
+    if not (is_real(limit) and is_real(scale) and limit >= 0.0 and scale > 0.0):
+        return Exceedance()  # the certificate refuses the number
+    if limit >= scale:
+        raise InputError(
+            f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "
+            "give a cost_scale above the limit."
+        )
+    return Exceedance(limit / scale)
 
 
-def _direct_sum(x: Array, a: Array, b: Array, kernel: Kernel) -> float:
-    """Sum of u(x_i, x_j) over all i, j, one block of rows at a time."""
-    rows = max(1, DIRECT_BLOCK // x.size)
-    total = 0.0
-    for start in range(0, x.size, rows):
-        part = slice(start, start + rows)
-        k, k1, k2 = kernel.derivatives(x[part, None] - x)
-        # k1 is odd, so the two mixed terms have the same sum over all pairs.
-        total += float(b[part] @ (k @ b) + a[part] @ (2.0 * (k1 @ b) - k2 @ a))
-    return total
-
-
-def _fast_sum(x: Array, a: Array, b: Array, kernel: Kernel, method: Method) -> float:
-    """Sum of u(x_i, x_j) over all i, j for ascending distinct points."""
-    if method == "auto" and x.size <= DIRECT_LIMIT[kernel.name]:
-        return _direct_sum(x, a, b, kernel)
-    if kernel.name == "matern52":
-        rate = sqrt(5.0) / kernel.length
-        return matern_sum(rate * x, rate * a, b)
-    bins = smooth_bins(x, kernel.length)
-    if bins > MAX_BINS or (method == "auto" and x.size**2 <= PAIRS_PER_BIN * bins):
-        return _direct_sum(x, a, b, kernel)
-    return smooth_sum(x, a, b, kernel.derivatives, kernel.length)
+def _check_number(name: str, value: object, low: float, high: float, brackets: str) -> None:
+    number = float(value) if is_real(value) else float("nan")
+    above = number >= low if brackets[0] == "[" else number > low
+    below = number <= high if brackets[1] == "]" else number < high
+    whole = name != "min_interior" or number.is_integer()
+    if not (isfinite(number) and above and below and whole):
+        kind = "whole number" if name == "min_interior" else "number"
+        raise InputError(
+            f"{name} is {value!r}; give a {kind} in {brackets[0]}{low:g}, {high:g}{brackets[1]}."
+        )

@@ -41,7 +41,7 @@ _CALL = re.compile(r"(\w+)\s*\((.*)\)")
 _loaded: dict[int, tuple[object, str]] = {}  # what ``module:name`` texts gave, kept so that ids stay theirs
 
 
-def from_text(text: str) -> Any:
+def from_text(text: str, imports: bool = True) -> Any:
     """Return what a text means: a risk function, a density, a number, a truth value, or the text itself.
 
     ``to_text`` is the inverse. A text that looks like a risk or a density but is none is refused, with the
@@ -68,6 +68,8 @@ def from_text(text: str) -> Any:
     if head in _RISKS:
         return _made(_RISKS[head], tail, f"risk is {text!r}; write numbers, as in exceedance:0.5")
     if _NAME.fullmatch(head) and _NAME.fullmatch(tail):
+        if not imports:
+            raise InputError(f"{text!r} names a function of Python code, which stored data must not import.")
         return _imported(bare)
     raise InputError(
         f"There is no risk {head!r}{nearest(head, _RISKS)}; "
@@ -116,9 +118,9 @@ def to_plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else to_text(value)
 
 
-def from_plain(value: Any) -> Any:
+def from_plain(value: Any, imports: bool = True) -> Any:
     """Return the meaning of a text, and every other value as it is."""
-    return from_text(value) if isinstance(value, str) else value
+    return from_text(value, imports) if isinstance(value, str) else value
 
 
 def _digits(number: Any) -> str:

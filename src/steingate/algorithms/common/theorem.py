@@ -10,9 +10,13 @@ import numpy as np
 from steingate.algorithms.common.base import Batch, Log, Params
 from steingate.algorithms.common.heads import log_prob
 from steingate.certificates.certificate import Certificate
-from steingate.certificates.concentration import concentration_radii, discrepancy_lower_bound, step_condition
+from steingate.certificates.concentration import (
+    concentration_radii,
+    discrepancy_lower_bound,
+    stein_kernel_bound,
+    step_condition,
+)
 from steingate.certificates.kernels import Kernel, released_length
-from steingate.certificates.stein import stein_kernel_bound
 from steingate.gates.base import Episodes
 
 

@@ -1,0 +1,56 @@
+"""Numbers as they are printed for people."""
+
+from math import ceil
+
+
+def percent(value: float) -> str:
+    """Return a fraction in percent, with as many digits as needed to distinguish it from 0 and 100 %.
+
+    >>> percent(0.1), percent(0.95), percent(1 - 1e-6)
+    ('10 %', '95 %', '99.9999 %')
+    """
+    number = rate(value).removesuffix(" %")
+    return f"{number.rstrip('0').rstrip('.')} %"
+
+
+def rate(value: float) -> str:
+    """Return a fraction in percent with at least one decimal.
+
+    >>> rate(0.13), rate(0.00004), rate(1.0)
+    ('13.0 %', '0.004 %', '100.0 %')
+    """
+    scaled = 100.0 * value
+    for digits in range(1, 12):
+        text = f"{scaled:.{digits}f}"
+        if 0.0 < float(text) < 100.0 or scaled in (0.0, 100.0):
+            return f"{text} %"
+    return f"{scaled:g} %"
+
+
+def upper(bound: float) -> str:
+    """Return an upper bound in percent, rounded up, so that the printed bound holds too.
+
+    >>> upper(0.0892), upper(0.000021), upper(1.0)
+    ('9.0 %', '0.0021 %', '100.0 %')
+    """
+    scaled, digits = 100.0 * bound, 1
+    while 0.0 < scaled * 10.0**digits < 10.0 and digits < 15:
+        digits += 1
+    raised = ceil(scaled * 10.0**digits * (1.0 - 1e-12)) / 10.0**digits
+    return f"{min(raised, 100.0):.{digits}f} %"
+
+
+def number(value: float) -> str:
+    """Return a number with about four digits; integers are complete.
+
+    >>> number(25.0), number(12.3456), number(123456.0), number(0.00012)
+    ('25', '12.35', '123,456', '0.00012')
+    """
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if 1000.0 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def count(episodes: int) -> str:
+    """Return ``1 episode`` or ``n episodes``."""
+    return "1 episode" if episodes == 1 else f"{episodes:,} episodes"
