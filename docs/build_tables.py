@@ -42,7 +42,7 @@ from steingate.certificates.risk import Sigmoid
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs
 from steingate.experiments.grids import GRIDS
-from steingate.monitoring.bets import below
+from steingate.monitoring.wealth import bets_below
 from steingate.report.paper_results import paper_numbers
 from steingate.report.tables import task
 from steingate.settings import setting_names
@@ -411,15 +411,15 @@ def fixed_sample_rule(budget: float, episodes: int) -> Integers:
 
 def monitor_rule(budget: float, episodes: int) -> Integers:
     """Return, for each n, the most violations at which the monitor's bound is below the budget."""
-    mixture, threshold = below(budget), -log(DELTA)
+    mixture, threshold = bets_below(budget), -log(DELTA)
     rule = np.full(episodes + 1, -1)
     over = 0
     for t in range(1, episodes + 1):  # the number rises by at most one per episode
-        while mixture.level(over, t - over) >= threshold:
+        while mixture.log_wealth(over, t - over) >= threshold:
             rule[t], over = over, over + 1
         if over:
             over -= 1
-            rule[t] = over if mixture.level(over, t - over) >= threshold else rule[t]
+            rule[t] = over if mixture.log_wealth(over, t - over) >= threshold else rule[t]
     return rule
 
 

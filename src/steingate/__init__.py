@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from steingate.errors import MissingExtraError as MissingExtraError
     from steingate.errors import RunError as RunError
     from steingate.errors import SteingateError as SteingateError
-    from steingate.monitoring.certify import certify_policy as certify_policy
+    from steingate.monitoring.episodes import certify_policy as certify_policy
     from steingate.monitoring.episodes import StepWatcher as StepWatcher
     from steingate.monitoring.monitor import Monitor as Monitor
-    from steingate.monitoring.several import Monitors as Monitors
+    from steingate.monitoring.monitors import Monitors as Monitors
     from steingate.policies.export import export_policy as export_policy
     from steingate.policies.numpy_policy import RobotPolicy as RobotPolicy
     from steingate.policies.policy import Policy as Policy
@@ -75,10 +75,9 @@ _PUBLIC = {  # module -> public names
     "steingate.certificates.violation": ("ViolationResult", "certify"),
     "steingate.envs.make": ("make_vec",),
     "steingate.errors": ("InputError", "MissingExtraError", "RunError", "SteingateError"),
-    "steingate.monitoring.certify": ("certify_policy",),
-    "steingate.monitoring.episodes": ("StepWatcher",),
+    "steingate.monitoring.episodes": ("StepWatcher", "certify_policy"),
     "steingate.monitoring.monitor": ("Monitor",),
-    "steingate.monitoring.several": ("Monitors",),
+    "steingate.monitoring.monitors": ("Monitors",),
     "steingate.policies.export": ("export_policy",),
     "steingate.policies.numpy_policy": ("RobotPolicy",),
     "steingate.policies.policy": ("Policy", "load"),

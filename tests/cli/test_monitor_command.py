@@ -34,10 +34,10 @@ def run_json(capsys, *argv):
 def test_numbers_are_those_of_the_library(tmp_path, capsys):
     values = costs()
     status, shown = run_json(capsys, write(tmp_path / "c.txt", values), "--limit", "25", "--check")
-    monitor = Monitor()
+    monitor = Monitor(25)
     monitor.update_many(values)
     assert status == 0
-    assert shown == json.loads(json.dumps(monitor.summary()))
+    assert shown == json.loads(json.dumps(monitor.to_dict()))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
 def test_lines_of_every_kind(tmp_path, capsys, text, options):
     (tmp_path / "c").write_text(text, encoding="utf-8")
     _, shown = run_json(capsys, str(tmp_path / "c"), "--limit", "25", *options)
-    assert (shown["episodes"], shown["over"], shown["worst"]) == (3, 1, 40.0)
+    assert (shown["episodes"], shown["violations"], shown["max_cost"]) == (3, 1, 40.0)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_a_restart_goes_on_where_it_was(tmp_path, capsys):
     assert first["episodes"] == 120  # the unfinished line waits
     file.write_text("episode,cost\n" + "".join(f"{i},{c}\n" for i, c in enumerate(values)))
     _, second = run_json(capsys, str(file), "--state", state)
-    monitor = Monitor()
+    monitor = Monitor(25)
     monitor.update_many(values)
-    assert second == json.loads(json.dumps(monitor.summary()))
-    assert Monitor.load(state).to_dict() == monitor.to_dict()
+    assert second == json.loads(json.dumps(monitor.to_dict()))
+    assert Monitor.load(state).state_dict() == monitor.state_dict()
     assert run_json(capsys, str(file), "--state", state)[1]["episodes"] == len(values)
     assert main(["monitor", str(file), "--limit", "26", "--state", state]) == 2
     assert "limit 25, not 26" in capsys.readouterr().err
@@ -143,7 +143,7 @@ def test_several_costs_with_one_limit_each(tmp_path, capsys):
     file.write_text("".join(f'{{"a": {i % 3}, "b": 1}}\n' for i in range(60)))
     argv = [str(file), "--limit", "a=1", "--limit", "b=5", "--state", str(state)]
     _, shown = run_json(capsys, *argv)
-    assert (shown["a"]["over"], shown["b"]["over"]) == (20, 0)
+    assert (shown["a"]["violations"], shown["b"]["violations"]) == (20, 0)
     assert shown["b"]["delta"] == 0.025
     assert main(["monitor", *argv, "--check"]) == 3
     out = capsys.readouterr().out
@@ -222,9 +222,9 @@ def test_ctrl_c_in_the_middle_of_a_line_leaves_it_counted_whole(tmp_path, monkey
     assert Monitor.load(state).episodes == 8
     monkeypatch.setattr(Monitor, "update", real)
     assert main(["monitor", file, "--state", str(state)]) == 0
-    exact = Monitor()
+    exact = Monitor(25)
     exact.update_many(np.arange(20.0))
-    assert Monitor.load(state).to_dict() == exact.to_dict()
+    assert Monitor.load(state).state_dict() == exact.state_dict()
 
 
 def test_a_terminal_sees_a_live_table_that_vanishes(tmp_path):
@@ -289,9 +289,9 @@ def test_a_growing_file_is_followed_through_kill_9(tmp_path):
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     assert main(["monitor", str(file), "--state", str(state)]) == 0
-    exact = Monitor()
+    exact = Monitor(25)
     exact.update_many(values[:done])
-    assert Monitor.load(state).to_dict() == exact.to_dict()
+    assert Monitor.load(state).state_dict() == exact.state_dict()
 
 
 def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
@@ -302,16 +302,16 @@ def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
         main(["monitor", file, "--limit", "25", "--baseline", "0.05", "--plot", str(tmp_path / "m.png")]) == 0
     )
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
-    monitor = Monitor(baseline=0.05)
+    monitor = Monitor(25, baseline=0.05)
     monitor.update_many(np.concatenate([costs(3, 400), costs(4, 200, 0.4)]))
     figure = monitor_figure(monitor)
     left, right = figure.axes
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert f"certified at {monitor.certified_at}" in labels
-    assert f"drift at {monitor.drift.alarms[0]}" in labels
-    assert bound_trace(monitor)[-1] == (600, monitor.over / 600, monitor.bound)
+    assert f"drift at {monitor.detector.alarms[0]}" in labels
+    assert bound_trace(monitor)[-1] == (600, monitor.violations / 600, monitor.bound)
     assert right.get_xlim() == (0.0, 100.0)
-    monitor_figure(Monitor())
+    monitor_figure(Monitor(25))
     monitor_figure(Monitors({"a": 1, "b": 2}))
 
 

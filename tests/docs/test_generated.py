@@ -60,7 +60,7 @@ def test_the_monitor_keeps_its_promise_and_a_fixed_sample_bound_does_not():
     assert len(last) == 3
     assert all(float(row["monitor"]) <= 0.05 < 0.3 < float(row["fixed_n"]) for row in last)
     for n in (100, 10_000):  # "n episodes show a rate of about 3.7 / n at best"
-        monitor = Monitor()
+        monitor = Monitor(25)
         monitor.update_many(np.zeros(n))
         assert 3.3 < n * monitor.bound < 3.9
 

@@ -49,7 +49,7 @@ def test_one_environment():
     assert [numbers["episodes"] for numbers in seen] == list(range(1, len(seen) + 1))
     exact = Monitor(limit=25)
     exact.update_many(Spend.log)
-    assert monitor.to_dict() == exact.to_dict()
+    assert monitor.state_dict() == exact.state_dict()
     assert seen[-1]["bound"] == exact.bound
 
 
@@ -64,9 +64,9 @@ def test_every_episode_counts_once_in_both_autoreset_modes(mode):
         assert ("monitor" in info) == (info.get("monitor") is not None)
     finished = len(Spend.log)
     assert finished - 8 <= monitor.episodes <= finished
-    assert monitor.worst == max(Spend.log)
+    assert monitor.max_cost == max(Spend.log)
     # Episode costs are uniform on 21..27; 26 and 27 exceed the limit.
-    assert monitor.over / monitor.episodes == pytest.approx(2 / 7, abs=0.12)
+    assert monitor.violations / monitor.episodes == pytest.approx(2 / 7, abs=0.12)
 
 
 def test_native_tasks_and_explicit_resets():
@@ -80,7 +80,7 @@ def test_native_tasks_and_explicit_resets():
         total += info["cost"]
     exact = Monitor(limit=25)
     exact.update_many(total)
-    assert monitor.to_dict() == exact.to_dict()
+    assert monitor.state_dict() == exact.state_dict()
     for _ in range(5):
         watched.step(np.ones((2, 2)))
     watched.reset(seed=1)  # discards both episodes
@@ -98,11 +98,11 @@ def test_named_costs_and_missing_ones():
         if terminated:
             break
     assert "bound/fuel" in info["monitor"]
-    wrong = MonitorWrapper(Spend("fuel"), Monitor())
+    wrong = MonitorWrapper(Spend("fuel"), Monitor(25))
     wrong.reset(seed=0)
     with pytest.raises(InputError, match="cost"):
         wrong.step(None)
-    batch = MonitorVectorWrapper(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor())
+    batch = MonitorVectorWrapper(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor(25))
     batch.reset(seed=0)
     with pytest.raises(InputError, match="gives no info"):
         batch.step(np.zeros((2, 1), np.float32))

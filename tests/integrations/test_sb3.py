@@ -103,7 +103,7 @@ def callback_class(monkeypatch):
 def test_it_logs_saves_the_best_certified_and_passes_over_the_unsafe(callback_class, tmp_path):
     # Cost of an episode is five times the action; the limit is 25. The richest policy is unsafe.
     model = Model([1.0, 4.0, 9.0, 3.0])
-    callback = callback_class(Task(), eval_freq=100, max_episodes=300, save_path=tmp_path / "best")
+    callback = callback_class(Task(), limit=25, eval_freq=100, max_episodes=300, save_path=tmp_path / "best")
     model.learn(400, callback)
     assert model.logger.of("certify/certified") == [1.0, 0.0, 1.0, 1.0]
     assert model.logger.of("certify/return") == [20.0, 45.0, 15.0, 15.0]
@@ -119,7 +119,7 @@ def test_it_logs_saves_the_best_certified_and_passes_over_the_unsafe(callback_cl
 
 def test_delta_is_spent_over_the_tests(callback_class):
     model = Model([1.0])
-    callback = callback_class(Task(), eval_freq=50, max_episodes=300)
+    callback = callback_class(Task(), limit=25, eval_freq=50, max_episodes=300)
     model.learn(300, callback)
     spent = model.logger.of("certify/delta")
     assert spent == pytest.approx([0.05 * 6 / (np.pi * k) ** 2 for k in range(1, len(spent) + 1)])
@@ -131,18 +131,18 @@ def test_delta_is_spent_over_the_tests(callback_class):
 
 def test_it_can_stop_training(callback_class, capsys):
     model = Model([9.0, 1.0])
-    model.learn(1_000, callback_class(Task(), eval_freq=60, stop_when_certified=True, verbose=1))
+    model.learn(1_000, callback_class(Task(), limit=25, eval_freq=60, stop_when_certified=True, verbose=1))
     assert model.num_timesteps == 120
-    assert "take this policy out of service" in capsys.readouterr().out
+    assert "Take this policy out of service" in capsys.readouterr().out
 
 
 def test_mistakes_are_found_before_training(callback_class):
     with pytest.raises(InputError, match="budget"):
-        callback_class(Task(), budget=3)
+        callback_class(Task(), limit=25, budget=3)
     with pytest.raises(InputError, match="eval_freq"):
-        callback_class(Task(), eval_freq=0)
+        callback_class(Task(), limit=25, eval_freq=0)
     model = Model([1.0])
-    callback = callback_class(Task())
+    callback = callback_class(Task(), limit=25)
     callback.init_callback(model)
     callback.locals = {"infos": [{}], "dones": [False]}
     with pytest.raises(InputError, match="info"):

@@ -1,11 +1,10 @@
-"""From steps to episodes, and running only as many as a certificate needs."""
+"""From steps to episodes, and running a policy until it is certified."""
 
 import numpy as np
 import pytest
 
 from steingate import InputError, Monitor, Monitors, RunError, StepWatcher, certify_policy
-from steingate.monitoring.certify import play, until_certified
-from steingate.monitoring.episodes import EpisodeCosts
+from steingate.monitoring.episodes import EpisodeCosts, run_episodes, update_until_decided
 
 
 class Walk:
@@ -57,16 +56,16 @@ def test_order_is_that_of_starts_whatever_finishes_first():
     assert len(expected) - len(out) < 60
 
 
-def test_abandoned_episodes_hold_nothing_back():
+def test_discarded_episodes_hold_nothing_back():
     episodes = EpisodeCosts(2)
     assert episodes.add([1, 2], [False, True]) == []
-    assert episodes.abandon(0) == [2.0]
+    assert episodes.discard(0) == [2.0]
     with pytest.raises(InputError, match="3 costs"):
         episodes.add([1, 2, 3], [False, True, True])
 
 
 def test_counting_by_start_removes_the_bias_towards_short_episodes():
-    """Short episodes are safe and long ones are not; the order of finishing favors the safe ones."""
+    """Short episodes are safe and long ones are violations; the order of finishing favors short ones."""
     rng = np.random.default_rng(1)
     by_start, by_end = [], []
     for _ in range(200):
@@ -88,13 +87,12 @@ def test_counting_by_start_removes_the_bias_towards_short_episodes():
     assert np.mean(np.array(by_end) > 0) < 0.4
 
 
-def test_the_watcher_is_a_plain_function_for_any_loop():
+def test_step_watcher_updates_the_monitor_at_the_end_of_episodes():
     monitor = Monitor(limit=25)
     watch = StepWatcher(monitor, num_envs=2)
     assert watch([1.0, 2.0], [False, False]) is None
-    numbers = watch([1.0, 30.0], [True, True])
-    assert (numbers["episodes"], numbers["over"]) == (2, 1)
-    assert numbers["bound"] == monitor.bound
+    assert watch([1.0, 30.0], [True, True]) == monitor.metrics()
+    assert (monitor.episodes, monitor.violations) == (2, 1)
     named = StepWatcher(Monitors({"a": 1, "b": 2}))
     assert named({"a": 0.5, "b": 5.0}, True)["bound/b"] == 1.0
 
@@ -107,26 +105,27 @@ def test_no_more_episodes_are_drawn_than_needed():
             drawn.append(value)
             yield value
 
-    verdict = until_certified(costs(3.0), Monitor())
-    assert verdict
-    assert (verdict.episodes, len(drawn), verdict.unsafe) == (36, 36, False)
-    bad = until_certified(costs(30.0), Monitor())
-    assert not bad
+    def run(values, **options):
+        monitor = Monitor(25)
+        update_until_decided(monitor, values, **options)
+        return monitor
+
+    good, bad = run(costs(3.0)), run(costs(30.0))
+    assert (good.certified, good.episodes, drawn.count(3.0)) == (True, 36, 36)
     assert bad.unsafe
-    assert bad.episodes < 20
-    assert until_certified(iter([1.0] * 5), Monitor()).episodes == 5
-    assert until_certified(costs(3.0), Monitor(), max_episodes=7).episodes == 7
+    assert bad.episodes == drawn.count(30.0) < 20
+    assert run([1.0] * 5).episodes == 5
+    assert run(costs(3.0), max_episodes=7).episodes == 7
     with pytest.raises(InputError, match="max_episodes"):
-        until_certified([], Monitor(), max_episodes=0)
+        run([], max_episodes=0)
 
 
 @pytest.mark.parametrize("six", [False, True])
-def test_certify_any_callable_policy(six):
+def test_certify_policy(six):
     env = Walk(six=six)
-    verdict = certify_policy(lambda obs: 1.0, env)
-    assert verdict.certified
-    assert verdict.episodes == 36
-    assert verdict.monitor.worst == 10.0
+    result = certify_policy(lambda obs: 1.0, env, 25)
+    assert result.certified
+    assert (result.episodes, result.max_cost) == (36, 10.0)
     assert not env.closed
     assert len(set(env.resets)) == 36
     made = []
@@ -135,22 +134,41 @@ def test_certify_any_callable_policy(six):
         made.append(Walk(gusts=0.5))
         return made[0]
 
-    assert certify_policy(lambda obs: 1.0, make).unsafe
+    assert certify_policy(lambda obs: 1.0, make, 25).unsafe
     assert made[0].closed
-    again = certify_policy(lambda obs: 1.0, Walk(gusts=0.05), seed=4)
-    assert again.episodes == certify_policy(lambda obs: 1.0, Walk(gusts=0.05), seed=4).episodes
+    again = [certify_policy(lambda obs: 1.0, Walk(gusts=0.05), 25, seed=4) for _ in range(2)]
+    assert again[0].state_dict() == again[1].state_dict()
 
 
-def test_what_cannot_be_run_is_one_sentence():
+def test_a_stateful_policy_is_reset_and_observes_every_cost():
+    class Careful:
+        def __init__(self):
+            self.calls = []
+
+        def reset(self):
+            self.calls.append("reset")
+
+        def observe(self, cost):
+            self.calls.append(cost)
+
+        def __call__(self, obs):
+            return 2.0
+
+    policy = Careful()
+    certify_policy(policy, Walk(length=3), 25, max_episodes=2)
+    assert policy.calls == ["reset", 2.0, 2.0, 2.0] * 2
+
+
+def test_wrong_policies_and_environments_are_named():
     with pytest.raises(InputError, match="function from an observation"):
-        certify_policy(3, Walk())
+        certify_policy(3, Walk(), 25)
     with pytest.raises(InputError, match="not an environment"):
-        certify_policy(lambda obs: 0, "SafetyPointGoal1-v0")
+        certify_policy(lambda obs: 0, "SafetyPointGoal1-v0", 25)
     with pytest.raises(RunError, match="has not ended"):
-        next(play(lambda obs: 0, Walk(length=50), max_steps=10))
+        next(run_episodes(lambda obs: 0, Walk(length=50), max_steps=10))
     with pytest.raises(InputError, match="info"):
-        certify_policy(lambda obs: np.zeros(2), Walk)
+        certify_policy(lambda obs: np.zeros(2), Walk, 25)
     env = Walk()
     env.step = lambda action: (1, 2)
     with pytest.raises(InputError, match="five values"):
-        certify_policy(lambda obs: 0, env)
+        certify_policy(lambda obs: 0, env, 25)

@@ -4,17 +4,17 @@ from math import log
 
 import numpy as np
 
-from steingate.monitoring.bets import below
+from steingate.monitoring.wealth import bets_below
 
 
 def critical(budget, delta, most):
     """Fewest episodes within the limit that certify after 0, 1, 2, ... violations (``most + 1``: never)."""
-    mixture, threshold = below(budget), -log(delta)
+    mixture, threshold = bets_below(budget), -log(delta)
     over = np.arange(most + 1)
     low, high = np.zeros(most + 1, np.int64), np.full(most + 1, most + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        enough = mixture.levels(over, middle) >= threshold
+        enough = mixture.log_wealths(over, middle) >= threshold
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 

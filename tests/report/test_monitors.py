@@ -14,7 +14,7 @@ from steingate.report.monitors import monitors_data
 
 
 def test_every_state_file_is_told_and_damage_is_named(tmp_path):
-    one = Monitor()
+    one = Monitor(25)
     one.update_many([1.0] * 50)
     one.save(tmp_path / "walker.monitor.json")
     (tmp_path / "deep").mkdir()
@@ -38,7 +38,7 @@ def test_every_state_file_is_told_and_damage_is_named(tmp_path):
 
 
 def served(root, use):
-    with make_server([root], rest=0.0) as server:
+    with make_server([root], pause=0.0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
@@ -50,7 +50,7 @@ def served(root, use):
 
 def stored(folder, seed=0, n=900):
     rng = np.random.default_rng(seed)
-    monitor = Monitor()
+    monitor = Monitor(25)
     monitor.update_many(np.where(rng.random(n) < 0.05, 40.0, 20.0 * rng.random(n)))
     monitor.save(folder / "walker.monitor.json")
     return monitor

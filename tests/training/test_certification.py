@@ -71,7 +71,7 @@ def test_the_count_is_the_monitors(tmp_path):
         env.reset(seed=4000 + i)
         monitor.update(10.0 if env.unlucky else 1.0)
     assert (trial.violations, trial.bound, trial.certified) == (
-        monitor.over,
+        monitor.violations,
         monitor.bound,
         monitor.certified,
     )

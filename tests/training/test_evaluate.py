@@ -147,6 +147,6 @@ def test_printed_bounds_hold(run, capsys):
         for shown, bound in (
             *((value, found.bound) for value in (*table, *printed(found.sentence))),
             (printed(verdict)[0], trial.bound),
-            (printed(watch.sentence)[0], watch.bound),
+            (printed(watch.summary)[0], watch.bound),
         ):
             assert bound <= shown + 1e-12 < bound + 0.0011

@@ -10,7 +10,7 @@ import pytest
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.errors import InputError, RunError
-from steingate.monitoring.upper import count_upper
+from steingate.monitoring.wealth import upper_bound
 from steingate.policies.policy import load
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
 from steingate.training import loop
@@ -59,7 +59,7 @@ def test_the_delivered_policy_is_what_the_verdict_says(whole):
         trial.violations,
         trial.episodes,
     )
-    assert trial.bound == count_upper(trial.violations, trial.episodes - trial.violations, trial.delta) <= 0.1
+    assert trial.bound == upper_bound(trial.violations, trial.episodes - trial.violations, trial.delta) <= 0.1
     for word in (
         f"{trial.violations} of {trial.episodes} fresh episodes",
         "95 %",

@@ -118,7 +118,7 @@ def _print_evaluation(title: str, result: "Evaluation") -> None:
     if result.monitor is not None:
         monitor = result.monitor
         state = "certified" if monitor.certified else "unsafe" if monitor.unsafe else "undecided"
-        rows.append(("monitor", state, monitor.sentence))
+        rows.append(("monitor", state, monitor.summary))
     actions = "sampled actions" if result.sampled else "mean actions"
     print_rows(f"{title}, [bold]{actions}[/bold]", rows, result.sentence)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -24,12 +23,12 @@ from steingate.cli.parser import Parser, add_claim_options, error_probability
 from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.several import FORMAT as SEVERAL
-from steingate.monitoring.several import Monitors
+from steingate.monitoring.monitors import Monitors, by_name, restore_monitor
 from steingate.monitoring.state import read_state, write_state
 
-UNDECIDED, UNSAFE, DRIFT = 1, 3, 4
 EVENTS = ("certified", "unsafe", "drift")
+STATUS = {"certified": 0, "undecided": 1, "unsafe": 3, "drift": 4}
+STYLES = {"certified": "green", "undecided": "yellow", "unsafe": "red", "drift": "red"}
 ALARM_TIMEOUT = 60.0  # seconds
 
 
@@ -45,40 +44,27 @@ def monitor_arguments(parser: Parser) -> None:
     )
     add_claim_options(parser)
     add("--cap", type=float, metavar="C", help="clip costs here for mean and CVaR (default: 4 x limit)")
-    add(
-        "--baseline",
-        metavar="B",
-        help="violation rate without drift: a number, or a file of costs (default: risk)",
-    )
-    add(
-        "--run-length",
-        type=float,
-        metavar="N",
-        help="mean episodes between false drift alarms (default: 10000)",
-    )
+    baseline_help = "violation rate without drift: a number, or a file of costs (default: risk)"
+    add("--baseline", metavar="B", help=baseline_help)
+    run_length_help = "mean episodes between false drift alarms (default: 10000)"
+    add("--run-length", type=float, metavar="N", help=run_length_help)
     add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
     add("--follow", action="store_true", help="wait for new lines at the end of the file, until Ctrl-C")
     add("--until", choices=(*EVENTS, "decided"), help="stop at this event")
     add("--state", metavar="FILE", help="store the state here and continue from it")
     add("--rearm", action="store_true", help="restart the drift detector after an alarm")
-    add(
-        "--alarm-command",
-        metavar="CMD",
-        help="shell command for unsafe and drift; STEINGATE_EVENT has the event",
-    )
+    alarm_help = "shell command for unsafe and drift; STEINGATE_EVENT has the event"
+    add("--alarm-command", metavar="CMD", help=alarm_help)
     add("--plot", metavar="FILE", help="plot bounds and alarms to FILE (.png, .svg or .pdf)")
     add("--json", action="store_true", help="print JSON at the end and nothing else")
-    add(
-        "--check",
-        action="store_true",
-        help="exit with 0 if certified, 1 if undecided, 3 if unsafe, 4 on drift (otherwise always 0)",
-    )
+    check_help = "exit with 0 if certified, 1 if undecided, 3 if unsafe, 4 on drift (otherwise always 0)"
+    add("--check", action="store_true", help=check_help)
 
 
 def monitor(args: Namespace) -> int:
     """Read costs until they end or ``--until`` is reached, and print the result."""
     state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitors = make_monitor(args) if state is None else restore_monitor(args, state)
+    monitors = make_monitor(args) if state is None else continue_monitor(args, restore_monitor(state))
     if args.rearm:
         monitors.rearm()
     session = Session(args, monitors, (state or {}).get("source", {}))
@@ -91,16 +77,10 @@ def monitor(args: Namespace) -> int:
 
         save_monitor_figure(monitors, args.plot)
     if args.json:
-        print(json.dumps(monitors.summary(), allow_nan=False))
+        print(json.dumps(monitors.to_dict(), allow_nan=False))
     else:
         print_monitors(monitors)
-    if not args.check:
-        return 0
-    if monitors.unsafe:
-        return UNSAFE
-    if monitors.drift:
-        return DRIFT
-    return 0 if monitors.certified else UNDECIDED
+    return STATUS[monitors.status] if args.check else 0
 
 
 def make_monitor(args: Namespace) -> Monitor | Monitors:
@@ -119,23 +99,19 @@ def make_monitor(args: Namespace) -> Monitor | Monitors:
     return Monitors(dict(zip(names, values, strict=True)), **settings)
 
 
-def restore_monitor(args: Namespace, state: dict[str, Any]) -> Monitor | Monitors:
-    """Return the stored monitor; options that contradict it are an error."""
-    several = state.get("format") == SEVERAL
-    stored = Monitors.from_dict(state) if several else Monitor.from_dict(state)
-    old = _by_name(stored)
+def continue_monitor(args: Namespace, stored: Monitor | Monitors) -> Monitor | Monitors:
+    """Return a stored monitor; options that contradict it are an error."""
+    old = by_name(stored)
     if args.limit:
-        new = _by_name(make_monitor(args))
+        new = by_name(make_monitor(args))
     elif isinstance(stored, Monitor):
-        new = _by_name(_single_monitor(args, {"limit": stored.limit, **_settings(args)}))
+        new = by_name(_single_monitor(args, {"limit": stored.limit, **_settings(args)}))
     else:
-        limits = {name: each.limit for name, each in old.items()}
-        new = _by_name(Monitors(limits, **_settings(args)))
+        new = dict(Monitors({name: each.limit for name, each in old.items()}, **_settings(args)))
     if set(new) != set(old):
         raise InputError(f"{args.state} monitors other costs; use another --state.")
-    names = {"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])}
     for key, each in old.items():
-        for name in sorted(names):
+        for name in sorted({"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])}):
             before, now = getattr(each, name), getattr(new[key], name)
             if before != now:
                 raise InputError(
@@ -168,16 +144,12 @@ def _float(name: str, text: str) -> float:
         raise InputError(f"{name} must be a number, got {text!r}.") from None
 
 
-def _by_name(monitors: Monitor | Monitors) -> dict[str, Monitor]:
-    return dict(monitors) if isinstance(monitors, Monitors) else {COST: monitors}
-
-
 class Session:
     """One run of the command: reads costs, updates the monitors, prints events, and stores the state."""
 
     def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
-        self.args, self.monitors, self.by_name = args, monitors, _by_name(monitors)
-        self.reader = Reader(tuple(self.by_name), args.column)
+        self.args, self.monitors = args, monitors
+        self.reader = Reader(tuple(by_name(monitors)), args.column)
         self.console = Console(highlight=False)
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
         known = source if source.get("name") == self.name and self.name != "-" else {}
@@ -203,7 +175,7 @@ class Session:
         """Write the state if ``--state`` is given and it has changed."""
         if self.args.state and self.saved_episodes != self.monitors.episodes:
             position = {"name": self.name, "offset": self.offset, "lines": self.lines}
-            write_state(self.args.state, {**self.monitors.to_dict(), "source": position})
+            write_state(self.args.state, {**self.monitors.state_dict(), "source": position})
             self.saved_episodes = self.monitors.episodes
 
     @contextmanager
@@ -235,21 +207,16 @@ class Session:
         """Add the costs of some lines; return whether to stop."""
         for line in batch:
             costs = self.reader.costs(line)
-            before = {name: _events(each) for name, each in self.by_name.items()}
+            before = {name: _events(each) for name, each in by_name(self.monitors).items()}
             with _delay_interrupt():
                 if costs is not None:
-                    self._add(costs)
+                    update = self.monitors.update
+                    update(costs if isinstance(self.monitors, Monitors) else costs[COST])  # type: ignore[arg-type]
                 self.offset, self.lines = line.end, line.number
             self._print_events(before)
             if self._finished():
                 return True
         return self._finished()
-
-    def _add(self, costs: dict[str, float]) -> None:
-        if isinstance(self.monitors, Monitors):
-            self.monitors.update(costs)
-        else:
-            self.monitors.update(costs[COST])
 
     def _finished(self) -> bool:
         until = self.args.until
@@ -257,16 +224,18 @@ class Session:
             return self.monitors.certified or self.monitors.unsafe
         return until is not None and bool(getattr(self.monitors, until))
 
-    def _print_events(self, before: dict[str, set[str]]) -> None:
-        for name, each in self.by_name.items():
+    def _print_events(self, before: dict[str, list[str]]) -> None:
+        for name, each in by_name(self.monitors).items():
             label = f"{name}: " if isinstance(self.monitors, Monitors) else ""
-            for event in EVENTS:
-                if event in _events(each) - before[name]:
-                    if not self.args.json:
-                        text = f"episode {each.episodes}: {label}{event}"
-                        self.console.print(text, markup=False, soft_wrap=True)
-                    if event != "certified" and self.args.alarm_command:
-                        _run_alarm_command(self.args.alarm_command, event, name, each)
+            for event in _events(each):
+                if event in before[name]:
+                    continue
+                if not self.args.json:
+                    self.console.print(
+                        f"episode {each.episodes}: {label}{event}", markup=False, soft_wrap=True
+                    )
+                if event != "certified" and self.args.alarm_command:
+                    _run_alarm_command(self.args.alarm_command, event, name, each)
 
 
 @contextmanager
@@ -276,11 +245,7 @@ def _delay_interrupt() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    previous = signal.signal(signal.SIGINT, remember)
+    previous = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
@@ -289,9 +254,8 @@ def _delay_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _events(monitor: Monitor) -> set[str]:
-    happened = (monitor.certified, monitor.unsafe, monitor.detector.alarm)
-    return {event for event, true in zip(EVENTS, happened, strict=True) if true}
+def _events(monitor: Monitor) -> list[str]:
+    return [event for event in EVENTS if getattr(monitor, event)]
 
 
 def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor) -> None:
@@ -301,7 +265,7 @@ def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor) ->
         "STEINGATE_NAME": name,
         "STEINGATE_EPISODE": str(monitor.episodes),
         "STEINGATE_BOUND": f"{monitor.bound:.6g}",
-        "STEINGATE_SENTENCE": monitor.sentence,
+        "STEINGATE_SUMMARY": monitor.summary,
     }
     env = {**os.environ, **variables}
     try:
@@ -318,42 +282,37 @@ def live_table(monitors: Monitor | Monitors) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("cost", "episodes", "violations", "bound", "risk", "p", "drift", "state"):
         table.add_column(name, justify="left" if name in ("cost", "state") else "right", no_wrap=True)
-    for name, each in _by_name(monitors).items():
-        drift = f"{each.drift.evidence:.3g} / {each.drift.run_length:g}"
+    for name, each in by_name(monitors).items():
+        drift = f"{each.detector.evidence:.3g} / {each.run_length:g}"
         numbers = (f"{each.bound:.4f}", f"{each.budget:g}", f"{each.p_value:.2g}", drift)
-        table.add_row(escape(name), str(each.episodes), str(each.over), *numbers, _state(each))
+        table.add_row(escape(name), str(each.episodes), str(each.violations), *numbers, _status(each))
     return table
 
 
 def print_monitors(monitors: Monitor | Monitors) -> None:
     """Print all numbers of the monitors."""
-    for index, (name, each) in enumerate(_by_name(monitors).items()):
+    for index, (name, each) in enumerate(by_name(monitors).items()):
         if index:
             print()
         label = f" of {escape(name)}" if isinstance(monitors, Monitors) else ""
-        print_rows(f"[bold]Monitor{label}[/bold]: {_state(each)}", _rows(each), each.sentence)
+        print_rows(f"[bold]Monitor{label}[/bold]: {_status(each)}", _rows(each), each.summary)
 
 
 def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
-    numbers, drift = monitor.summary(), monitor.drift
-    rate = monitor.over / monitor.episodes if monitor.episodes else 0.0
-    alarms = ", ".join(map(str, drift.alarms)) or "none"
-    drift_text = f"alarm at {drift.run_length:g}, baseline {drift.baseline:.4g}; alarms at episodes: {alarms}"
+    detector, limit = monitor.detector, f"{monitor.limit:g}"
+    rate = monitor.violations / max(monitor.episodes, 1)
+    alarms = ", ".join(map(str, detector.alarms)) or "none"
+    drift = f"alarm at {monitor.run_length:g}, baseline {monitor.baseline:.4g}; alarms at episodes: {alarms}"
     return [
-        ("episodes", str(monitor.episodes), f"largest cost {monitor.worst:g}"),
-        ("violations", str(monitor.over), f"{rate:.1%} of the episodes cost more than {monitor.limit:g}"),
-        ("bound", f"{monitor.bound:.4f}", f"on P(cost > {monitor.limit:g}); risk {monitor.budget:g}"),
+        ("episodes", str(monitor.episodes), f"largest cost {monitor.max_cost:g}"),
+        ("violations", str(monitor.violations), f"{rate:.1%} of the episodes cost more than {limit}"),
+        ("bound", f"{monitor.bound:.4f}", f"on P(cost > {limit}); risk {monitor.budget:g}"),
         ("p-value", f"{monitor.p_value:.3g}", f"of exceeding the risk; error probability {monitor.delta:g}"),
-        ("soft risk", f"{numbers['soft_bound']:.4f}", "bound on its mean"),
-        ("mean cost", f"{numbers['mean_bound']:.4g}", f"bound; costs are clipped at {monitor.cap:g}"),
-        ("CVaR 10%", f"{numbers['cvar_bound']:.4g}", "bound on the mean cost of the worst tenth, clipped"),
-        ("drift", f"{drift.evidence:.3g}", drift_text),
-    ]  # fmt: skip
+        ("mean cost", f"{monitor.mean_bound:.4g}", f"bound; costs are clipped at {monitor.cap:g}"),
+        ("CVaR 10%", f"{monitor.cvar_bound():.4g}", "bound on the mean cost of the worst tenth, clipped"),
+        ("drift", f"{detector.evidence:.3g}", drift),
+    ]
 
 
-def _state(monitor: Monitor) -> str:
-    if monitor.unsafe:
-        return "[bold red]UNSAFE[/]"
-    if monitor.detector.alarm:
-        return "[bold red]DRIFT[/]"
-    return "[bold green]CERTIFIED[/]" if monitor.certified else "[bold yellow]UNDECIDED[/]"
+def _status(monitor: Monitor) -> str:
+    return f"[bold {STYLES[monitor.status]}]{monitor.status.upper()}[/]"

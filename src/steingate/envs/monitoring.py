@@ -11,7 +11,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from steingate.errors import InputError
 from steingate.monitoring.episodes import StepWatcher, step_cost
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.several import Monitors
+from steingate.monitoring.monitors import Monitors
 
 INFO_KEY = "monitor"
 
@@ -45,7 +45,7 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
-        self._watcher.abandon(0)
+        self._watcher.discard(0)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -83,7 +83,7 @@ class MonitorVectorWrapper(VectorWrapper):
         mask = (options or {}).get("reset_mask")
         chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
         for env in np.flatnonzero(chosen).tolist():
-            self._watcher.abandon(env)
+            self._watcher.discard(env)
             self._resetting[env] = False
         return self.env.reset(seed=seed, options=options)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import InputError, needs
-from steingate.monitoring.certify import Verdict, play, until_certified
-from steingate.monitoring.episodes import EpisodeCosts, step_cost
+from steingate.monitoring.episodes import EpisodeCosts, run_episodes, step_cost, update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.storage.files import replace_file, writing
 
@@ -26,10 +25,10 @@ NAME = "best_certified"
 class CertifyCallback(BaseCallback):
     """Tests the policy on fresh episodes every ``eval_freq`` steps, and saves the best certified one.
 
-    A test plays episodes in ``eval_env`` until an anytime-valid monitor certifies the policy or shows that it
-    is unsafe. Test k has the error probability 6 / (pi k)^2 ``delta``, so that with probability at least
-    1 - ``delta`` all certificates of a training are right. It logs ``rollout/ep_cost_mean``,
-    ``rollout/violation_rate``, and ``certify/*`` after each test.
+    A test runs episodes in ``eval_env`` until a ``Monitor`` certifies the policy or shows that it is unsafe.
+    Test k has the error probability 6 / (pi k)^2 ``delta``, so that with probability at least 1 - ``delta``
+    all certificates of a training are right. Logs ``rollout/ep_cost_mean`` and ``rollout/violation_rate``,
+    and ``certify/*`` after each test.
 
     Parameters
     ----------
@@ -50,14 +49,14 @@ class CertifyCallback(BaseCallback):
     seed
         Seed of the test episodes.
     verbose
-        1 prints a sentence after each test.
+        1 prints the result of each test.
     """
 
     def __init__(
         self,
         eval_env: Any,
         *,
-        limit: float = 25.0,
+        limit: float,
         budget: float = 0.1,
         delta: float = 0.05,
         eval_freq: int = 10_000,
@@ -77,7 +76,7 @@ class CertifyCallback(BaseCallback):
         self.save_path = None if save_path is None else Path(save_path)
         self.stop_when_certified, self.deterministic, self.seed = stop_when_certified, deterministic, seed
         self.tests = 0
-        self.result: Verdict | None = None
+        self.result: Monitor | None = None
         self.best_return: float | None = None
         self._tested_at = 0
         self._costs: list[float] = []
@@ -103,35 +102,36 @@ class CertifyCallback(BaseCallback):
         if self.num_timesteps > self._tested_at:
             self.test()
 
-    def test(self) -> Verdict:
-        """Test the current policy; log the numbers, save it if it is the best, and return the result."""
+    def test(self) -> Monitor:
+        """Test the current policy; log the numbers, save it if it is the best, and return the monitor."""
         self.tests += 1
         self._tested_at = self.num_timesteps
         monitor = Monitor(self.limit, self.budget, self.delta * 6.0 / (pi * self.tests) ** 2)
         episodes: list[tuple[float, float]] = []
 
         def costs() -> Iterator[float]:
-            for episode in play(self._policy(), self.eval_env, self.seed + self.tests):
+            for episode in run_episodes(self._policy(), self.eval_env, self.seed + self.tests):
                 episodes.append(episode)
                 yield episode[0]
 
-        self.result = until_certified(costs(), monitor, self.max_episodes)
+        update_until_decided(monitor, costs(), self.max_episodes)
         numbers = {
             "return": sum(ret for _, ret in episodes) / len(episodes),
             "cost": sum(cost for cost, _ in episodes) / len(episodes),
-            "bound": self.result.bound,
-            "certified": float(self.result.certified),
-            "episodes": self.result.episodes,
+            "bound": monitor.bound,
+            "certified": float(monitor.certified),
+            "episodes": monitor.episodes,
             "delta": monitor.delta,
         }
         for name, value in numbers.items():
             self.logger.record(f"certify/{name}", value)
-        if self.result.certified and (self.best_return is None or numbers["return"] > self.best_return):
+        if monitor.certified and (self.best_return is None or numbers["return"] > self.best_return):
             self.best_return = numbers["return"]
             self._save(numbers)
         if self.verbose:
-            print(f"step {self.num_timesteps}: {self.result.sentence}")
-        return self.result
+            print(f"step {self.num_timesteps}: {monitor.summary}")
+        self.result = monitor
+        return monitor
 
     def _policy(self) -> Callable[[Any], Any]:
         """Return the model as a function of observations, with the normalization of a ``VecNormalize``."""

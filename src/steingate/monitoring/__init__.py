@@ -1,1 +1,1 @@
-"""Watching a policy: guarantees on its episode costs that hold however often one looks. Needs NumPy alone."""
+"""Anytime-valid monitoring of episode costs: bounds, drift detection, certification of a policy."""

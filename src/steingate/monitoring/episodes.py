@@ -1,29 +1,30 @@
-"""From steps to episodes: adding up costs in any loop, in the order in which episodes began."""
+"""From steps to episodes: sums of step costs in any loop, and running a policy until it is certified."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError
+from steingate.errors import InputError, RunError
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.several import Monitors
+from steingate.monitoring.monitors import Monitors
 
 COST = "cost"
+MAX_STEPS = 1_000_000
 
 
 class EpisodeCosts:
-    """Adds up the costs of steps and gives back those of whole episodes, in the order in which they began.
+    """Sums of step costs of the episodes of several environments, returned in the order in which they began.
 
-    In a batch, short episodes finish first. Counting them first would favor them, so that an episode waits
-    for all that began before it.
+    In a batch, short episodes finish first. Counting them first would favor them, so an episode is held back
+    until all that began before it have finished.
 
     Parameters
     ----------
     num_envs
-        Environments that are stepped together.
+        Number of environments that are stepped together.
 
     Examples
     --------
@@ -36,20 +37,20 @@ class EpisodeCosts:
 
     def __init__(self, num_envs: int = 1) -> None:
         self._sums = [0.0] * num_envs
-        self._number = list(range(num_envs))  # of the episode in each environment, by start
+        self._number = list(range(num_envs))  # number of the current episode of each environment, by start
         self._started = num_envs
         self._next = 0
-        self._waiting: dict[int, float | None] = {}
+        self._finished: dict[int, float | None] = {}
 
     def add(self, costs: npt.ArrayLike, ended: npt.ArrayLike) -> list[float]:
-        """Add one step of every environment and return the costs of episodes that may now be counted.
+        """Add one step of every environment and return the costs of the episodes that may now be counted.
 
         Parameters
         ----------
         costs
-            Cost of the step, one per environment.
+            Cost of the step, shape (num_envs,).
         ended
-            Whether the step ended the episode (terminated or truncated).
+            Whether the step ended the episode (terminated or truncated), shape (num_envs,).
         """
         step = np.atleast_1d(np.asarray(costs, dtype=np.float64)).tolist()
         ends = np.atleast_1d(np.asarray(ended, dtype=bool)).tolist()
@@ -61,22 +62,22 @@ class EpisodeCosts:
             self._sums[env] += cost
             if end:
                 self._finish(env, self._sums[env])
-        return self._released()
+        return self._release()
 
-    def abandon(self, env: int = 0) -> list[float]:
-        """Drop an unfinished episode, because of a reset by hand, and return what it held back."""
+    def discard(self, env: int = 0) -> list[float]:
+        """Discard the unfinished episode of an environment that is reset, and return those it held back."""
         self._finish(env, None)
-        return self._released()
+        return self._release()
 
     def _finish(self, env: int, total: float | None) -> None:
-        self._waiting[self._number[env]] = total
+        self._finished[self._number[env]] = total
         self._sums[env], self._number[env] = 0.0, self._started
         self._started += 1
 
-    def _released(self) -> list[float]:
+    def _release(self) -> list[float]:
         released = []
-        while self._next in self._waiting:
-            total = self._waiting.pop(self._next)
+        while self._next in self._finished:
+            total = self._finished.pop(self._next)
             self._next += 1
             if total is not None:
                 released.append(total)
@@ -84,20 +85,20 @@ class EpisodeCosts:
 
 
 class StepWatcher:
-    """Feeds a monitor from the steps of any loop; call it once per step.
+    """Updates a monitor from the steps of any loop; call it once per step.
 
     Parameters
     ----------
     monitor
-        A ``Monitor``, or ``Monitors`` whose names are those of the costs.
+        A ``Monitor``, or ``Monitors`` with the names of the costs.
     num_envs
-        Environments that are stepped together.
+        Number of environments that are stepped together.
 
     Examples
     --------
-    >>> watch = StepWatcher(Monitor(limit=25), num_envs=1)
-    >>> watch(cost := 3.0, ended := False)
-    >>> watch(4.0, True)["episodes"]
+    >>> watcher = StepWatcher(Monitor(limit=25), num_envs=1)
+    >>> watcher(cost := 3.0, ended := False)
+    >>> watcher(4.0, True)["episodes"]
     1
     """
 
@@ -109,34 +110,34 @@ class StepWatcher:
     def __call__(
         self, costs: npt.ArrayLike | Mapping[str, npt.ArrayLike], ended: npt.ArrayLike
     ) -> dict[str, Any] | None:
-        """Add one step of every environment; when episodes are counted, return the monitor's numbers.
+        """Add one step of every environment; return the monitor's metrics if episodes were counted.
 
         Parameters
         ----------
         costs
-            Cost of the step, one per environment; for ``Monitors`` a dictionary of them by name.
+            Cost of the step, shape (num_envs,); for ``Monitors`` a dictionary by name.
         ended
-            Whether the step ended the episode (terminated or truncated), one per environment.
+            Whether the step ended the episode (terminated or truncated), shape (num_envs,).
         """
         named = costs if isinstance(costs, Mapping) else {COST: costs}
-        return self._count({name: self._episodes[name].add(named[name], ended) for name in self.names})
+        return self._update({name: self._episodes[name].add(named[name], ended) for name in self.names})
 
-    def abandon(self, env: int) -> dict[str, Any] | None:
-        """Drop the unfinished episode of an environment that is reset by hand."""
-        return self._count({name: self._episodes[name].abandon(env) for name in self.names})
+    def discard(self, env: int) -> dict[str, Any] | None:
+        """Discard the unfinished episode of an environment that is reset."""
+        return self._update({name: self._episodes[name].discard(env) for name in self.names})
 
-    def _count(self, released: dict[str, list[float]]) -> dict[str, Any] | None:
+    def _update(self, released: dict[str, list[float]]) -> dict[str, Any] | None:
         if not released[self.names[0]]:
             return None
         if isinstance(self.monitor, Monitors):
             self.monitor.update_many(released)
         else:
             self.monitor.update_many(released[COST])
-        return self.monitor.numbers()
+        return self.monitor.metrics()
 
 
 def step_cost(cost: Any) -> float:
-    """Return the cost of a step as a number; without one there is nothing to watch."""
+    """Return the cost of a step as a float; anything but a finite number raises ``InputError``."""
     try:
         value = float(cost)
     except (TypeError, ValueError):
@@ -146,3 +147,125 @@ def step_cost(cost: Any) -> float:
     if not isfinite(value):
         raise InputError(f"The environment gives the cost {value}: costs are finite.")
     return value
+
+
+def certify_policy(
+    policy: Callable[[Any], Any],
+    env: Any,
+    limit: float,
+    budget: float = 0.1,
+    delta: float = 0.05,
+    *,
+    max_episodes: int = 1000,
+    seed: int = 0,
+    **settings: Any,
+) -> Monitor:
+    """Run a policy until it is certified or shown unsafe, and return the monitor.
+
+    Parameters
+    ----------
+    policy
+        Function from an observation to an action; it must not learn meanwhile. See ``run_episodes``.
+    env
+        One environment, or a function that returns one, which is then closed at the end.
+    limit, budget, delta, **settings
+        Settings of the ``Monitor``.
+    max_episodes
+        Largest number of episodes; after it the result may be neither ``certified`` nor ``unsafe``.
+    seed
+        Seed of the episodes.
+
+    Examples
+    --------
+    >>> env = gymnasium.make("steingate/SafetyPointGoal1-v0")  # doctest: +SKIP
+    >>> result = certify_policy(policy, env, limit=25)  # doctest: +SKIP
+    >>> result.certified, result.episodes, result.summary  # doctest: +SKIP
+    """
+    monitor = Monitor(limit, budget, delta, **settings)
+    if not callable(policy):
+        raise InputError(f"The policy is {policy!r}: give a function from an observation to an action.")
+    made = isinstance(env, type) or (callable(env) and not hasattr(env, "step"))
+    made_env = env() if made else env
+    if not (hasattr(made_env, "step") and hasattr(made_env, "reset")):
+        raise InputError(f"{env!r} is not an environment: pass one, such as gymnasium.make(...).")
+    try:
+        update_until_decided(
+            monitor, (cost for cost, _ in run_episodes(policy, made_env, seed)), max_episodes
+        )
+    finally:
+        if made and hasattr(made_env, "close"):
+            made_env.close()
+    return monitor
+
+
+def update_until_decided(monitor: Monitor, costs: Iterable[float], max_episodes: int = 1000) -> None:
+    """Update a monitor with episode costs until it is certified or unsafe; no more are drawn than needed."""
+    if max_episodes < 1:
+        raise InputError(f"max_episodes must be at least 1, got {max_episodes}.")
+    source = iter(costs)
+    for _ in range(max_episodes):
+        if monitor.certified or monitor.unsafe:
+            return
+        cost = next(source, None)
+        if cost is None:
+            return
+        monitor.update(cost)
+
+
+def run_episodes(
+    policy: Callable[[Any], Any], env: Any, seed: int = 0, max_steps: int = MAX_STEPS
+) -> Iterator[tuple[float, float]]:
+    """Yield (cost, return) of one episode after another, without end.
+
+    Parameters
+    ----------
+    policy
+        Function from an observation to an action. If it has the methods ``reset()`` and ``observe(cost)``,
+        they are called at the start of each episode and after each step.
+    env
+        One environment: ``reset(seed=...)``, and ``step`` with Gymnasium's five values and ``info["cost"]``,
+        or with six, the cost in third place.
+    seed
+        Seed of the episodes; episode i is reset with a seed that depends on (seed, i).
+    max_steps
+        A longer episode raises ``RunError``.
+    """
+    stateful = hasattr(policy, "reset") and hasattr(policy, "observe")
+    number = 0
+    while True:
+        key = np.random.SeedSequence(seed, spawn_key=(number,))
+        obs, _ = env.reset(seed=int(key.generate_state(1)[0]))
+        if stateful:
+            policy.reset()  # type: ignore[attr-defined]
+        extra = getattr(policy, "extra", None)
+        account = 0.0 if extra is None else extra.start
+        total_cost = total_reward = 0.0
+        for _ in range(max_steps):
+            seen = obs if extra is None else np.append(obs, account)
+            obs, reward, cost, ended = _parse_step(env.step(policy(seen)))
+            account = account if extra is None else extra.following(account, cost)
+            if stateful:
+                policy.observe(cost)  # type: ignore[attr-defined]
+            total_cost += cost
+            total_reward += reward
+            if ended:
+                break
+        else:
+            raise RunError(
+                f"Episode {number + 1} has not ended after {max_steps} steps; give it a time limit."
+            )
+        yield total_cost, total_reward
+        number += 1
+
+
+def _parse_step(step: Any) -> tuple[Any, float, float, bool]:
+    match step:
+        case (obs, reward, cost, terminated, truncated, dict()):
+            pass
+        case (obs, reward, terminated, truncated, dict(info)):
+            cost = info.get("cost")
+        case _:
+            raise InputError(
+                "The environment's step must return Gymnasium's five values, or six with the cost."
+            )
+    return obs, float(reward), step_cost(cost), bool(terminated) or bool(truncated)

@@ -1,6 +1,5 @@
-"""The monitor: episode costs in, and at any time what is known about the policy that caused them."""
+"""Anytime-valid monitoring of the episode costs of one policy."""
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from math import inf, log
 from pathlib import Path
@@ -9,46 +8,49 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.checks import is_real
 from steingate.certificates.costs import check_costs
-from steingate.certificates.risk import Risk, Sigmoid, check_risk
 from steingate.errors import InputError
-from steingate.monitoring.arguments import number, positive, share
-from steingate.monitoring.bets import above, below
-from steingate.monitoring.drift import Detector, Drift
-from steingate.monitoring.tail import Grid, capped_mean, cost_scale
-from steingate.monitoring.upper import count_upper, mean_upper
-from steingate.monitoring.wealth import Evidence
+from steingate.monitoring import text
+from steingate.monitoring.drift import DriftDetector
+from steingate.monitoring.state import as_count, as_real, read_state, require, write_state
+from steingate.monitoring.tail import Tail
+from steingate.monitoring.wealth import Array, MaxWealth, bets_above, bets_below, upper_bound
 
-Array = npt.NDArray[np.float64]
-
+FORMAT = "steingate-monitor-2"
+_SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap")
 _CHUNK = 1 << 16
-_DENSE = 32  # episodes from which on the trace gets sparser
+_NEAREST = 1e-15  # probabilities are at least this far from 0 and 1
+_TRACE_DENSITY = 32  # the trace has every episode up to this one, then about 32 per factor e
 
 
 class Monitor:
-    """Guarantees on episode costs that hold for all times at once, so that one may look after every episode.
+    """Bounds on episode costs that are valid at all times at once and may be read after every episode.
 
-    For independent episodes of one policy, each bound is wrong at any time, ever, with probability at most
-    ``delta``; so are ``certified`` and ``unsafe``. (Mean, CVaR and tail hold together.) Feed episodes in the
-    order in which they began.
+    For independent episodes of one policy, each bound is wrong at any time ever with probability at most
+    ``delta``; so are ``certified`` and ``unsafe``. Bounds on tail, mean and CVaR hold together. Count
+    episodes in the order in which they began.
 
     Parameters
     ----------
     limit
-        Episode-cost limit.
+        Episode-cost limit; an episode with cost > limit is a violation.
     budget
-        Largest accepted share of episodes over the limit.
+        Accepted violation rate.
     delta
-        Probability that a statement is wrong.
+        Error probability.
     baseline
-        Share of episodes over the limit that is in order, for ``drift``; the budget by default (``watch``).
+        Violation rate above which ``drift`` is raised; by default the budget. See ``watch``.
     run_length
-        Episodes between false alarms of ``drift``, on average at least.
+        Mean number of episodes between false alarms of ``drift``, at least.
     cap
-        Mean and CVaR are those of min(cost, cap); four times the limit by default.
-    risk
-        The soft risk: a nondecreasing function of min(cost / (2 limit), 1) with values in [0, 1].
+        Mean and CVaR are those of min(cost, cap); by default four times the limit.
+
+    Attributes
+    ----------
+    episodes, violations : numbers of episodes, and of those with cost > limit
+    max_cost : largest episode cost
+    trace : (episodes, violations) at some episodes, increasingly sparse
+    detector : the drift detector, with its ``alarms`` and ``evidence``
 
     Examples
     --------
@@ -61,77 +63,61 @@ class Monitor:
 
     def __init__(
         self,
-        limit: float = 25.0,
+        limit: float,
         budget: float = 0.1,
         delta: float = 0.05,
         *,
         baseline: float | None = None,
         run_length: float = 10_000.0,
         cap: float | None = None,
-        risk: Risk | None = None,
     ) -> None:
-        self.limit = 0.0 if is_real(limit) and limit == 0.0 else positive("limit", limit)
-        self.budget = share("budget", budget)
-        self.delta = share("delta", delta)
-        self.baseline = share("baseline", self.budget if baseline is None else baseline)
-        self.run_length = positive("run_length", run_length)
+        self.limit = 0.0 if _is_real(limit) and limit == 0.0 else _positive("limit", limit)
+        self.budget = _probability("budget", budget)
+        self.delta = _probability("delta", delta)
+        self.baseline = _probability("baseline", self.budget if baseline is None else baseline)
+        self.run_length = _positive("run_length", run_length)
         if self.run_length < 1.0:
-            raise InputError(f"run_length is {run_length!r}: an alarm per episode is the most there can be.")
-        self.cap = positive("cap", 2.0 * cost_scale(self.limit) if cap is None else cap)
-        self.risk = Sigmoid() if risk is None else check_risk(risk)
-        self.grid = Grid.of(self.limit, self.cap)
-        self._edges = self.grid.edges.tolist()
-        self._below, self._above = below(self.budget), above(self.budget)
+            raise InputError(f"run_length is {run_length!r}: give at least 1 episode.")
+        self.cap = _positive("cap", (4.0 * self.limit or 2.0) if cap is None else cap)
         self.reset()
 
     def reset(self) -> None:
-        """Forget every episode: for a new policy, or a new place."""
-        threshold = -log(self.delta)
+        """Delete all episodes, for a new policy or a new environment."""
         self.episodes = 0
-        self.over = 0
-        self.worst = 0.0
-        self.cells = [0] * (len(self._edges) + 1)
-        self.trace: list[tuple[int, int]] = []  # (episodes, of these over the limit), ever sparser
-        self._traced_at = 1
-        self._last_over: bool | None = None
-        self.safe_evidence = Evidence(self._below, threshold, on_over=False)
-        self.unsafe_evidence = Evidence(self._above, threshold, on_over=True)
-        self.detector = Detector(self.baseline, self.run_length)
+        self.violations = 0
+        self.max_cost = 0.0
+        self.trace: list[tuple[int, int]] = []
+        self._next_trace = 1
+        self._safe = MaxWealth(bets_below(self.budget), self.delta)
+        self._unsafe = MaxWealth(bets_above(self.budget), self.delta)
+        self._tail = Tail(self.limit, self.cap)
+        self.detector = DriftDetector(self.baseline, self.run_length)
 
     def rearm(self) -> None:
-        """Start the drift detector again after an alarm; everything else stays."""
+        """Restart the drift detector after an alarm; everything else stays."""
         self.detector.rearm()
 
     def update(self, cost: float) -> None:
-        """Count one finished episode; a cost that cannot be one is refused and changes nothing."""
+        """Count one finished episode; an invalid cost raises ``InputError`` and changes nothing."""
         if cost.__class__ is not float:
-            cost = number(cost)
+            cost = _number(cost)
         if not 0.0 <= cost < inf:
             raise InputError(f"The cost {cost} is not usable: costs are finite and not negative.")
-        over, last = cost > self.limit, self._last_over
-        under = self.episodes - self.over
-        if over:
-            if last is False:
-                self.safe_evidence.end(self.over, under)
-            self.over += 1
-            self.unsafe_evidence.rise(self.over, under)
-        else:
-            if last:
-                self.unsafe_evidence.end(self.over, under)
-            self.safe_evidence.rise(self.over, under + 1)
+        violation = cost > self.limit
         self.episodes += 1
-        self._last_over = over
-        self.cells[bisect_left(self._edges, cost)] += 1
-        if cost > self.worst:
-            self.worst = cost
-        self.detector.episode(over, self.episodes)
-        if self.episodes >= self._traced_at:
-            self._trace(self.episodes, self.over)
+        self.violations += violation
+        # A wealth that falls cannot reach a new maximum.
+        (self._unsafe if violation else self._safe).update(self.violations, self.episodes - self.violations)
+        self._tail.update(cost)
+        self.max_cost = max(self.max_cost, cost)
+        self.detector.update(violation, self.episodes)
+        if self.episodes >= self._next_trace:
+            self._extend_trace(self.episodes, self.violations)
 
     def update_many(self, costs: npt.ArrayLike) -> None:
-        """Count many finished episodes; the state is, bit for bit, that of ``update`` for one after another.
+        """Count many finished episodes, in order; if one cost is invalid, none is counted.
 
-        If one cost is refused, none is counted. No costs at all are fine.
+        The state is bit for bit that of ``update`` for one after another. An empty list is valid.
         """
         if (isinstance(costs, list | tuple) and not costs) or getattr(costs, "shape", None) == (0,):
             return
@@ -139,195 +125,252 @@ class Monitor:
         for first in range(0, len(values), _CHUNK):
             self._update_chunk(values[first : first + _CHUNK])
 
-    def _update_chunk(self, values: Array) -> None:
-        flags = values > self.limit
-        start = self.episodes
-        over = self.over + np.concatenate([[0], np.cumsum(flags)])
-        under = np.arange(start, start + len(values) + 1) - over
-        last = self._last_over
-        self.safe_evidence.advance(flags, over, under, last is False)
-        self.unsafe_evidence.advance(flags, over, under, last is True)
-        self.detector.advance(flags, start + 1)
-        cells = np.bincount(np.searchsorted(self.grid.edges, values), minlength=len(self.cells))
-        self.cells = [old + new for old, new in zip(self.cells, cells.tolist(), strict=True)]
-        self.worst = max(self.worst, float(values.max()))
-        self.episodes, self.over = start + len(values), int(over[-1])
-        self._last_over = bool(flags[-1])
-        while self._traced_at <= self.episodes:
-            self._trace(self._traced_at, int(over[self._traced_at - start]))
+    def _update_chunk(self, costs: Array) -> None:
+        flags, before = costs > self.limit, self.episodes
+        violations = self.violations + np.cumsum(flags)
+        safe = before + np.arange(1, len(costs) + 1) - violations
+        self._safe.update_many(violations[~flags], safe[~flags])
+        self._unsafe.update_many(violations[flags], safe[flags])
+        self._tail.update_many(costs)
+        self.max_cost = max(self.max_cost, float(costs.max()))
+        self.detector.update_many(flags, before + 1)
+        self.episodes, self.violations = before + len(costs), int(violations[-1])
+        while self._next_trace <= self.episodes:
+            self._extend_trace(self._next_trace, int(violations[self._next_trace - before - 1]))
 
-    def _trace(self, episodes: int, over: int) -> None:
-        self.trace.append((episodes, over))
-        self._traced_at = episodes + max(1, episodes // _DENSE)
-
-    @property
-    def under(self) -> int:
-        """Number of episodes within the limit."""
-        return self.episodes - self.over
+    def _extend_trace(self, episodes: int, violations: int) -> None:
+        self.trace.append((episodes, violations))
+        self._next_trace = episodes + max(1, episodes // _TRACE_DENSITY)
 
     @property
     def certified(self) -> bool:
-        """Whether P(cost > limit) <= budget has been shown; once true it stays."""
-        return self.safe_evidence.first is not None
+        """Whether P(cost > limit) <= budget has been shown; once true it stays true."""
+        return self._safe.reached_at is not None
 
     @property
     def certified_at(self) -> int | None:
-        """The episode that completed the certificate, counted from 1."""
-        return self.safe_evidence.first
+        """Number of episodes when it was shown."""
+        return self._safe.reached_at
 
     @property
     def unsafe(self) -> bool:
-        """Whether P(cost > limit) > budget has been shown; once true it stays."""
-        return self.unsafe_evidence.first is not None
+        """Whether P(cost > limit) > budget has been shown; once true it stays true."""
+        return self._unsafe.reached_at is not None
 
     @property
     def unsafe_at(self) -> int | None:
-        """The episode that showed it, counted from 1."""
-        return self.unsafe_evidence.first
+        """Number of episodes when it was shown."""
+        return self._unsafe.reached_at
 
     @property
     def p_value(self) -> float:
-        """Anytime-valid p-value of "P(cost > limit) is over the budget": certified is p <= delta."""
-        return self.safe_evidence.p_value(self.over, self.under)
+        """Anytime-valid p-value of the hypothesis P(cost > limit) > budget: ``certified`` is p <= delta."""
+        return self._safe.p_value
 
     @property
     def p_value_unsafe(self) -> float:
-        """Anytime-valid p-value of "P(cost > limit) is within the budget": unsafe is p <= delta."""
-        return self.unsafe_evidence.p_value(self.over, self.under)
+        """Anytime-valid p-value of the hypothesis P(cost > limit) <= budget: ``unsafe`` is p <= delta."""
+        return self._unsafe.p_value
 
     @property
     def bound(self) -> float:
         """Upper bound on P(cost > limit)."""
-        return count_upper(self.over, self.under, self.delta)
+        return upper_bound(self.violations, self.episodes - self.violations, self.delta)
 
     @property
-    def soft_bound(self) -> float:
-        """Upper bound on the mean of the soft risk."""
-        counts = np.array(self.cells, dtype=np.float64)
-        return mean_upper(self.grid.risks(self.risk), counts, self.delta) if self.episodes else 1.0
+    def drift(self) -> bool:
+        """Whether the violation rate has risen above the baseline; true until ``rearm``."""
+        return self.detector.alarm
+
+    @property
+    def status(self) -> str:
+        """``unsafe``, ``drift``, ``certified`` or ``undecided``, the first that applies."""
+        return status(self)
 
     def tail(self) -> tuple[Array, Array]:
-        """Return thresholds c and bounds on P(cost > c), which hold for all of them together."""
-        above_each = self.grid.above(np.array(self.cells, dtype=np.int64)).tolist()
-        delta = self.delta / len(above_each)
-        bounds = [count_upper(over, self.episodes - over, delta) for over in above_each]
-        return self.grid.edges[self.grid.thresholds], np.minimum.accumulate(bounds)
+        """Return thresholds c and upper bounds on P(cost > c), which hold together."""
+        return self._tail.thresholds, self._tail.bounds(self.delta)
 
     def tail_bound(self, cost: float) -> float:
-        """Return a bound on P(cost > c) for any c; it holds for all c together."""
+        """Return an upper bound on P(cost > c) for any c; the bounds hold for all c together."""
         thresholds, bounds = self.tail()
         place = int(np.searchsorted(thresholds, cost, side="right"))
         return float(bounds[place - 1]) if place else 1.0
 
+    def tail_rates(self) -> Array:
+        """Return the observed fraction of episodes with cost > c, for the thresholds of ``tail``."""
+        return self._tail.exceedances() / max(self.episodes, 1)
+
     @property
     def mean_bound(self) -> float:
         """Upper bound on the mean of min(cost, cap)."""
-        return capped_mean(*self.tail(), self.cap)
+        return self._tail.cvar_bound(self.delta)
 
-    def cvar_bound(self, tail: float = 0.1) -> float:
-        """Return an upper bound on the mean of min(cost, cap) over the worst share ``tail`` of episodes."""
-        return capped_mean(*self.tail(), self.cap, share("tail", tail))
-
-    @property
-    def drift(self) -> Drift:
-        """Whether the chance of going over the limit has risen above the baseline."""
-        found = self.detector
-        return Drift(found.alarm, tuple(found.alarms), self.baseline, self.run_length, found.evidence())
+    def cvar_bound(self, fraction: float = 0.1) -> float:
+        """Return an upper bound on the mean of min(cost, cap) over the worst ``fraction`` of the episodes."""
+        return self._tail.cvar_bound(self.delta, _probability("fraction", fraction))
 
     @property
-    def clean_episodes_needed(self) -> int:
-        """Number of further episodes within the limit that would certify; 0 once certified."""
+    def more_episodes(self) -> int:
+        """Number of further episodes that certify the policy if none is a violation; 0 once certified."""
         if self.certified:
             return 0
-        threshold, low, high = -log(self.delta), self.under, max(2 * self.under, 16)
-        while self._below.level(self.over, high) < threshold:
+        mixture, safe = self._safe.mixture, self.episodes - self.violations
+        low, high = safe, max(2 * safe, 16)
+        while mixture.log_wealth(self.violations, high) < -log(self.delta):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            enough = self._below.level(self.over, middle) >= threshold
+            enough = mixture.log_wealth(self.violations, middle) >= -log(self.delta)
             low, high = (low, middle) if enough else (middle, high)
-        return high - self.under
+        return high - safe
 
     @property
-    def sentence(self) -> str:
-        """What is known, and what to do."""
-        from steingate.monitoring.sentence import sentence
+    def summary(self) -> str:
+        """What is known about the policy, and what to do."""
+        return text.summary(self)
 
-        return sentence(self)
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the few numbers to log after an episode."""
+    def metrics(self) -> dict[str, Any]:
+        """Return the main numbers, for a log."""
         return {
             "episodes": self.episodes,
-            "over": self.over,
+            "violations": self.violations,
             "bound": self.bound,
             "p_value": self.p_value,
             "certified": self.certified,
             "unsafe": self.unsafe,
-            "drift": self.detector.alarm,
+            "drift": self.drift,
         }
 
-    def summary(self) -> dict[str, Any]:
-        """Return every number as JSON types."""
-        from steingate.monitoring.sentence import summary
-
-        return summary(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as JSON types."""
+        thresholds, bounds = self.tail()
+        return {
+            **self.metrics(),
+            **{name: getattr(self, name) for name in _SETTINGS},
+            "mean_bound": self.mean_bound,
+            "cvar_bound": self.cvar_bound(),
+            "max_cost": self.max_cost,
+            "certified_at": self.certified_at,
+            "unsafe_at": self.unsafe_at,
+            "p_value_unsafe": self.p_value_unsafe,
+            "drift_alarms": list(self.detector.alarms),
+            "drift_evidence": self.detector.evidence,
+            "tail": [thresholds.tolist(), bounds.tolist()],
+            "summary": self.summary,
+        }
 
     @classmethod
-    def watch(cls, baseline: "npt.ArrayLike | Monitor", **settings: Any) -> "Monitor":
-        """Return a fresh monitor whose drift alarm is set at what calibration has shown.
+    def watch(cls, calibration: "npt.ArrayLike | Monitor", **settings: Any) -> "Monitor":
+        """Return a new monitor that raises ``drift`` above the bound of calibration episodes.
 
         Parameters
         ----------
-        baseline
-            Costs of calibration episodes, or the monitor that counted them, whose settings are then taken
-            over. The bound they give on P(cost > limit) becomes the drift detector's baseline.
+        calibration
+            Costs of calibration episodes, or the monitor that counted them; its settings are the default.
         **settings
-            Those of the new monitor.
+            Settings of the new monitor.
         """
-        if not isinstance(baseline, Monitor):
-            known = cls(**settings)
-            known.update_many(baseline)
+        if isinstance(calibration, Monitor):
+            known = calibration
         else:
-            known = baseline
-        bound = known.bound
-        if bound >= 1.0:
+            known = cls(**settings)
+            known.update_many(calibration)
+        if known.bound >= 1.0:
             raise InputError(
-                f"{known.episodes} calibration episodes, {known.over} over the limit, show nothing: run more."
+                f"{known.episodes} calibration episodes with {known.violations} violations give no bound: "
+                "run more."
             )
-        own = {
-            name: getattr(known, name) for name in ("limit", "budget", "delta", "run_length", "cap", "risk")
+        same = {name: getattr(known, name) for name in _SETTINGS}
+        return cls(**{**same, **settings, "baseline": known.bound})
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the complete state as JSON types, for ``from_state``."""
+        detector = self.detector
+        return {
+            "format": FORMAT,
+            "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "episodes": self.episodes,
+            "violations": self.violations,
+            "max_cost": self.max_cost,
+            "trace": [list(point) for point in self.trace],
+            "tail": list(self._tail.counts),
+            "safe": [self._safe.maximum, self._safe.reached_at],
+            "unsafe": [self._unsafe.maximum, self._unsafe.reached_at],
+            "drift": [detector.alarm, list(detector.alarms), list(detector.statistics), detector.safe],
         }
-        return cls(**{**own, **settings, "baseline": bound})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as JSON types; ``from_dict`` gives it back bit for bit."""
-        from steingate.monitoring.state import to_dict
-
-        return to_dict(self)
 
     @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> "Monitor":
-        """Return the monitor that ``to_dict`` described."""
-        from steingate.monitoring.state import from_dict
+    def from_state(cls, state: Mapping[str, Any]) -> "Monitor":
+        """Return the monitor with this state, bit for bit; an invalid state raises ``InputError``."""
+        if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+            raise InputError("This is not the state of a monitor, or it was written by another version.")
+        try:
+            monitor = cls(**state["settings"])
+            monitor._restore(state)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise InputError(f"This state of a monitor is damaged ({error}): start a new one.") from None
+        return monitor
 
-        return from_dict(state)
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self.episodes, self.violations = as_count(state["episodes"]), as_count(state["violations"])
+        self.max_cost = as_real(state["max_cost"])
+        for n, violations in state["trace"]:
+            require(n == self._next_trace, "trace")
+            self._extend_trace(n, as_count(violations))
+        require(len(self.trace) == 0 or self.trace[-1][0] <= self.episodes < self._next_trace, "trace")
+        self._tail.counts = [as_count(n) for n in state["tail"]]
+        over = dict(zip(self._tail.thresholds.tolist(), self._tail.exceedances().tolist(), strict=True))
+        require(sum(self._tail.counts) == self.episodes and over[self.limit] == self.violations, "tail")
+        for wealth, name in ((self._safe, "safe"), (self._unsafe, "unsafe")):
+            wealth.maximum, reached_at = as_real(state[name][0]), state[name][1]
+            wealth.reached_at = None if reached_at is None else as_count(reached_at)
+            require(reached_at is None or 1 <= reached_at <= self.episodes, name)
+        alarm, alarms, statistics, safe = state["drift"]
+        require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
+        self.detector.alarm, self.detector.alarms = alarm, [as_count(n) for n in alarms]
+        self.detector.statistics, self.detector.safe = [as_real(r) for r in statistics], as_count(safe)
 
     def save(self, path: str | Path) -> None:
-        """Write the state to a file with a checksum; a crash leaves the old file or the new one."""
-        from steingate.monitoring.state import write_state
-
-        write_state(path, self.to_dict())
+        """Write the state to a file with a checksum, atomically."""
+        write_state(path, self.state_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> "Monitor":
         """Return the monitor stored in a file."""
-        from steingate.monitoring.state import read_state
-
-        return cls.from_dict(read_state(path))
+        return cls.from_state(read_state(path))
 
     def __repr__(self) -> str:
         return (
             f"Monitor(limit={self.limit:g}, budget={self.budget:g}, delta={self.delta:g}; "
-            f"{self.episodes} episodes, {self.over} over, bound {self.bound:.4g})"
+            f"{self.episodes} episodes, {self.violations} violations, bound {self.bound:.4g})"
         )
+
+
+def status(monitor: Any) -> str:
+    """Return the first of unsafe, drift and certified that is true, or undecided."""
+    return next((name for name in ("unsafe", "drift", "certified") if getattr(monitor, name)), "undecided")
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _number(cost: object) -> float:
+    if isinstance(cost, np.ndarray) and cost.ndim == 0:
+        cost = cost[()]
+    if not _is_real(cost):
+        raise InputError(f"The cost {cost!r} is not a number: pass one real number per episode.")
+    return float(cost)  # type: ignore[arg-type]
+
+
+def _positive(name: str, value: object) -> float:
+    if not (_is_real(value) and 1e-300 < value < 1e300):  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}: give a positive number.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _probability(name: str, value: object) -> float:
+    if not (_is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
+    return float(value)  # type: ignore[arg-type]

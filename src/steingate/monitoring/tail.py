@@ -1,86 +1,80 @@
-"""The grid on which costs are counted, and what bounds on P(cost > c) say about mean and CVaR."""
+"""Bounds on P(cost > c) at several thresholds c together, and on mean and CVaR of the cost."""
 
-from dataclasses import dataclass
+from bisect import bisect_left
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.risk import Risk
+from steingate.monitoring.wealth import Array, upper_bound
 
-Array = npt.NDArray[np.float64]
-
-CELLS = 1000  # of equal width from 0 to twice the limit, or to 1 when the limit is 0
-STEPS = 10  # thresholds of the tail per limit, up to twice the limit
+STEPS = 10  # thresholds per limit, from 0 to twice the limit
 BEYOND = 4  # further thresholds up to the cap, in geometric progression
 
 
-def cost_scale(limit: float) -> float:
-    """Return the cost that the soft risk takes as 1: twice the limit, or 1 when the limit is 0."""
-    return 2.0 * limit if limit > 0.0 else 1.0
+class Tail:
+    """Numbers of episodes whose cost exceeds each of J thresholds.
 
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Cells of costs: cell i holds costs above edge i - 1 and up to edge i, the last one those above all.
-
-    Attributes
+    Parameters
     ----------
-    limit, cap : the limit, and the cost from which on mean and CVaR count no more
-    edges : upper ends of the cells
-    thresholds : indices of the edges at which the tail is bounded; the limit is one of them
+    limit
+        Cost limit; it is one of the thresholds. With a limit of 0 they lie between 0 and 1.
+    cap
+        Mean and CVaR are those of min(cost, cap).
     """
 
-    limit: float
-    cap: float
-    edges: Array
-    thresholds: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, limit: float, cap: float) -> "Grid":
-        """Return the grid of a limit; plain arithmetic makes it the same on every machine."""
-        scale = cost_scale(limit)
-        cells = np.arange(CELLS + 1) * (scale / CELLS)
-        cells[CELLS // 2] = scale / 2.0
+    def __init__(self, limit: float, cap: float) -> None:
+        self.limit, self.cap = limit, cap
+        scale = 2.0 * limit if limit > 0.0 else 1.0
+        inner = np.arange(0, 1001, 1000 // (2 * STEPS)) * (scale / 1000)
+        inner[STEPS] = 0.5 * scale
+        inner = inner[(inner < cap) | (inner == limit)]
         ratio = cap / scale
-        beyond = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1 else []
-        edges = np.concatenate([cells, beyond])
-        coarse = np.arange(0, CELLS + 1, CELLS // (2 * STEPS))
-        thresholds = np.concatenate([coarse, np.arange(CELLS + 1, len(edges))])
-        needed = (edges[thresholds] < cap) | (edges[thresholds] == limit) | (thresholds > CELLS)
-        return cls(limit, cap, edges, thresholds[needed])
+        outer = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1.0 else []
+        self.thresholds: Array = np.concatenate([inner, outer])
+        self._thresholds = self.thresholds.tolist()
+        self.counts = [0] * (len(self._thresholds) + 1)  # episodes with c[i-1] < cost <= c[i]
 
-    @property
-    def within(self) -> int:
-        """Number of cells within the limit."""
-        return CELLS // 2 + 1 if self.limit > 0.0 else 1
+    def update(self, cost: float) -> None:
+        """Count one episode."""
+        self.counts[bisect_left(self._thresholds, cost)] += 1
 
-    def above(self, cells: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return how many costs are above each threshold, given the number in each cell."""
-        upto = np.cumsum(cells)
-        return np.asarray(upto[-1] - upto[self.thresholds])
+    def update_many(self, costs: Array) -> None:
+        """Count many episodes."""
+        new = np.bincount(np.searchsorted(self.thresholds, costs), minlength=len(self.counts))
+        self.counts = [a + b for a, b in zip(self.counts, new.tolist(), strict=True)]
 
-    def risks(self, risk: Risk) -> Array:
-        """Return the largest risk in each cell: that of its upper end, at the scale of the cells."""
-        x = np.minimum(np.append(self.edges, np.inf) / cost_scale(self.limit), 1.0)
-        return np.asarray(risk(x), dtype=np.float64)
+    def exceedances(self) -> npt.NDArray[np.int64]:
+        """Return the number of episodes with cost > c for every threshold c."""
+        return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
+
+    def bounds(self, delta: float) -> Array:
+        """Return upper bounds on P(cost > c) that hold together, at all times, with probability 1 - delta."""
+        episodes, share = sum(self.counts), delta / len(self._thresholds)
+        bounds = [upper_bound(n, episodes - n, share) for n in self.exceedances().tolist()]
+        return np.minimum.accumulate(bounds)
+
+    def cvar_bound(self, delta: float, fraction: float = 1.0) -> float:
+        """Return a bound on the mean of min(cost, cap) over the worst ``fraction`` of the episodes.
+
+        It is the integral of min(1, P(cost > c) / fraction) over c from 0 to the cap.
+        """
+        return capped_mean(self.thresholds, self.bounds(delta), self.cap, fraction)
 
 
-def capped_mean(thresholds: Array, bounds: Array, cap: float, tail: float = 1.0) -> float:
-    """Return a bound on the mean of min(cost, cap) over the worst share ``tail`` of episodes.
-
-    It is the integral over c from 0 to the cap of min(1, P(cost > c) / tail); between thresholds the bound at
-    the lower one holds.
+def capped_mean(thresholds: Array, bounds: Array, cap: float, fraction: float = 1.0) -> float:
+    """Return the integral of min(1, G(c) / fraction) from 0 to ``cap``; G is a step function.
 
     Parameters
     ----------
     thresholds, bounds
-        Bounds on P(cost > c) at growing c.
+        G(c) at increasing c; between two thresholds the value at the lower one holds, below the first it is
+        1.
     cap
-        Where costs are cut off.
-    tail
-        Share of worst episodes; 1 gives the mean.
+        Upper end of the integral.
+    fraction
+        Fraction of worst episodes; 1 gives the mean.
     """
     inside = thresholds < cap
     ends = np.append(thresholds[inside], cap)
     heights = np.minimum.accumulate(np.concatenate([[1.0], bounds[inside]]))
-    return float(np.diff(ends, prepend=0.0) @ np.minimum(heights / tail, 1.0))
+    return float(np.diff(ends, prepend=0.0) @ np.minimum(heights / fraction, 1.0))

@@ -1,113 +1,183 @@
-"""The largest wealth a mixture of bets has ever had, and when it first sufficed."""
+"""Test martingales for the violation rate, and the anytime-valid upper bound that follows from them.
 
-from dataclasses import dataclass, field
-from math import exp
+An episode is x = 1 (violation: cost > limit) or x = 0. A bet of size c against the hypothesis "the violation
+rate is at least m" multiplies its wealth by 1 + c (m - x) / (1 - m) in every episode. After s violations and
+f other episodes, in any order, a mixture of bets with weights w_k and rho_k = 1 - c_k has the wealth
+
+    W(m) = sum_k w_k rho_k^s ((1 - rho_k m) / (1 - m))^f
+
+Under the hypothesis W(m) is a nonnegative supermartingale that starts at 1. By Ville's inequality it ever
+reaches 1 / delta with probability at most delta, so it may be evaluated after every episode. The upper bound
+on the violation rate is the m at which W(m) = 1 / delta.
+
+Bets of size theta that the rate is above m multiply their wealth by 1 + theta (x - m) / m.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, expm1, log, log1p
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.monitoring.bets import Counts, Mixture
+Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
-Flags = npt.NDArray[np.bool_]
+# rho_k = 1 - c_k. Weight 0.9 follows quantiles of Beta(0.4, 1), which suits few violations; the last four
+# bets are for rates close to the bound after many episodes.
+RHO = (*(((k + 0.5) / 16) ** 2.5 for k in range(16)), 0.95, 0.975, 0.9875, 0.994)
+WEIGHTS = (0.9 / 16,) * 16 + (0.1 / 4,) * 4
+THETA = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6)  # equal weights
+
+_LOG_RHO = tuple(log(rho) for rho in RHO)
+_LOG_WEIGHTS = tuple(log(weight) for weight in WEIGHTS)
 
 
-@dataclass
-class Evidence:
-    """Wealth of a mixture that rises with one kind of episode and falls with the other.
-
-    Between falls the wealth only rises, so its maximum is kept at the ends of such stretches; the present
-    one follows from the counts. All is a function of the order of episodes, not of how they were passed in.
+@dataclass(frozen=True)
+class BetMixture:
+    """Mixture of bets; its wealth is a function of the numbers of violations and of other episodes.
 
     Attributes
     ----------
-    mixture, threshold : the bets, and the logarithm of the wealth that suffices
-    on_over : whether the wealth rises with an episode over the limit, else with one within it
-    best : the largest logarithm of the wealth at the end of any stretch so far, at least 0
-    first : the episode, counted from 1, at which it first sufficed
+    log_weights : logarithm of the initial wealth of each bet
+    log_violation, log_safe : what a violation and any other episode add to the log wealth of each bet
     """
 
-    mixture: Mixture
-    threshold: float
-    on_over: bool
-    best: float = 0.0
-    first: int | None = None
-    _patience: int = field(default=0, repr=False)  # rises that cannot suffice, however they fall out
+    log_weights: tuple[float, ...]
+    log_violation: tuple[float, ...]
+    log_safe: tuple[float, ...]
 
-    def rise(self, over: int, under: int) -> None:
-        """Take note of an episode that raised the wealth; the counts include it."""
-        if self.first is not None:
+    def log_wealth(self, violations: float, safe: float) -> float:
+        """Return log(sum_k w_k exp(violations a_k + safe b_k))."""
+        terms = zip(self.log_weights, self.log_violation, self.log_safe, strict=True)
+        return _log_sum_exp([weight + violations * a + safe * b for weight, a, b in terms])
+
+    def log_wealths(self, violations: Counts, safe: Counts) -> Array:
+        """Return ``log_wealth`` for arrays of counts, up to ``rounding``."""
+        terms = np.multiply.outer(self.log_violation, violations)
+        terms += np.multiply.outer(self.log_safe, safe)
+        terms += np.array(self.log_weights)[:, None]
+        top = terms.max(axis=0)
+        return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0)))
+
+    def rounding(self, violations: float, safe: float) -> float:
+        """Return an upper bound on the rounding error of ``log_wealths``."""
+        size = violations * max(map(abs, self.log_violation)) + safe * max(map(abs, self.log_safe))
+        return 1e-12 + 1e-14 * size
+
+
+def _log_sum_exp(values: Sequence[float]) -> float:
+    top = max(values)
+    return top + log(sum([exp(value - top) for value in values]))
+
+
+def bets_below(rate: float) -> BetMixture:
+    """Return the bets that the violation rate is below ``rate``."""
+    log_safe = tuple(log1p(-rho * rate) - log1p(-rate) for rho in RHO)
+    return BetMixture(_LOG_WEIGHTS, _LOG_RHO, log_safe)
+
+
+def bets_above(rate: float) -> BetMixture:
+    """Return the bets that the violation rate is above ``rate``."""
+    log_weights = (-log(len(THETA)),) * len(THETA)
+    log_violation = tuple(log1p(theta * (1.0 - rate) / rate) for theta in THETA)
+    return BetMixture(log_weights, log_violation, tuple(log1p(-theta) for theta in THETA))
+
+
+@dataclass
+class MaxWealth:
+    """Running maximum of the log wealth of a mixture, and the episode at which it reached log(1 / delta).
+
+    Attributes
+    ----------
+    mixture, delta : the bets, and the error probability
+    maximum : largest log wealth so far, at least 0
+    reached_at : number of episodes when the wealth first reached 1 / delta, or None
+    """
+
+    mixture: BetMixture
+    delta: float
+    maximum: float = 0.0
+    reached_at: int | None = None
+
+    def update(self, violations: int, safe: int) -> None:
+        """Evaluate the wealth after these numbers of violations and of other episodes."""
+        level = self.mixture.log_wealth(violations, safe)
+        if level > self.maximum:
+            self.maximum = level
+            if self.reached_at is None and level >= -log(self.delta):
+                self.reached_at = violations + safe
+
+    def update_many(self, violations: Counts, safe: Counts) -> None:
+        """Do the same for arrays of counts in order; the state is bit for bit that of single updates."""
+        if not len(violations):
             return
-        if self._patience:
-            self._patience -= 1
-            return
-        missing = self.threshold - self.mixture.level(over, under)
-        if missing <= 0.0:
-            self.first = over + under
-            return
-        fastest = max(self.mixture.over if self.on_over else self.mixture.under)
-        slack = 4.0 * self.mixture.slack(over + 1000, under + 1000)
-        self._patience = min(1000, max(0, int((missing - slack) / fastest) - 1))
+        levels = self.mixture.log_wealths(violations, safe)
+        slack = self.mixture.rounding(float(violations[-1]), float(safe[-1]))
+        # Only entries that may change the state are evaluated again, with the scalar function.
+        relevant = levels >= max(float(levels.max()), self.maximum) - slack
+        if self.reached_at is None:
+            above = np.flatnonzero(levels >= -log(self.delta) - slack)
+            sure = above[levels[above] >= -log(self.delta) + slack]
+            relevant[above[: np.searchsorted(above, sure[0]) + 1] if len(sure) else above] = True
+        for index in np.flatnonzero(relevant).tolist():
+            self.update(int(violations[index]), int(safe[index]))
 
-    def end(self, over: int, under: int) -> None:
-        """Take note that a stretch has ended with these counts."""
-        level = self.mixture.level(over, under)
-        if level > self.best:
-            self.best = level
+    @property
+    def p_value(self) -> float:
+        """Anytime-valid p-value, 1 / (largest wealth so far)."""
+        return min(1.0, exp(-self.maximum))
 
-    def highest(self, over: int, under: int) -> float:
-        """Return the largest logarithm of the wealth so far, given the present counts."""
-        return max(self.best, self.mixture.level(over, under))
 
-    def p_value(self, over: int, under: int) -> float:
-        """Return 1 / (largest wealth so far), valid at any time at which one chooses to look."""
-        return min(1.0, exp(-self.highest(over, under)))
+_MARGIN = 1e-9  # Newton's method stops this far right of the root, in log wealth
+_ROUNDING = 1e-14
+_LARGEST = 1.0 - 1e-4  # a larger bound is reported as 1
 
-    def advance(self, flags: Flags, over: Counts, under: Counts, rising: bool) -> None:
-        """Do what ``rise`` and ``end`` do for one episode after another.
 
-        Parameters
-        ----------
-        flags
-            Whether each new episode was over the limit.
-        over, under
-            Counts before the first new episode and after each, so one entry more than ``flags``.
-        rising
-            Whether the episode before the first new one raised the wealth.
-        """
-        self._patience = 0
-        up = flags == self.on_over
-        before = np.concatenate([[rising], up])
-        ends = np.flatnonzero(before[:-1] & ~up)  # counts with these indices are the last of a stretch
-        last = len(flags)
-        looks = np.append(ends, last) if up[-1] else ends
-        if not len(looks):
-            return
-        slack = self.mixture.slack(float(over[-1]), float(under[-1]))
-        least = self.best if self.first is not None else min(self.best, self.threshold)
-        levels = self.mixture.levels(over[looks], under[looks], least - slack)
-        if self.first is None:
-            self._find_first(up, over, under, looks[levels >= self.threshold - slack], slack)
-        at_ends = levels[: len(ends)]
-        if len(ends):
-            near = at_ends >= max(float(at_ends.max()), self.best) - slack
-            for index in ends[near].tolist():
-                self.end(int(over[index]), int(under[index]))
+def upper_bound(violations: float, safe: float, delta: float) -> float:
+    """Return an upper bound on the violation rate, valid at all times with probability 1 - ``delta``.
 
-    def _find_first(self, up: Flags, over: Counts, under: Counts, looks: Counts, slack: float) -> None:
-        """Look for the first sufficient wealth in the stretches that end at ``looks``."""
-        falls = np.flatnonzero(~up)
+    log W(m) increases with m and is convex, so Newton's method from the right never passes the root and every
+    iterate is a valid bound.
 
-        def level(index: int) -> float:
-            return self.mixture.level(int(over[index]), int(under[index]))
+    Parameters
+    ----------
+    violations, safe
+        Numbers of episodes with cost > limit, and of others.
+    delta
+        Probability that the bound is ever wrong.
 
-        for end in looks.tolist():
-            place = int(np.searchsorted(falls, end))  # falls before the end of this stretch
-            low = int(falls[place - 1]) + 1 if place else 0  # counts at the start of the stretch
-            high = end
-            while high - low > 1:  # the first index whose level may suffice lies in (low, high]
-                middle = (low + high) // 2
-                low, high = (low, middle) if level(middle) >= self.threshold - slack else (middle, high)
-            for index in range(high, end + 1):
-                if index > 0 and self.threshold - level(index) <= 0.0:
-                    self.first = int(over[index] + under[index])
-                    return
+    Examples
+    --------
+    >>> round(upper_bound(0, 36, 0.05), 4)
+    0.0985
+    """
+    if safe <= 0:
+        return 1.0
+    constants = [weight + violations * rho for weight, rho in zip(_LOG_WEIGHTS, _LOG_RHO, strict=True)]
+    m = min(_best_single_bet(constants, safe, -log(delta)), _LARGEST)
+    margin = _MARGIN + _ROUNDING * (abs(min(constants)) + safe / (1.0 - m))
+    target = -log(delta) + 0.5 * margin
+    for _ in range(64):
+        gap = log1p(-m)
+        terms = [a + safe * (log1p(-rho * m) - gap) for a, rho in zip(constants, RHO, strict=True)]
+        top = max(terms)
+        weights = [exp(term - top) for term in terms]
+        total = sum(weights)
+        excess = top + log(total) - target
+        if excess <= 0.5 * margin:
+            return 1.0 if m == _LARGEST and excess < 0.0 else m
+        inverse = 1.0 / (1.0 - m)
+        slopes = [w * (inverse - rho / (1.0 - rho * m)) for w, rho in zip(weights, RHO, strict=True)]
+        m -= excess * total / (safe * sum(slopes))
+    return m
+
+
+def _best_single_bet(constants: list[float], safe: float, target: float) -> float:
+    """Return the smallest bound of a single bet, (e^a - 1) / (e^a - rho), right of the mixture's root."""
+    m = 1.0
+    for constant, rho in zip(constants, RHO, strict=True):
+        a = (target - constant) / safe
+        if a < 700.0:
+            m = min(m, expm1(a) / (expm1(a) + 1.0 - rho))
+    return m

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.several import Monitors
-from steingate.monitoring.upper import count_upper
+from steingate.monitoring.monitors import Monitors, by_name
+from steingate.monitoring.wealth import upper_bound
 from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, save_figure, styled
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
     """Return (episodes, observed violation rate, bound) at the episodes that the monitor stores."""
     points = list(monitor.trace)
     if monitor.episodes and (not points or points[-1][0] < monitor.episodes):
-        points.append((monitor.episodes, monitor.over))
-    return [(n, over / n, count_upper(over, n - over, monitor.delta)) for n, over in points]
+        points.append((monitor.episodes, monitor.violations))
+    return [(n, over / n, upper_bound(over, n - over, monitor.delta)) for n, over in points]
 
 
 def save_monitor_figure(monitor: Monitor | Monitors, path: str | Path) -> None:
@@ -34,7 +34,7 @@ def monitor_figure(monitor: Monitor | Monitors) -> "Figure":
     """Return a figure with one row per cost: bound over time on the left, the whole tail on the right."""
     from matplotlib.figure import Figure
 
-    monitors = dict(monitor) if isinstance(monitor, Monitors) else {"": monitor}
+    monitors = by_name(monitor, "")
     figure = Figure(figsize=(11.0, 4.4 * len(monitors)), layout="constrained")
     axes = figure.subplots(len(monitors), 2, squeeze=False, width_ratios=(1.5, 1.0))
     for (left, right), (name, single) in zip(axes, monitors.items(), strict=True):
@@ -51,13 +51,8 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
         axes.plot(episodes, observed, color=SOFT, linewidth=1.2, label="observed rate")
     axes.axhline(monitor.budget, color=LIMIT, linewidth=1.4, label=f"budget {monitor.budget:g}")
     if monitor.baseline != monitor.budget:
-        axes.axhline(
-            monitor.baseline,
-            color=SOFT,
-            linewidth=1.0,
-            linestyle=":",
-            label=f"baseline {monitor.baseline:.3g}",
-        )
+        label = f"baseline {monitor.baseline:.3g}"
+        axes.axhline(monitor.baseline, color=SOFT, linewidth=1.0, linestyle=":", label=label)
     marks = [(monitor.certified_at, "certified", SAFE), (monitor.unsafe_at, "unsafe", UNSAFE)]
     marks += [(at, "drift", _DRIFT) for at in monitor.detector.alarms]
     for at, event, color in marks:
@@ -76,18 +71,8 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
 
 def _tail(axes: Any, monitor: Monitor) -> None:
     thresholds, bounds = monitor.tail()
-    above = monitor.grid.above(np.array(monitor.cells, dtype=np.int64))
-    observed = above / max(monitor.episodes, 1)
-    axes.fill_between(
-        thresholds,
-        observed,
-        bounds,
-        step="post",
-        color=_BOUND,
-        alpha=0.22,
-        linewidth=0,
-        label="up to the bound",
-    )
+    observed, band = monitor.tail_rates(), {"step": "post", "color": _BOUND, "alpha": 0.22, "linewidth": 0}
+    axes.fill_between(thresholds, observed, bounds, label="up to the bound", **band)
     axes.step(thresholds, bounds, where="post", color=_BOUND, linewidth=1.6)
     axes.step(thresholds, observed, where="post", color=INK, linewidth=1.2, label="observed")
     axes.axvline(monitor.limit, color=LIMIT, linewidth=1.4, label=f"limit {monitor.limit:g}")

@@ -7,8 +7,7 @@ from typing import Any
 
 from steingate.errors import SteingateError
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.several import FORMAT as SEVERAL
-from steingate.monitoring.several import Monitors
+from steingate.monitoring.monitors import by_name, restore_monitor
 from steingate.monitoring.state import read_state
 from steingate.report.monitor_figure import bound_trace
 
@@ -31,7 +30,7 @@ def monitor_files(roots: Sequence[str | Path]) -> list[Path]:
 def monitors_data(roots: Sequence[str | Path]) -> list[dict[str, Any]]:
     """Return one entry per monitored cost of every state file in the given folders and files.
 
-    An entry has ``name`` and ``path`` of the file, the numbers of ``Monitor.summary``, ``state``
+    An entry has ``name`` and ``path`` of the file, the numbers of ``Monitor.to_dict``, ``state``
     (``unsafe``, ``drift``, ``certified`` or ``undecided``) and ``trace``, a list of (episodes, violation
     rate, bound). A file that cannot be read has ``problem`` instead.
     """
@@ -53,32 +52,13 @@ def _read(path: Path, changed: int, size: int) -> tuple[dict[str, Any], ...]:
     try:
         return tuple(
             {"name": f"{name}: {cost}" if cost else name, "path": str(path), **_entry(monitor)}
-            for cost, monitor in _load(path).items()
+            for cost, monitor in by_name(restore_monitor(read_state(path)), "").items()
         )
     except SteingateError as error:
         return ({"name": name, "path": str(path), "problem": str(error)},)
 
 
-def _load(path: Path) -> dict[str, Monitor]:
-    state = read_state(path)
-    return (
-        dict(Monitors.from_dict(state)) if state.get("format") == SEVERAL else {"": Monitor.from_dict(state)}
-    )
-
-
 def _entry(monitor: Monitor) -> dict[str, Any]:
     trace = bound_trace(monitor)[-_SHOWN:]
-    return {
-        **monitor.summary(),
-        "state": state_word(monitor),
-        "trace": [[n, float(f"{rate:.4g}"), float(f"{bound:.4g}")] for n, rate, bound in trace],
-    }
-
-
-def state_word(monitor: Monitor) -> str:
-    """Return ``unsafe``, ``drift``, ``certified`` or ``undecided``, the first that applies."""
-    if monitor.unsafe:
-        return "unsafe"
-    if monitor.detector.alarm:
-        return "drift"
-    return "certified" if monitor.certified else "undecided"
+    points = [[n, float(f"{rate:.4g}"), float(f"{bound:.4g}")] for n, rate, bound in trace]
+    return {**monitor.to_dict(), "state": monitor.status, "trace": points}

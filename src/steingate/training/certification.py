@@ -13,7 +13,7 @@ import numpy as np
 
 from steingate.certificates.words import at_most
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.sentence import percent
+from steingate.monitoring.text import percent
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
 from steingate.training.evaluate import CHUNK, EpisodeTooLongError, Player, play
@@ -51,7 +51,7 @@ def min_episodes(budget: float, delta: float) -> int:
     >>> min_episodes(0.1, 0.05)
     36
     """
-    return Monitor(1.0, budget, delta).clean_episodes_needed
+    return Monitor(1.0, budget, delta).more_episodes
 
 
 def certify_checkpoint(
@@ -110,7 +110,7 @@ def certify_checkpoint(
             costs.append(cost)
     mean_return, mean_cost = (float(np.mean(values)) if values else 0.0 for values in (returns, costs))
     test = CertificationTest(
-        player.epoch, monitor.episodes, monitor.over, mean_return, mean_cost, monitor.bound, delta,
+        player.epoch, monitor.episodes, monitor.violations, mean_return, mean_cost, monitor.bound, delta,
         monitor.certified and not monitor.unsafe and not reason, reason,
     )  # fmt: skip
     return test, steps
@@ -120,7 +120,7 @@ def _decided(monitor: Monitor, max_episodes: int) -> bool:
     """Return whether further episodes cannot change the outcome of a test."""
     if monitor.certified or monitor.unsafe:
         return True
-    return monitor.clean_episodes_needed > max_episodes - monitor.episodes
+    return monitor.more_episodes > max_episodes - monitor.episodes
 
 
 def certification_report(

@@ -18,9 +18,9 @@ from steingate.certificates.words import at_most
 from steingate.errors import InputError, RunError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
-from steingate.monitoring.certify import Verdict, until_certified
+from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.sentence import percent
+from steingate.monitoring.text import percent
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Which, chosen_checkpoint
@@ -185,7 +185,7 @@ class Evaluation:
     limit : cost limit of an episode
     budget : accepted violation probability
     delta : error probability of ``bound``
-    monitor : result of the sequential test, if the number of episodes depended on it, else None
+    monitor : the monitor that stopped the evaluation, if the number of episodes depended on it, else None
     gate : for SteinGate, its certificate evaluated on these costs, else None
     """
 
@@ -197,7 +197,7 @@ class Evaluation:
     limit: float
     budget: float
     delta: float
-    monitor: Verdict | None = None
+    monitor: Monitor | None = None
     gate: Result | None = None
 
     @property
@@ -329,9 +329,9 @@ def evaluate(
     envs = make_envs(cfg, build_algorithm(cfg), budget=player.budget)
     try:
         if until_certified:
-            played, verdict = _play_until(envs, player, seeds, sample, stop, monitor)
+            played = _play_until(envs, player, seeds, sample, stop, monitor)
         else:
-            played, verdict = play(envs, player, seeds, sample, stop), None
+            played = play(envs, player, seeds, sample, stop)
     finally:
         envs.close()
     if (played.cost < 0.0).any():
@@ -340,7 +340,8 @@ def evaluate(
     if isinstance(cfg.algo, Certified):
         gate = cfg.algo.certificate_for(limit).evaluate(np.maximum(played.cost, 0.0))
     used = tuple(seeds[: len(played.cost)])
-    return Evaluation(player.epoch, player.which, sample, used, played, limit, budget, delta, verdict, gate)
+    watched = monitor if until_certified else None
+    return Evaluation(player.epoch, player.which, sample, used, played, limit, budget, delta, watched, gate)
 
 
 def _play_until(
@@ -350,8 +351,8 @@ def _play_until(
     sample: bool,
     stop: Callable[[], bool],
     monitor: Monitor,
-) -> tuple[Episodes, Verdict]:
-    """Return the episodes that the monitor counted, and its result; up to E - 1 more may be played."""
+) -> Episodes:
+    """Return the episodes that the monitor counted; up to E - 1 more may be played."""
     played: list[Episodes] = []
 
     def costs() -> Iterator[float]:
@@ -359,9 +360,9 @@ def _play_until(
             played.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
             yield from np.maximum(played[-1].cost, 0.0).tolist()
 
-    verdict = until_certified(costs(), monitor, len(seeds))
+    update_until_decided(monitor, costs(), len(seeds))
     cost, ret, length = (
-        np.concatenate([getattr(each, name) for each in played])[: verdict.episodes]
+        np.concatenate([getattr(each, name) for each in played])[: monitor.episodes]
         for name in ("cost", "ret", "length")
     )
-    return Episodes(cost=cost, ret=ret, length=length), verdict
+    return Episodes(cost=cost, ret=ret, length=length)

@@ -21,13 +21,13 @@ function monitorCard(card, entry) {
   const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); return html("b", { text: value }, item); };
   fact("state", entry.state).setAttribute("data-state", entry.state);
   fact("episodes", stepText(entry.episodes));
-  fact("violations", stepText(entry.over));
+  fact("violations", stepText(entry.violations));
   fact("limit", valueText(entry.limit));
   fact("bound", valueText(entry.bound));
   fact("budget", valueText(entry.budget));
   fact("CVaR 10 % ≤", valueText(entry.cvar_bound));
-  fact("drift", `${valueText(entry.drift_evidence)} of ${stepText(entry.drift_run_length)}`);
-  html("p", { class: "note", text: entry.sentence }, card);
+  fact("drift", `${valueText(entry.drift_evidence)} of ${stepText(entry.run_length)}`);
+  html("p", { class: "note", text: entry.summary }, card);
   if (entry.trace.length < 2) return;
   const xs = entry.trace.map(([n]) => n), first = Math.log(xs[0]), span = Math.log(xs[xs.length - 1]) - first;
   const ticks = [1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((t) => t >= xs[0] && t <= xs[xs.length - 1]);

@@ -1,0 +1,225 @@
+"""Monitors of several costs, with one error probability for all."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.certificates.costs import check_costs
+from steingate.errors import InputError, nearest
+from steingate.monitoring.monitor import Monitor, status
+from steingate.monitoring.state import read_state, require, write_state
+
+FORMAT = "steingate-monitors-2"
+
+
+class Monitors(Mapping[str, Monitor]):
+    """One monitor per named cost; each gets an equal part of ``delta``, so their statements hold together.
+
+    Parameters
+    ----------
+    limits
+        Name and limit of each cost.
+    budget
+        Accepted violation rate: one number, or one per name.
+    delta
+        Error probability of all bounds together (and of ``certified``, and of ``unsafe``).
+    **settings
+        Further settings of each ``Monitor``.
+
+    Examples
+    --------
+    >>> monitors = Monitors({"hazards": 25, "speed": 10})
+    >>> monitors.update({"hazards": 3.0, "speed": 0.0})
+    >>> monitors["speed"].delta
+    0.025
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, float],
+        budget: float | Mapping[str, float] = 0.1,
+        delta: float = 0.05,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(limits, Mapping) or not limits:
+            raise InputError(f"The limits are {limits!r}: give a dictionary of names and limits.")
+        budgets = budget if isinstance(budget, Mapping) else dict.fromkeys(limits, budget)
+        if set(budgets) != set(limits):
+            raise InputError(
+                f"The budgets name {sorted(budgets)}, the limits {sorted(limits)}: use the same names."
+            )
+        self.delta = Monitor(1.0, delta=delta).delta  # raises InputError before delta is divided
+        self._monitors = {
+            str(name): Monitor(limit, budgets[name], delta / len(limits), **settings)
+            for name, limit in limits.items()
+        }
+
+    def __getitem__(self, name: str) -> Monitor:
+        return self._monitors[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._monitors)
+
+    def __len__(self) -> int:
+        return len(self._monitors)
+
+    def update(self, costs: Mapping[str, float]) -> None:
+        """Count one finished episode; if one of its costs is invalid, none is counted."""
+        self.update_many({name: [cost] for name, cost in self._check_names(costs).items()})
+
+    def update_many(self, costs: Mapping[str, npt.ArrayLike]) -> None:
+        """Count many finished episodes; entry i of every array belongs to episode i."""
+        given = {name: np.asarray(values) for name, values in self._check_names(costs).items()}
+        if all(values.shape == (0,) for values in given.values()):
+            return
+        arrays = {}
+        for name, values in given.items():
+            try:
+                arrays[name] = check_costs(values)
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+        lengths = {name: len(values) for name, values in arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"The costs have different lengths, {lengths}: give one of each per episode.")
+        for name, values in arrays.items():
+            self[name].update_many(values)
+
+    def _check_names(self, costs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not isinstance(costs, Mapping):
+            raise InputError(f"The costs are {costs!r}: give a dictionary with {', '.join(self)}.")
+        for name in costs:
+            if name not in self:
+                raise InputError(f"There is no limit for the cost {name!r}{nearest(str(name), self)}.")
+        missing = [name for name in self if name not in costs]
+        if missing:
+            raise InputError(f"The cost {missing[0]!r} is missing: give one number for each limit.")
+        return costs
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes."""
+        return next(iter(self.values())).episodes
+
+    @property
+    def certified(self) -> bool:
+        """Whether all costs are certified."""
+        return all(monitor.certified for monitor in self.values())
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether the policy has been shown unsafe for some cost."""
+        return any(monitor.unsafe for monitor in self.values())
+
+    @property
+    def drift(self) -> bool:
+        """Whether some violation rate has risen above its baseline."""
+        return any(monitor.drift for monitor in self.values())
+
+    @property
+    def status(self) -> str:
+        """``unsafe``, ``drift``, ``certified`` or ``undecided``, the first that applies."""
+        return status(self)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Upper bounds on P(cost > limit), which hold together."""
+        return {name: monitor.bound for name, monitor in self.items()}
+
+    @property
+    def summary(self) -> str:
+        """What is known, and what to do, for each cost."""
+        return " ".join(f"{name}: {monitor.summary}" for name, monitor in self.items())
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the main numbers, for a log."""
+        return {
+            "episodes": self.episodes,
+            "bound": max(self.bounds.values()),
+            **{f"bound/{name}": bound for name, bound in self.bounds.items()},
+            "certified": self.certified,
+            "unsafe": self.unsafe,
+            "drift": self.drift,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as JSON types, for each cost."""
+        return {name: monitor.to_dict() for name, monitor in self.items()}
+
+    @classmethod
+    def watch(cls, calibration: "Mapping[str, npt.ArrayLike] | Monitors", **settings: Any) -> "Monitors":
+        """Return new monitors that raise ``drift`` above the bounds of calibration episodes.
+
+        Parameters
+        ----------
+        calibration
+            Costs of calibration episodes by name, or the monitors that counted them.
+        **settings
+            ``limits`` and other settings, needed with costs.
+        """
+        if isinstance(calibration, Monitors):
+            known = calibration
+        else:
+            known = cls(**settings)
+            known.update_many(calibration)
+        return cls._of({name: Monitor.watch(monitor) for name, monitor in known.items()}, known.delta)
+
+    @classmethod
+    def _of(cls, monitors: dict[str, Monitor], delta: float) -> "Monitors":
+        found = cls({name: monitor.limit for name, monitor in monitors.items()}, delta=delta)
+        found._monitors = monitors
+        return found
+
+    def reset(self) -> None:
+        """Delete all episodes."""
+        for monitor in self.values():
+            monitor.reset()
+
+    def rearm(self) -> None:
+        """Restart the drift detectors that have raised an alarm."""
+        for monitor in self.values():
+            if monitor.drift:
+                monitor.rearm()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the complete state as JSON types, for ``from_state``."""
+        parts = [[name, monitor.state_dict()] for name, monitor in self.items()]
+        return {"format": FORMAT, "delta": self.delta, "monitors": parts}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> "Monitors":
+        """Return the monitors with this state, bit for bit; an invalid state raises ``InputError``."""
+        if not isinstance(state, Mapping) or state.get("format") != FORMAT:
+            raise InputError(
+                "This is not the state of several monitors, or it was written by another version."
+            )
+        try:
+            parts = {str(name): Monitor.from_state(part) for name, part in state["monitors"]}
+            require(len({monitor.episodes for monitor in parts.values()}) == 1, "episodes")
+            return cls._of(parts, state["delta"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"This state of several monitors is damaged ({error}): start new ones."
+            ) from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file with a checksum, atomically."""
+        write_state(path, self.state_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Monitors":
+        """Return the monitors stored in a file."""
+        return cls.from_state(read_state(path))
+
+
+def restore_monitor(state: Mapping[str, Any]) -> Monitor | Monitors:
+    """Return the ``Monitor`` or the ``Monitors`` with this state."""
+    several = isinstance(state, Mapping) and state.get("format") == FORMAT
+    return Monitors.from_state(state) if several else Monitor.from_state(state)
+
+
+def by_name(monitors: Monitor | Monitors, name: str = "cost") -> dict[str, Monitor]:
+    """Return the monitors by the names of their costs; a single one is called ``name``."""
+    return dict(monitors) if isinstance(monitors, Monitors) else {name: monitors}

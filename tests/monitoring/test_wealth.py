@@ -1,0 +1,173 @@
+"""Wealth of bets and the bound that follows: closed forms, exact enumeration, numbers of another package."""
+
+import json
+from decimal import Decimal, getcontext
+from itertools import product
+from math import comb, exp, log, log1p, prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from steingate.monitoring.wealth import (
+    RHO,
+    THETA,
+    WEIGHTS,
+    BetMixture,
+    MaxWealth,
+    bets_above,
+    bets_below,
+    upper_bound,
+)
+
+VILLE = json.loads((Path(__file__).parents[1] / "data" / "monitor_ville.json").read_text())
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1, 0.5, 0.95])
+def test_log_wealth_is_that_of_plain_products(rate):
+    x = np.random.default_rng(1).random(40) < 0.3
+    violations, safe = int(x.sum()), int((~x).sum())
+    assert sum(WEIGHTS) == pytest.approx(1.0, abs=1e-15)
+    below = sum(
+        w * prod(1 + (1 - rho) * (rate - xi) / (1 - rate) for xi in x)
+        for w, rho in zip(WEIGHTS, RHO, strict=True)
+    )
+    above = sum(prod(1 + theta * (xi - rate) / rate for xi in x) for theta in THETA) / len(THETA)
+    assert bets_below(rate).log_wealth(violations, safe) == pytest.approx(log(below), abs=1e-10)
+    assert bets_above(rate).log_wealth(violations, safe) == pytest.approx(log(above), abs=1e-10)
+
+
+@pytest.mark.parametrize("bets", [bets_below, bets_above])
+@pytest.mark.parametrize("m", [0.02, 0.1, 0.6])
+def test_expected_wealth_is_one_at_the_boundary(bets, m):
+    """Exact: the sum over all sequences of length 8."""
+    total = 0.0
+    for outcome in product((0, 1), repeat=8):
+        over = sum(outcome)
+        total += m**over * (1 - m) ** (8 - over) * exp(bets(m).log_wealth(over, 8 - over))
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_array_and_scalar_wealth_agree_up_to_rounding():
+    violations = np.array([0, 1, 5, 1000, 10**6, 10**7])
+    safe = np.array([1, 0, 50, 20_000, 9 * 10**6, 10**7])
+    for bets in (bets_below(0.1), bets_above(0.1), bets_below(1e-6)):
+        levels = bets.log_wealths(violations, safe)
+        for a, b, level in zip(violations.tolist(), safe.tolist(), levels, strict=True):
+            assert abs(level - bets.log_wealth(a, b)) <= 0.1 * bets.rounding(a, b)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.05, 0.12, 0.5])
+def test_maximum_and_first_time_are_those_of_a_plain_loop(p):
+    x = np.random.default_rng(2).random(3_000) < p
+    violations, t = np.cumsum(x), np.arange(1, 3_001)
+    mixture = bets_below(0.1)
+    levels = [
+        mixture.log_wealth(*pair) for pair in zip(violations.tolist(), (t - violations).tolist(), strict=True)
+    ]
+    wealth = MaxWealth(mixture, 0.05)
+    for part in np.array_split(np.arange(3_000), 7):
+        wealth.update_many(violations[part], (t - violations)[part])
+    assert wealth.maximum == max(0.0, *levels)
+    assert wealth.reached_at == next((n for n, level in enumerate(levels, 1) if level >= -log(0.05)), None)
+
+
+def test_single_bets_agree_with_ville():
+    """The wealth of one bet is the likelihood ratio of rho m against m; see record_ville.py."""
+    for case in VILLE["cases"]:
+        x = np.zeros(max(VILLE["looks"]), int)
+        x[case["over"]] = 1
+        for m, rho, recorded in case["bets"]:
+            bet = BetMixture((0.0,), (log(rho),), (log1p(-rho * m) - log1p(-m),))
+            for look, level in zip(VILLE["looks"], recorded, strict=True):
+                over = int(x[:look].sum())
+                # To second order, a prior of this concentration adds so much to the logarithm.
+                spread = (over**2 / (rho * m) + (look - over) ** 2) / VILLE["concentration"]
+                assert bet.log_wealth(over, look - over) == pytest.approx(level, abs=1e-5 + spread)
+
+
+def exact_wealth(violations, safe, m):
+    """W(m) in fifty digits."""
+    getcontext().prec = 50
+    m = Decimal(m)
+    return sum(
+        Decimal(w) * Decimal(rho) ** violations * ((1 - Decimal(rho) * m) / (1 - m)) ** safe
+        for w, rho in zip(WEIGHTS, RHO, strict=True)
+    )
+
+
+@given(
+    violations=st.integers(0, 3000),
+    safe=st.integers(1, 100_000),
+    delta=st.sampled_from([0.5, 0.05, 0.002, 1e-6, 1e-30]),
+)
+def test_the_bound_is_at_the_root_or_right_of_it(violations, safe, delta):
+    bound = upper_bound(violations, safe, delta)
+    if bound == 1.0:
+        return
+    assert exact_wealth(violations, safe, bound) >= 1 / Decimal(delta)
+    assert exact_wealth(violations, safe, bound * (1 - 1e-6)) < 1 / Decimal(delta)
+
+
+@given(st.integers(0, 60), st.integers(1, 400), st.sampled_from([0.2, 0.05, 1e-3]))
+def test_the_root_is_that_of_a_bracketing_search(violations, safe, delta):
+    bound = upper_bound(violations, safe, delta)
+    root = brentq(
+        lambda m: bets_below(m).log_wealth(violations, safe) + log(delta), 1e-12, 1 - 1e-12, xtol=1e-15
+    )
+    assert bound == pytest.approx(root, rel=1e-6) or (root > 1 - 1e-4 and bound == 1.0)
+
+
+def test_edges_and_monotonicity():
+    assert upper_bound(0, 0, 0.05) == upper_bound(17, 0, 0.05) == upper_bound(10**7, 1, 0.05) == 1.0
+    assert 0.0 < upper_bound(0, 10**9, 0.05) < 1e-7
+    assert upper_bound(0, 36, 0.05) <= 0.1 < upper_bound(0, 35, 0.05)
+    table = np.array([[upper_bound(s, f, 0.05) for f in range(1, 80, 3)] for s in range(0, 20, 2)])
+    assert ((np.diff(table, axis=0) > 0) | (table[1:] == 1.0)).all()
+    assert ((np.diff(table, axis=1) < 0) | (table[:, :-1] == 1.0)).all()
+    assert upper_bound(3, 50, 0.01) > upper_bound(3, 50, 0.05)
+
+
+@pytest.mark.parametrize("p", [0.02, 0.1, 0.35, 0.7])
+@pytest.mark.parametrize("delta", [0.3, 0.1])
+def test_exact_error_over_all_sequences_of_length_14(p, delta):
+    """P(some bound up to n = 14 is below p), by a walk over counts."""
+    alive, failed = {0: 1.0}, 0.0  # probability of each number of violations while no bound has failed
+    for t in range(1, 15):
+        following = {}
+        for over, chance in alive.items():
+            for hit, q in ((0, 1 - p), (1, p)):
+                s = over + hit
+                if upper_bound(s, t - s, delta) < p:
+                    failed += chance * q
+                else:
+                    following[s] = following.get(s, 0.0) + chance * q
+        alive = following
+    assert failed <= delta
+    assert failed + sum(alive.values()) == pytest.approx(1.0)
+
+
+def test_the_fixed_sample_bound_is_smaller():
+    """Clopper-Pearson is the best bound for one look, so a bound for all looks must be larger."""
+    for over, n in ((0, 50), (2, 100), (30, 400)):
+
+        def tail(p, over=over, n=n):
+            return sum(comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(over + 1)) - 0.05
+
+        assert upper_bound(over, n - over, 0.05) > brentq(tail, 1e-9, 1 - 1e-9)
+
+
+def test_bounds_are_close_to_those_of_ville():
+    for case in VILLE["cases"]:
+        x = np.zeros(max(VILLE["looks"]), int)
+        x[case["over"]] = 1
+        for index, look in enumerate(VILLE["looks"]):
+            over = int(x[:look].sum())
+            ours = upper_bound(over, look - over, 0.05)
+            theirs = [uppers[index] for uppers in case["uppers"].values()]
+            assert ours <= 1.10 * max(theirs)
+            if look >= 100 and over:
+                assert 0.7 * min(theirs) <= ours
