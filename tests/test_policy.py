@@ -92,7 +92,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_with_a_warning(run, tmp_path
 def test_another_runs_checkpoint_is_passed_over_with_a_warning(run, tmp_path):
     import shutil
 
-    from steingate.training.evaluate import load_player
+    from steingate.training.play import load_player
 
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)

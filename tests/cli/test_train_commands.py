@@ -1,3 +1,6 @@
+"""``steingate train``, ``resume``, ``evaluate``, ``render`` and ``export`` on a tiny run."""
+
+import io
 import json
 import os
 import signal
@@ -7,11 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from tests.training.probes import Walk
 from tests.training.runs_of_probes import facts
 
-from steingate.algorithms import METHODS
 from steingate.algorithms.common.backend import configure
 from steingate.cli import main
+from steingate.cli.output import progress_bar
 from steingate.runs import read_progress
 from steingate.training.config_file import load_run_config
 
@@ -37,10 +42,10 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
     settings.write_text("seed = 2\ntotal_steps = 160\n[certificate]\nbudget = 0.25\n")
     options = [word for word in SMALL if word not in ("--total-steps", "480")]
     assert main(["train", *options, "--config", str(settings), "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    path = Path(said.out.strip())
+    output = capsys.readouterr()
+    path = Path(output.out.strip())
     assert path == tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-2"
-    assert len([line for line in said.err.splitlines() if line.startswith("epoch ")]) == 2
+    assert len([line for line in output.err.splitlines() if line.startswith("epoch ")]) == 2
     assert read_progress(path)["Gate/Budget"] == [0.25, 0.25]
     assert load_run_config(path).algo.certificate == {"budget": 0.25}
 
@@ -70,9 +75,9 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
 def test_bad_input_is_one_sentence_and_exit_2(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert main(arguments) == 2
-    said = capsys.readouterr()
-    assert message in said.err
-    assert len(said.err.strip().splitlines()) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
     assert not list(tmp_path.rglob("config.json"))
 
 
@@ -84,36 +89,27 @@ def test_training_twice_into_one_folder_is_refused(run, capsys):
     assert facts(run) == before
 
 
-def test_evaluate_prints_a_table_json_and_a_plot(run, tmp_path, capsys):
-    assert main(["evaluate", str(run), "--episodes", "6"]) == 0
-    text = capsys.readouterr().out
-    for word in ("6 episodes", "return", "cost", "violations", "CVaR 10%", "worst episode", "bound"):
-        assert word in text
+def test_evaluate_prints_tables_for_both_kinds_of_actions(run, tmp_path, capsys):
     plot = tmp_path / "run.png"
-    assert main(["evaluate", str(run), "--episodes", "6", "--json", "--plot", str(plot)]) == 0
-    numbers = json.loads(capsys.readouterr().out)
-    assert numbers["episodes"] == 6
-    assert numbers["cost"]["limit"] == 4.0
+    words = ["evaluate", str(run), "--episodes", "5", "--policy", "last"]
+    assert main([*words, "--plot", str(plot)]) == 0
+    output = capsys.readouterr()
+    for kind in ("mean", "sampled"):
+        assert f"5 episodes of the last policy (after epoch 6), {kind} actions" in output.out
+    for word in ("return", "cost", "violations", "CVaR 10%", "worst episode", "bound"):
+        assert word in output.out
+    assert output.err == ""
     assert plot.read_bytes().startswith(b"\x89PNG")
-
-
-def test_evaluate_names_the_policy_and_both_kinds_of_actions(run, capsys):
-    assert main(["evaluate", str(run), "--episodes", "5", "--policy", "last"]) == 0
-    said = capsys.readouterr()
-    assert "5 episodes of the last policy (after epoch 6), mean actions" in said.out
-    assert "The same policy, sampled actions" in said.out
-    assert said.err == ""
-    assert main(["evaluate", str(run), "--episodes", "5", "--json", "--policy", "last"]) == 0
-    both = json.loads(capsys.readouterr().out)
+    found = {}
+    for actions in ("both", "mean", "sampled"):
+        assert main([*words, "--json", "--actions", actions]) == 0
+        found[actions] = json.loads(capsys.readouterr().out)
+    both = found["both"]
     assert (both["policy"], both["actions"], both["sampled"]["actions"]) == ("last", "mean", "sampled")
     assert both["return"] != both["sampled"]["return"]
-    words = ["--episodes", "5", "--json", "--policy", "last", "--actions"]
-    assert main(["evaluate", str(run), *words, "mean"]) == 0
-    alone = json.loads(capsys.readouterr().out)
-    assert alone["sampled"] is None
-    assert alone["return"] == both["return"]
-    assert main(["evaluate", str(run), *words, "sampled"]) == 0
-    assert json.loads(capsys.readouterr().out)["return"] == both["sampled"]["return"]
+    assert found["mean"]["sampled"] is None
+    assert found["mean"]["return"] == both["return"]
+    assert found["sampled"]["return"] == both["sampled"]["return"]
 
 
 def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
@@ -123,23 +119,22 @@ def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["certified"]
     assert found["bound"] == pytest.approx(1.0 - 0.05 ** (1 / 40))  # none of 40 over, exactly
-    assert found["cost"]["limit"] == 1e6
+    assert found["limit"] == 1e6
     assert len(costs.read_text().splitlines()) == 40
-    assert main(["certify", str(costs), "--limit", "1e6", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["samples"] == 40
-    assert main(["evaluate", str(run), *words, "--limit", "1e-6"]) == 1
+    assert main(["certify", str(costs), "--limit", "1e6"]) == 0
+    assert "0 of 40" in capsys.readouterr().out
+    assert main(["evaluate", str(run), *words, "--limit", "1e-6", "--risk", "0.5"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert found["violations"] == 40
-    assert found["gate"]["preset"] == "released"
+    assert (found["violations"], found["risk"]) == (40, 0.5)
 
 
 def test_export_writes_a_policy_that_acts(run, tmp_path, capsys):
     from steingate import RobotPolicy, load
 
     assert main(["export", str(run), "--to", str(tmp_path / "policy.npz"), "--policy", "last"]) == 0
-    said = capsys.readouterr()
-    assert said.out.splitlines() == [str(tmp_path / "policy.npz"), str(tmp_path / "policy.py")]
-    assert "last policy, after epoch 6" in said.err
+    output = capsys.readouterr()
+    assert output.out.splitlines() == [str(tmp_path / "policy.npz"), str(tmp_path / "policy.py")]
+    assert "last policy, after epoch 6" in output.err
     robot = RobotPolicy(tmp_path / "policy.npz")
     obs = [0.5, 3.0, 7.0]
     assert robot(obs).tolist() == pytest.approx(load(run, "last").policy(obs).tolist())
@@ -147,54 +142,29 @@ def test_export_writes_a_policy_that_acts(run, tmp_path, capsys):
     assert main(["export", str(run), "--to", str(tmp_path / "policy.pkl"), "--policy", "last"]) == 2
 
 
-def sentences(name):
-    about = METHODS[name].about
-    return about.summary, about.paper, about.published, about.corrected
-
-
-def test_algos_are_listed(capsys):
-    assert main(["algos"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(METHODS)
-    assert main(["algos", "--variants"]) == 0
-    assert "published: " in capsys.readouterr().out
-    assert main(["algos", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cpo"]["paper"]
-
-
-def test_all_about_some_algorithms(capsys):
-    assert main(["algos", "cup", "focops"]) == 0
-    out = capsys.readouterr().out
-    assert all(text in out for name in ("cup", "focops") for text in sentences(name))
-    assert "evo" not in out
-    assert main(["algos", "focop"]) == 2
-    assert "did you mean focops?" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_process_says_how_to_go_on(tmp_path, number, status):
+def test_a_stopped_process_says_how_to_continue(tmp_path, number, status):
     options = [*SMALL, "--out", str(tmp_path), "--total-steps", "1e6", "--checkpoint-every", "1000"]
     process = subprocess.Popen(
         [sys.executable, "-m", "steingate", "train", *options],
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
     )  # fmt: skip
     path = tmp_path / "steingate" / "tests.training.probes-Walk" / "seed-0"
     patience = time.monotonic() + 120
     while time.monotonic() < patience and not (path / "progress.csv").exists():
         time.sleep(0.05)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == status, said
-    assert f"continue with: steingate resume {path}" in said
-    assert "Traceback" not in said
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == status, errors
+    assert f"continue with: steingate resume {path}" in errors
+    assert "Traceback" not in errors
     assert len(list((path / "checkpoints").iterdir())) == 1
 
 
 @pytest.mark.parametrize("command", ["train", "resume", "evaluate", "render"])
-def test_ctrl_c_while_the_learner_is_imported_ends_the_command(run, tmp_path, monkeypatch, command):
-    module = "evaluate" if command in ("evaluate", "render") else "loop"
-    full = f"steingate.training.{module}"
+def test_ctrl_c_while_jax_is_imported_ends_the_command(run, tmp_path, monkeypatch, command):
+    full = f"steingate.training.{'evaluate' if command in ('evaluate', 'render') else 'loop'}"
 
     class Garbage:
         def __del__(self):  # what is raised here never reaches the caller
@@ -205,22 +175,20 @@ def test_ctrl_c_while_the_learner_is_imported_ends_the_command(run, tmp_path, mo
             if name == full:
                 Garbage()
 
-    monkeypatch.setattr(f"steingate.training.{module}", sys.modules[full])  # put back after the test
+    monkeypatch.setattr(full, sys.modules[full])  # put back after the test
     monkeypatch.delitem(sys.modules, full)
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
     arguments = {
         "train": [*SMALL, "--out", str(tmp_path), "--quiet"],
         "resume": [str(run), "--quiet"],
         "evaluate": [str(run), "--episodes", "1"],
-        "render": [str(run), "--out", str(tmp_path / "film.gif")],
+        "render": [str(run), "--out", str(tmp_path / "video.gif")],
     }
     assert main([command, *arguments[command]]) == 130
     assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_ends_an_evaluation(run, monkeypatch, capsys):
-    from tests.training.probes import Walk
-
     real = Walk.step
 
     def step(self, action):
@@ -231,3 +199,12 @@ def test_ctrl_c_ends_an_evaluation(run, monkeypatch, capsys):
     monkeypatch.setattr(Walk, "step", step)
     assert main(["evaluate", str(run), "--episodes", "1"]) == 130
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_progress_bar_is_for_terminals_only(terminal):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=100, _environ={"TERM": "xterm"})
+    with progress_bar(console) as update:
+        update("rendering steps", 250, 1000)
+    assert ("250/1000" in out.getvalue()) == bool(out.getvalue()) == terminal

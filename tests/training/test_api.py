@@ -1,8 +1,5 @@
 """The public functions, used as their documentation does, on a tiny run."""
 
-import doctest
-import warnings
-
 import numpy as np
 import pytest
 from tests.training.probes import Walk
@@ -10,7 +7,6 @@ from tests.training.runs_of_probes import TINY
 
 import steingate
 from steingate.errors import InputError
-from steingate.training import certification, video
 
 
 @pytest.fixture(scope="module")
@@ -19,16 +15,8 @@ def run(tmp_path_factory):
     return steingate.train(**{"out": tmp_path_factory.mktemp("runs"), "quiet": True, **settings})
 
 
-@pytest.mark.parametrize("module", [certification, video])
-def test_examples_say_the_truth(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
-
-
-def test_a_run_tells_its_folder_and_its_verdict(run):
-    lines = str(run).splitlines()
-    assert lines == [str(run.path), run.certification["sentence"]]
+def test_a_run_prints_its_folder_and_its_certification(run):
+    assert str(run).splitlines() == [str(run.path), run.certification["sentence"]]
     assert run.certified  # half of the episodes may be over
 
 
@@ -42,28 +30,26 @@ def test_evaluate_takes_a_run_or_its_folder(run):
     one, other = steingate.evaluate(run, 6), steingate.evaluate(str(run.path), 6, policy="certified")
     np.testing.assert_array_equal(one.episodes.cost, other.episodes.cost)
     assert one.which == "certified"
-    assert str(one).startswith("The certified policy, with mean actions, exceeded")
-    assert "sampled actions" in steingate.evaluate(run, 3, sample=True).sentence
-    assert run.evaluate(6, limit=0.001).violations > one.violations
+    assert steingate.evaluate(run, 6, limit=0.001).violations > one.violations
     with pytest.raises(InputError, match="episodes must be at least 1, got 0"):
         steingate.evaluate(run, 0)
 
 
 def test_certify_policy_agrees_with_the_run(run):
-    verdict = steingate.certify_policy(run.load().policy, Walk, limit=4.0, budget=0.6, seed=7)
-    assert verdict.certified
+    policy = steingate.load(run).policy
+    assert steingate.certify_policy(policy, Walk, limit=4.0, budget=0.6, seed=7).certified
 
 
 def test_make_vec_makes_what_training_uses(run):
     envs = steingate.make_vec("tests.training.probes:Walk", 3)
     obs, _ = envs.reset(seed=0)
-    action = run.load().policy(obs)
+    action = steingate.load(run).policy(obs)
     assert action.shape == (3, 2)
     assert envs.step(action)[4]["cost"].shape == (3,)
     envs.close()
 
 
-def test_what_is_given_wins_over_the_file(tmp_path):
+def test_arguments_take_precedence_over_the_file(tmp_path):
     file = tmp_path / "run.toml"
     file.write_text("seed = 3\ntotal_steps = 160\n[certify]\nenabled = false\n")
     small = {name: value for name, value in TINY.items() if name not in ("total_steps", "env")}
@@ -74,7 +60,5 @@ def test_what_is_given_wins_over_the_file(tmp_path):
     assert found.certification is None
     assert not found.certified
     assert str(found) == str(found.path)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found.load()
-    assert "Certification is disabled" in str(said[0].message)
+    with pytest.warns(UserWarning, match="Certification is disabled"):
+        steingate.load(found)

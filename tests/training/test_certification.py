@@ -1,4 +1,6 @@
-"""Tests of a policy on made-up tasks whose chance of a costly episode is known."""
+"""Certification tests of policies on made-up tasks whose violation probability is known."""
+
+import doctest
 
 import gymnasium
 import numpy as np
@@ -9,8 +11,15 @@ from tests.training.runs_of_probes import tiny
 from steingate.envs.make import make_vec
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.normalizer import init_stats
-from steingate.training.certification import certify_checkpoint, delta_for_test, min_episodes
-from steingate.training.evaluate import make_player
+from steingate.training import certification
+from steingate.training.certification import (
+    CertificationTest,
+    certification_report,
+    certify_checkpoint,
+    delta_for_test,
+    min_episodes,
+)
+from steingate.training.play import make_player
 from steingate.training.rollout import RolloutStoppedError
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
@@ -30,12 +39,11 @@ class Chance(gymnasium.Env):
 
     def step(self, action):
         self.t += 1
-        first = self.t == 1
-        cost = (10.0 if self.unlucky else self.cheap) if first else 0.0
+        cost = (10.0 if self.unlucky else self.cheap) if self.t == 1 else 0.0
         return np.zeros(1), 2.0, False, self.t >= self.length, {"cost": cost}
 
 
-def tried(tmp_path, chance, seed=0, stop=lambda: False, **changes):
+def run_test(tmp_path, chance, seed=0, stop=lambda: False, **changes):
     given = {"budget": 0.1, "delta": 0.05, "max_episodes": 300, "longest": 3, **changes}
     env = {name: given.pop(name) for name in ("length", "cheap") if name in given}
     envs = make_vec(lambda: Chance(chance, **env), 4, copy=False)
@@ -43,65 +51,109 @@ def tried(tmp_path, chance, seed=0, stop=lambda: False, **changes):
     return certify_checkpoint(envs, player, seeds=lambda i: 1000 * seed + i, stop=stop, **given)
 
 
-def test_a_policy_that_never_costs_takes_the_fewest_episodes(tmp_path):
-    trial, steps = tried(tmp_path, 0.0)
-    assert trial.certified
-    assert trial.episodes == min_episodes(0.1, 0.05) == 36
-    assert (trial.violations, trial.ret, trial.cost, trial.epoch) == (0, 6.0, 1.0, 7)
-    assert trial.bound <= 0.1
+def test_a_policy_without_violations_needs_the_fewest_episodes(tmp_path):
+    test, steps = run_test(tmp_path, 0.0)
+    assert test.certified
+    assert test.episodes == min_episodes(0.1, 0.05) == 36
+    assert (test.violations, test.mean_return, test.mean_cost, test.epoch) == (0, 6.0, 1.0, 7)
+    assert test.bound <= 0.1
     assert steps == 36 * 3
 
 
-def test_a_policy_that_always_costs_is_given_up_soon(tmp_path):
-    trial, _ = tried(tmp_path, 1.0)
-    assert not trial.certified
-    assert trial.violations == trial.episodes < 10
+def test_unsafe_and_hopeless_policies_are_given_up_soon(tmp_path):
+    test, _ = run_test(tmp_path, 1.0)
+    assert not test.certified
+    assert test.violations == test.episodes < 10
+    # one over the limit, and 35 more could not make up for it
+    assert run_test(tmp_path, 1.0, max_episodes=36)[0].episodes == 1
 
 
-def test_a_test_without_hope_ends(tmp_path):
-    trial, _ = tried(tmp_path, 1.0, max_episodes=36, delta=0.05)
-    assert trial.episodes == 1  # one over the limit, and 35 more could not make up for it
-
-
-def test_the_count_is_the_monitors(tmp_path):
-    trial, _ = tried(tmp_path, 0.03, seed=4)
+def test_the_result_is_that_of_a_monitor(tmp_path):
+    test, _ = run_test(tmp_path, 0.03, seed=4)
     monitor = Monitor(4.0, 0.1, 0.05)
-    for i in range(trial.episodes):
+    for i in range(test.episodes):
         env = Chance(0.03)
         env.reset(seed=4000 + i)
         monitor.update(10.0 if env.unlucky else 1.0)
-    assert (trial.violations, trial.bound, trial.certified) == (
-        monitor.violations,
-        monitor.bound,
-        monitor.certified,
-    )
-    assert trial.certified
-    assert trial.violations > 0
+    assert (test.violations, test.bound, test.certified) == (monitor.violations, monitor.bound, monitor.certified)
+    assert test.certified
+    assert test.violations > 0
 
 
 def test_wrong_certificates_are_as_rare_as_promised(tmp_path):
-    found = [tried(tmp_path, 0.1, seed=seed, delta=0.2, max_episodes=120)[0].certified for seed in range(120)]
+    found = [run_test(tmp_path, 0.1, seed, delta=0.2, max_episodes=120)[0].certified for seed in range(120)]
     assert sum(found) <= 36  # the chance of more is below 2e-3 if each is wrong with probability 0.2
 
 
 def test_negative_costs_are_within_the_limit(tmp_path):
-    trial, _ = tried(tmp_path, 0.0, cheap=-2.0)
-    assert trial.certified
-    assert trial.cost == -2.0
+    test, _ = run_test(tmp_path, 0.0, cheap=-2.0)
+    assert test.certified
+    assert test.mean_cost == -2.0
 
 
-def test_an_episode_without_end_ends_the_test(tmp_path):
-    trial, _ = tried(tmp_path, 0.0, length=10**9)
-    assert not trial.certified
-    assert trial.episodes == 0
-    assert "had not ended after 1000 steps" in trial.reason
+def test_an_endless_episode_ends_the_test(tmp_path):
+    test, _ = run_test(tmp_path, 0.0, length=10**9)
+    assert (test.certified, test.episodes) == (False, 0)
+    assert "had not ended after 1000 steps" in test.failure
 
 
-def test_a_stopped_test_says_so(tmp_path):
+def test_a_stopped_test_raises(tmp_path):
     with pytest.raises(RolloutStoppedError):
-        tried(tmp_path, 0.0, stop=lambda: True)
+        run_test(tmp_path, 0.0, stop=lambda: True)
 
 
-def test_the_tests_share_delta():
+def test_the_error_probabilities_of_all_tests_add_up_to_delta():
     assert sum(delta_for_test(k, 0.05) for k in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
     assert delta_for_test(2, 0.05) == pytest.approx(delta_for_test(1, 0.05) / 4)
+
+
+def test_examples_of_the_documentation():
+    found = doctest.testmod(certification)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def made(epoch, violations, bound, certified, failure=""):
+    return CertificationTest(epoch, 40, violations, 3.0, 1.0, bound, 0.01, certified, failure)
+
+
+SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
+
+
+@pytest.mark.parametrize(
+    ("best", "tests", "finished", "failure", "sentence"),
+    [
+        (
+            SAFE, [SAFE], True, "",
+            "Certified: the last policy (step 480), without exploration noise: 0 of 40 test episodes cost "
+            "more than 4, so at most 9.3 % do (95 % confidence). Mean return 3.",
+        ),
+        (
+            made(2, 1, 0.1, True), [UNSAFE], True, "",
+            "Certified: the policy of step 160, without exploration noise: 1 of 40 test episodes cost more "
+            "than 4, so at most 10 % do (95 % confidence). Mean return 3. The last policy is not certified: "
+            "20 of 40 test episodes cost more than 4, so at most 70 % do (95 % confidence).",
+        ),
+        (
+            None, [UNSAFE, made(0, 6, 0.2, False)], True, "",
+            "No policy is certified for cost limit 4 and risk 10 %. The best candidate was the untrained "
+            "policy, without exploration noise: 6 of 40 test episodes cost more than 4, so at most 20 % do "
+            "(95 % confidence). Train longer, or accept a higher risk (--certify.budget).",
+        ),
+        (
+            None, [], True, "no episode ended during training",
+            "No policy is certified for cost limit 4 and risk 10 %: no episode ended during training.",
+        ),
+        (
+            made(2, 0, 0.09, True), [], False, "",
+            "Certified: the policy of step 160, without exploration noise: 0 of 40 test episodes cost more "
+            "than 4, so at most 9 % do (95 % confidence). Mean return 3. Training is not finished.",
+        ),
+    ],
+)  # fmt: skip
+def test_the_report_says_which_policy_is_certified_and_what_to_do(
+    tmp_path, best, tests, finished, failure, sentence
+):
+    report = certification_report(tiny(tmp_path), 6, best, tests, finished, 1, failure)
+    assert report["sentence"] == sentence
+    assert report["certified"] == (best is not None)

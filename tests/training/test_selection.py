@@ -1,10 +1,25 @@
-"""Which policies are tried: a front of risk and return, a max_risk that follows the tests."""
+"""Selection of the certified checkpoint: the candidates, and what a run folder holds after training."""
+
+import json
+import os
+import shutil
+import signal
+import warnings
 
 import numpy as np
 import pytest
+from tests.training.runs_of_probes import facts, tiny
 
+from steingate.errors import InputError, RunError
+from steingate.monitoring.wealth import upper_bound
 from steingate.policies.normalizer import Stats
+from steingate.policies.policy import load
+from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
+from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
+from steingate.training.config_file import load_run_config
+from steingate.training.evaluate import evaluate
+from steingate.training.loop import resume, train
 from steingate.training.selection import (
     MAX_CANDIDATES,
     Candidate,
@@ -18,84 +33,79 @@ from steingate.training.selection import (
 from steingate.training.state import plain
 
 STATS = Stats(2, np.zeros(1), np.ones(1))
+LONG = {"total_steps": 80 * 40, "checkpoint_every": 3, "certify.max_step_fraction": 0.5}
 
 
 def candidate(epoch, risk, ret, error=0.1):
     return Candidate(epoch, risk, ret, error, 10, {"w": (np.ones((1, 1), np.float32),)}, STATS, 1.0)
 
 
-def trial(epoch, ret, certified, bound=0.09):
+def result(epoch, ret, certified, bound=0.09):
     return CertificationTest(epoch, 40, 0, ret, 1.0, bound, 0.01, certified)
 
 
-def listed(*pairs):
+def front(*pairs):
     candidates = ()
     for epoch, (risk, ret) in enumerate(pairs):
         candidates = add_candidate(candidates, candidate(epoch, risk, ret))
     return [(one.risk, one.ret) for one in candidates]
 
 
-class TestShortlist:
-    def test_those_that_another_beats_in_both_go(self):
-        assert listed((0.5, 1.0), (0.6, 0.9), (0.4, 0.5), (0.5, 1.0)) == [(0.4, 0.5), (0.5, 1.0)]
-
-    def test_it_is_the_front_of_everything_seen_when_that_is_small(self):
-        rng = np.random.default_rng(0)
-        pairs = [tuple(pair) for pair in rng.random((30, 2))]
-        front = [a for a in pairs if not any(b != a and b[0] <= a[0] and b[1] >= a[1] for b in pairs)]
-        assert 1 < len(front) <= MAX_CANDIDATES
-        assert listed(*pairs) == sorted(front)
-
-    def test_over_the_limit_only_the_least_risky_is_kept_and_only_alone(self):
-        assert listed((3.0, 5.0), (2.0, 4.0), (4.0, 9.0)) == [(2.0, 4.0)]
-        assert listed((3.0, 5.0), (2.0, 4.0), (1.0, 0.0)) == [(1.0, 0.0)]
-
-    def test_it_stays_small_and_keeps_its_ends(self):
-        found = listed(*((0.05 * i, float(i)) for i in range(20)))
-        assert len(found) == MAX_CANDIDATES
-        assert found[0] == (0.0, 0.0)
-        assert found[-1] == pytest.approx((0.95, 19.0))
+def test_candidates_are_the_pareto_front_of_risk_and_return():
+    assert front((0.5, 1.0), (0.6, 0.9), (0.4, 0.5), (0.5, 1.0)) == [(0.4, 0.5), (0.5, 1.0)]
+    pairs = [tuple(pair) for pair in np.random.default_rng(0).random((30, 2))]
+    best = [a for a in pairs if not any(b != a and b[0] <= a[0] and b[1] >= a[1] for b in pairs)]
+    assert 1 < len(best) <= MAX_CANDIDATES
+    assert front(*pairs) == sorted(best)
 
 
-class TestChoice:
-    def test_the_best_return_under_the_ceiling_is_tried(self):
-        kept = SelectionState((candidate(1, 0.2, 1.0), candidate(2, 0.7, 2.0)))
-        assert next_candidate(kept).epoch == 2
-        assert next_candidate(kept._replace(max_risk=0.5)).epoch == 1
-        assert next_candidate(kept._replace(max_risk=0.1)) is None
-
-    def test_it_must_beat_the_certified_one_by_its_error(self):
-        best = (candidate(0, 0.3, 1.9), trial(0, 5.0, True))
-        kept = SelectionState((candidate(2, 0.7, 2.05),), best=best)
-        assert next_candidate(kept) is not None
-        assert next_candidate(kept._replace(best=(candidate(0, 0.3, 1.96), trial(0, 5.0, True)))) is None
-
-    def test_a_failure_lowers_the_ceiling_and_a_success_raises_it(self):
-        one, other = candidate(1, 0.6, 1.0), candidate(2, 0.9, 2.0)
-        kept = add_test(SelectionState((one, other)), other, trial(2, 2.0, False, bound=0.4), 100)
-        assert kept.candidates == (one,)
-        assert (kept.tests, kept.steps) == (1, 100)
-        assert kept.max_risk == pytest.approx(0.72)
-        assert kept.best is None
-        assert kept.closest.epoch == 2
-        kept = add_test(kept, one, trial(1, 1.0, True), 50)
-        assert (kept.tests, kept.steps) == (2, 150)
-        assert kept.best == (one, trial(1, 1.0, True))
-        assert kept.max_risk == pytest.approx(0.72)
-        kept = add_test(kept, candidate(3, 0.7, 3.0), trial(3, 3.0, True), 50)
-        assert kept.max_risk == pytest.approx(0.84)
-
-    def test_the_highest_tested_return_stays_and_the_lowest_bound_is_closest(self):
-        kept = SelectionState()
-        for epoch, (ret, certified, bound) in enumerate(
-            [(1.0, True, 0.09), (0.5, True, 0.01), (9.0, False, 0.3), (9.0, False, 0.2), (9.0, False, 0.5)]
-        ):
-            kept = add_test(kept, candidate(epoch, 0.5, ret), trial(epoch, ret, certified, bound), 1)
-        assert kept.best[1].epoch == 0
-        assert kept.closest.epoch == 3
+def test_over_the_limit_only_the_least_risky_candidate_remains_and_only_alone():
+    assert front((3.0, 5.0), (2.0, 4.0), (4.0, 9.0)) == [(2.0, 4.0)]
+    assert front((3.0, 5.0), (2.0, 4.0), (1.0, 0.0)) == [(1.0, 0.0)]
 
 
-def test_a_candidate_is_judged_by_the_worst_fifth_of_its_episodes():
+def test_the_front_stays_small_and_its_ends_remain():
+    found = front(*((0.05 * i, float(i)) for i in range(20)))
+    assert len(found) == MAX_CANDIDATES
+    assert found[0] == (0.0, 0.0)
+    assert found[-1] == pytest.approx((0.95, 19.0))
+
+
+def test_the_best_return_within_the_risk_is_next_if_it_beats_the_certified_one():
+    state = SelectionState((candidate(1, 0.2, 1.0), candidate(2, 0.7, 2.05)))
+    assert next_candidate(state).epoch == 2
+    assert next_candidate(state._replace(max_risk=0.5)).epoch == 1
+    assert next_candidate(state._replace(max_risk=0.1)) is None
+    for ret, better in ((1.9, True), (1.96, False)):  # the error of the return is 0.1
+        best = (candidate(0, 0.3, ret), result(0, 5.0, True))
+        assert (next_candidate(state._replace(best=best)) is not None) == better
+
+
+def test_a_failure_lowers_the_maximum_risk_and_a_success_raises_it():
+    one, other = candidate(1, 0.6, 1.0), candidate(2, 0.9, 2.0)
+    state = add_test(SelectionState((one, other)), other, result(2, 2.0, False, bound=0.4), 100)
+    assert (state.candidates, state.tests, state.steps, state.best) == ((one,), 1, 100, None)
+    assert state.max_risk == pytest.approx(0.72)
+    assert state.closest.epoch == 2
+    state = add_test(state, one, result(1, 1.0, True), 50)
+    assert (state.tests, state.steps) == (2, 150)
+    assert state.best == (one, result(1, 1.0, True))
+    assert state.max_risk == pytest.approx(0.72)
+    state = add_test(state, candidate(3, 0.7, 3.0), result(3, 3.0, True), 50)
+    assert state.max_risk == pytest.approx(0.84)
+
+
+def test_the_highest_tested_return_is_best_and_the_lowest_bound_is_closest():
+    state = SelectionState()
+    for epoch, (ret, certified, bound) in enumerate(
+        [(1.0, True, 0.09), (0.5, True, 0.01), (9.0, False, 0.3), (9.0, False, 0.2), (9.0, False, 0.5)]
+    ):
+        state = add_test(state, candidate(epoch, 0.5, ret), result(epoch, ret, certified, bound), 1)
+    assert state.best[1].epoch == 0
+    assert state.closest.epoch == 3
+
+
+def test_the_risk_of_a_candidate_is_the_mean_cost_of_its_worst_fifth():
     episodes = np.array([[float(i), 0.0 if i < 8 else 10.0 * (i - 7), 5 + i] for i in range(10)])
     found = make_candidate(7, episodes, {}, STATS, 0.5, limit=25.0)
     assert found.risk == pytest.approx(15.0 / 25.0)  # the two worst cost 10 and 20
@@ -105,16 +115,189 @@ def test_a_candidate_is_judged_by_the_worst_fifth_of_its_episodes():
     assert make_candidate(7, episodes, {}, STATS, 0.5, limit=0.0).risk == pytest.approx(0.2 / 0.2)
 
 
-def test_what_is_kept_survives_a_checkpoint():
-    one = candidate(3, 0.5, 1.0)
-    kept = SelectionState(
-        (one,), 0.8, 4, 900, (candidate(2, 0.4, 0.5), trial(2, 0.6, True)), trial(1, 0.2, False)
-    )
-    back = selection_from_tree(
-        plain(kept), lambda params: {name: tuple(value) for name, value in params.items()}
-    )
-    assert back._replace(candidates=(), best=None) == kept._replace(candidates=(), best=None)
-    assert back.best[1] == kept.best[1]
-    assert back.candidates[0][:5] == one[:5]
-    np.testing.assert_array_equal(back.candidates[0].policy["w"][0], one.policy["w"][0])
+def test_the_state_survives_a_checkpoint():
+    one, other = candidate(3, 0.5, 1.0), candidate(2, 0.4, 0.5)
+    state = SelectionState((one,), 0.8, 4, 900, (other, result(2, 0.6, True)), result(1, 0.2, False))
+    params = {"w": (np.ones((1, 1), np.float32),)}
+    back = selection_from_tree(plain(state), lambda policy: params)
+    assert back._replace(candidates=(), best=None) == state._replace(candidates=(), best=None)
+    assert back.best[1] == state.best[1]
+    assert back.candidates[0][:6] == one[:6]
     assert back.candidates[0].stats.count == 2
+
+
+def stored(path):
+    """The bytes of the certified checkpoint and its report."""
+    run = RunFolder(path)
+    return {file.name: file.read_bytes() for file in (run.certified, run.certification) if file.exists()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = train(tiny(tmp_path_factory.mktemp("whole"), **LONG), quiet=True)
+    return path, facts(path), stored(path)
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill(*args, **options):
+    raise Killed
+
+
+def test_the_certified_checkpoint_is_the_one_that_was_tested(whole):
+    path = whole[0]
+    report, checkpoint = load_certification(path), certified_checkpoint(path)
+    test = CertificationTest(**checkpoint.tree["test"])
+    assert report["certified"]
+    assert report["finished"]
+    assert test.certified
+    assert report["policy"] == {"step": 80 * checkpoint.epoch, **test._asdict()}
+    assert test.bound == upper_bound(test.violations, test.episodes - test.violations, test.delta) <= 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = load(path)
+    assert (loaded.which, loaded.epoch, loaded.certification) == ("certified", checkpoint.epoch, report)
+    fresh = evaluate(path, 200, seed=5)
+    assert fresh.which == "certified"
+    assert np.mean(fresh.episodes.cost > 4.0) <= 0.1
+    assert load(path, "last").which == "last"
+
+
+def test_tests_during_training_use_their_fraction_of_the_steps(whole):
+    _, _, tests, steps, *_ = latest_checkpoint(whole[0] / "checkpoints").tree["selection"]
+    assert tests >= 1
+    assert steps <= 0.5 * 80 * 40 + 300 * 12
+
+
+def test_tests_do_not_change_training(whole, tmp_path):
+    path = train(tiny(tmp_path, **{**LONG, "certify.enabled": False}), quiet=True)
+    assert all(facts(path)[name] == whole[1][name] for name in ("progress", "episodes"))
+    one, other = (latest_checkpoint(run / "checkpoints").tree for run in (path, whole[0]))
+    for mine, others in zip(one["policy"]["w"], other["policy"]["w"], strict=True):
+        np.testing.assert_array_equal(mine, others)
+    assert stored(path) == {}
+    with pytest.warns(UserWarning, match="Certification is disabled"):
+        load(path)
+
+
+@pytest.mark.parametrize("epochs", [2, 20])
+def test_a_killed_run_certifies_the_same_policy(whole, tmp_path, monkeypatch, epochs):
+    cfg = tiny(tmp_path, **LONG)
+    real, calls = loop.CertifiedCheckpointSelector.consider, iter(range(epochs))
+
+    def consider(self, *states):
+        state = real(self, *states)
+        if next(calls, None) is None:
+            raise Killed  # after a test, before anything of its epoch is written
+        return state
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.CertifiedCheckpointSelector, "consider", consider)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert facts(cfg.path) == whole[1]
+    assert stored(cfg.path) == whole[2]
+
+
+@pytest.mark.parametrize("function", ["certify_checkpoint", "write_certification"])
+def test_a_run_killed_in_its_final_tests_certifies_the_same_policy(tmp_path, monkeypatch, function):
+    settings = {**LONG, "certify.max_step_fraction": 0.0}
+    cfg = tiny(tmp_path, **settings)
+    unbroken = train(tiny(tmp_path / "unbroken", **settings), quiet=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(selection, function, kill)
+        with pytest.raises(Killed):
+            train(cfg, quiet=True)
+    for _ in range(2):  # the second time there is nothing left to test
+        resume(cfg.path, quiet=True)
+        assert stored(cfg.path) == stored(unbroken)
+
+
+def test_a_signal_during_a_test_loses_nothing(whole, tmp_path, monkeypatch):
+    cfg = tiny(tmp_path, **LONG)
+    real = selection.certify_checkpoint
+
+    def signaled(*given, **options):
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(*given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(selection, "certify_checkpoint", signaled)
+        with pytest.raises(KeyboardInterrupt):
+            train(cfg, quiet=True)
+    resume(cfg.path, quiet=True)
+    assert facts(cfg.path) == whole[1]
+    assert stored(cfg.path) == whole[2]
+
+
+def test_an_extended_run_equals_a_longer_one(whole, tmp_path):
+    short = tiny(tmp_path, **{**LONG, "total_steps": 80 * 25})
+    train(short, quiet=True)
+    tests = load_certification(short.path)["final_tests"]
+    assert tests >= 1
+    resume(short.path, quiet=True, total_steps=80 * 40)
+    assert facts(short.path) == whole[1]
+    report = load_certification(short.path)
+    assert report["final_tests"] > tests  # the error probability of earlier tests stays spent
+    assert report["epoch"] == 40
+
+
+def test_without_a_certified_policy_every_user_is_warned(tmp_path, capsys):
+    path = train(tiny(tmp_path, cost_limit=1e-9))
+    report = load_certification(path)
+    assert not report["certified"]
+    assert report["closest"]["violations"] > 0
+    assert report["sentence"] in capsys.readouterr().err
+    with pytest.warns(UserWarning, match="is not certified. No policy is certified for cost limit 1e-09"):
+        assert load(path).which == "last"
+    with pytest.raises(RunError, match="has no certified policy"):
+        load(path, "certified")
+    with pytest.raises(InputError, match="'best'"):
+        load(path, "best")
+
+
+def test_endless_episodes_and_failing_tests_do_not_end_training(tmp_path, monkeypatch):
+    path = train(tiny(tmp_path, env="tests.training.probes:Endless", total_steps=160), quiet=True)
+    assert "no episode ended during training" in load_certification(path)["sentence"]
+
+    def broken(*given, **options):
+        raise OSError("only one robot")
+
+    monkeypatch.setattr(selection, "make_envs", broken)
+    report = load_certification(train(tiny(tmp_path), quiet=True))
+    assert not report["certified"]
+    assert "only one robot" in report["sentence"]
+
+
+def test_damaged_and_foreign_certified_checkpoints_are_named(whole, tmp_path):
+    copy = shutil.copytree(whole[0], tmp_path / "copy")
+    file = RunFolder(copy).certified
+    content = file.read_bytes()
+    file.write_bytes(content[:-1])
+    with pytest.warns(UserWarning, match=r"certified\.safetensors is unusable"):
+        assert load(copy).which == "last"
+    RunFolder(copy).certification.write_text("{")
+    warned = []
+    assert load(copy, warn=warned.append).certification is None
+    assert any("certification.json is damaged" in text for text in warned)
+    other = train(tiny(tmp_path, seed=1), quiet=True)
+    RunFolder(other).certified.write_bytes(content)
+    with pytest.warns(UserWarning, match="does not belong to this run"):
+        assert load(other).which == "last"
+
+
+def test_settings_of_certification_are_part_of_the_run(tmp_path):
+    cfg = tiny(tmp_path, **{"certify.budget": "0.2", "certify.enabled": False})
+    assert (cfg.certify.budget, cfg.certify.enabled) == (0.2, False)
+    assert cfg.identity == tiny(tmp_path).identity
+    path = train(cfg, quiet=True)
+    assert json.loads((path / "config.json").read_text())["config"]["certify"]["budget"] == 0.2
+    assert load_run_config(path) == cfg
+    for name, value in (("budget", 0.0), ("delta", 1.0), ("max_step_fraction", 2.0), ("max_episodes", 0)):
+        with pytest.raises(InputError, match=f"certify.{name} is"):
+            tiny(tmp_path, **{f"certify.{name}": value})
+    with pytest.raises(InputError, match=r"did you mean certify\.budget"):
+        tiny(tmp_path, **{"certify.budgt": 0.2})

@@ -1,66 +1,51 @@
 """``steingate render``: a video of a trained policy, without a display."""
 
 import argparse
+from functools import partial
 
-from steingate.cli.evaluate import add_env_option, add_policy_option
+from steingate.cli.evaluate import add_run_options
 from steingate.cli.output import progress_bar, warn
 from steingate.cli.parser import Parser
 from steingate.errors import InputError
-from steingate.training.stop import StopRequest, stop_on_signals
+from steingate.training.stop import stop_on_signals
 
 SEARCHED = 20  # episodes that --worst plays by default
 
 
 def render_arguments(parser: Parser) -> None:
     """Add the options of ``render``."""
-    parser.add_argument("run", metavar="RUN", help="run folder")
-    add_policy_option(parser)
-    parser.add_argument("--out", required=True, metavar="FILE", help="video to write, .mp4 or .gif")
-    parser.add_argument("--worst", action="store_true", help="show the episode with the largest cost of N")
-    parser.add_argument(
-        "--episodes",
-        type=int,
-        metavar="N",
-        help=f"number of episodes to show, or to play with --worst (default: 1, or {SEARCHED})",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
-    parser.add_argument("--sample", action="store_true", help="sample actions instead of taking the mean")
-    parser.add_argument(
-        "--every",
-        type=int,
-        metavar="N",
-        help="show one step in N (default: about 30 frames per second, 15 in a GIF)",
-    )
-    add_env_option(parser)
-    parser.add_argument("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
-    parser.add_argument("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
+    add_run_options(parser)
+    add = parser.add_argument
+    add("--out", required=True, metavar="FILE", help="video to write, .mp4 or .gif")
+    add("--worst", action="store_true", help="show the episode with the largest cost of N")
+    shown = f"number of episodes to show, or to play with --worst (default: 1, or {SEARCHED})"
+    add("--episodes", type=int, metavar="N", help=shown)
+    add("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
+    add("--sample", action="store_true", help="sample actions instead of taking the mean")
+    every = "show one step in N (default: about 30 frames per second, 15 in a GIF)"
+    add("--every", type=int, metavar="N", help=every)
+    add("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
+    add("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
 
 
 def render(args: argparse.Namespace) -> int:
     """Write the video and print its name."""
-    with stop_on_signals(process=True) as stop:
-        _render(args, stop)
-    print(args.out)
-    return 0
+    with stop_on_signals(process=True) as stop, progress_bar() as update:
+        from steingate.tasks.catalog import TASKS
+        from steingate.training.assemble import build_algorithm, make_envs
+        from steingate.training.evaluate import evaluate, evaluation_seeds
+        from steingate.training.play import load_player
+        from steingate.training.video import RenderedEnv, record_video
 
-
-def _render(args: argparse.Namespace, stop: StopRequest) -> None:
-    from steingate.tasks.catalog import TASKS
-    from steingate.training.assemble import build_algorithm, make_envs
-    from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
-    from steingate.training.video import RenderedEnv, record_video
-
-    stop.check()
-    episodes = args.episodes if args.episodes is not None else (SEARCHED if args.worst else 1)
-    for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} must be at least 1, got {value}.")
-    with progress_bar() as update:
+        stop.check()
+        episodes = args.episodes if args.episodes is not None else (SEARCHED if args.worst else 1)
+        for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, got {value}.")
         update("loading the policy")
         player = load_player(args.run, warn, args.policy, args.env)
         warn(f"{player.which} policy, after epoch {player.epoch}")
-        seeds = evaluation_seeds(args.seed, episodes)
-        lengths: list[int] | None = None
+        seeds, lengths = evaluation_seeds(args.seed, episodes), None
         if args.worst:
             update(f"playing {episodes} episodes")
             found = evaluate(
@@ -76,10 +61,12 @@ def _render(args: argparse.Namespace, stop: StopRequest) -> None:
         envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
         assert isinstance(envs, RenderedEnv)
 
-        def frames(done: int, total: int | None) -> None:
-            update("rendering steps", done, total)
-
         try:
-            record_video(envs, player, seeds, args.out, args.sample, args.every, stop.check, frames, lengths)
+            record_video(
+                envs, player, seeds, args.out, args.sample, args.every, stop.check,
+                partial(update, "rendering steps"), lengths,
+            )  # fmt: skip
         finally:
             envs.close()
+    print(args.out)
+    return 0

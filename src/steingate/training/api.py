@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steingate.errors import needs
-from steingate.policies.policy import Loaded, Which, load
 from steingate.runs import load_certification
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
     from steingate.algorithms.common.recipe import Recipe
-    from steingate.training.evaluate import Evaluation
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,9 @@ class Run:
 
     Examples
     --------
-    >>> run = Run(Path("runs/steingate/SafetyPointGoal1-v0/seed-0"))  # doctest: +SKIP
+    >>> run = Run(Path("runs/allowance/SafetyPointGoal1-v0/seed-0"))  # doctest: +SKIP
     >>> print(run)  # doctest: +SKIP
-    >>> run.plot("run.png"), run.load().policy, run.evaluate(100)  # doctest: +SKIP
+    >>> run.plot("run.png"), steingate.load_policy(run), steingate.evaluate(run, 100)  # doctest: +SKIP
     """
 
     path: Path
@@ -44,16 +42,6 @@ class Run:
         """Whether the run has a certified policy."""
         report = self.certification
         return report is not None and bool(report["certified"])
-
-    def load(self, policy: Which | None = None) -> Loaded:
-        """Return the certified policy, or the last one with a warning; see ``steingate.load``."""
-        return load(self.path, policy)
-
-    def evaluate(self, episodes: int = 100, **options: Any) -> "Evaluation":
-        """Evaluate the policy on fresh episodes; see ``steingate.evaluate``."""
-        with needs("steingate.evaluate", "train"):
-            from steingate.training.evaluate import evaluate
-        return evaluate(self, episodes, **options)
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Return the figure of the training; ``file`` saves it as PNG, SVG or PDF."""
@@ -119,10 +107,8 @@ def train(
         from steingate.training.config import make_config
 
     own = {"env": env, "algo": algo, "total_steps": total_steps, "seed": seed, "cost_limit": cost_limit}
-    given = {name: value for name, value in own.items() if value is not None}
-    if out is not None:
-        given["out"] = str(out)
-    cfg = make_config({**settings, **given}, config)
+    own["out"] = None if out is None else str(out)
+    cfg = make_config({**settings, **{key: value for key, value in own.items() if value is not None}}, config)
     with stop_on_signals() as stop:
         with needs("steingate.train", "train"):
             from steingate.training import loop

@@ -1,8 +1,8 @@
 """Certification: sequential tests of policies on fresh episodes, and the report ``certification.json``.
 
-A test plays fresh episodes with the mean action and stops as soon as the anytime-valid bound on
-P(cost > limit) certifies the policy, shows that it is unsafe, or cannot decide within the remaining episodes
-(``steingate.monitoring.monitor``).
+A test plays fresh episodes with the mean action and stops as soon as an anytime-valid monitor
+(``steingate.monitoring.monitor``) certifies P(cost > limit) <= budget, shows the opposite, or cannot certify
+it any more with the remaining episodes.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steingate.certificates.words import at_most
+from steingate.errors import RunError
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.text import percent
+from steingate.runs import RunFolder, certified_checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
-from steingate.training.evaluate import CHUNK, EpisodeTooLongError, Player, play
+from steingate.training.play import CHUNK, EpisodeTooLongError, Player, play
 
-# An episode of a test may take 10 times the steps of the longest episode of training, and at least 1000.
+# An episode of a test may take 10 times the steps of the longest training episode, and at least 1000.
 _LENGTH_FACTOR, _MIN_LENGTH = 10, 1000
 
 
@@ -28,12 +30,35 @@ class CertificationTest(NamedTuple):
     epoch: int  # policy updates before this policy
     episodes: int
     violations: int  # episodes with cost > limit
-    ret: float  # mean return
-    cost: float  # mean cost
-    bound: float  # on P(cost > limit), wrong with probability delta
+    mean_return: float
+    mean_cost: float
+    bound: float  # upper bound on P(cost > limit), wrong with probability delta
     delta: float
     certified: bool
-    reason: str = ""  # why the test ended early, if it failed to play an episode
+    failure: str = ""  # why the policy could not be tested
+
+
+def policy_name(which: str, step: int, sampled: bool = False) -> str:
+    """Return the name of a policy in sentences; ``which`` is "certified", "last" or empty.
+
+    >>> policy_name("last", 1_000_000)
+    'the last policy (step 1,000,000), without exploration noise'
+    """
+    name = f"the {which} policy (step {step:,})" if which else f"the policy of step {step:,}"
+    return f"{name if step else 'the untrained policy'}, with{'' if sampled else 'out'} exploration noise"
+
+
+def violation_sentence(
+    violations: int, episodes: int, limit: float, bound: float, confidence: float, noun: str = "episodes"
+) -> str:
+    """Return the number of violations and the bound on their probability in words.
+
+    >>> violation_sentence(0, 48, 25.0, 0.0605, 0.95, "test episodes")
+    '0 of 48 test episodes cost more than 25, so at most 6.1 % do (95 % confidence)'
+    """
+    text = f"{violations} of {episodes} {noun} cost more than {limit:g}"
+    claim = f", so at most {at_most(bound)} do ({percent(confidence)} confidence)"
+    return text + claim if bound < 1.0 else text
 
 
 def delta_for_test(number: int, delta: float) -> float:
@@ -78,49 +103,52 @@ def certify_checkpoint(
     seeds
         Function from the index of an episode to its reset seed.
     max_episodes
-        Largest number of episodes.
+        Maximum number of episodes.
     longest
         Length of the longest training episode, in steps. An episode that is more than ten times as long (and
         longer than 1000 steps) ends the test.
     stop
-        Called before every step; if it returns true, the test ends with ``RolloutStoppedError``.
+        Called before every step; if it returns true, ``RolloutStoppedError`` is raised.
     """
-    limit = player.cfg.cost_limit
     monitor = Monitor(1.0, budget, delta)  # counts violations: it gets 2 for a violation and 0 otherwise
-    returns: list[float] = []
-    costs: list[float] = []
-    steps, reason = 0, ""
+    played: list[tuple[float, float]] = []  # (return, cost)
+    steps, failure, chunk = 0, "", min(CHUNK, max(longest, 1))
+    max_length = max(_LENGTH_FACTOR * longest, _MIN_LENGTH)
     if isinstance(envs, ShowsBudget):
         envs.set_budget(player.budget)
-    chunk = min(CHUNK, max(longest, 1))
-    max_length = max(_LENGTH_FACTOR * longest, _MIN_LENGTH)
-    while not _decided(monitor, max_episodes):
+
+    def decided() -> bool:
+        left = max_episodes - monitor.episodes
+        return monitor.certified or monitor.unsafe or monitor.more_episodes > left
+
+    while not decided():
         numbers = range(monitor.episodes, min(monitor.episodes + envs.num_envs, max_episodes))
         try:
-            played = play(envs, player, [seeds(i) for i in numbers], False, stop, chunk, max_length)
+            batch = play(envs, player, [seeds(i) for i in numbers], False, stop, chunk, max_length)
         except EpisodeTooLongError:
-            reason = f"an episode had not ended after {max_length} steps"
+            failure = f"an episode had not ended after {max_length} steps"
             break
-        steps += int(played.length.max()) * envs.num_envs
-        for ret, cost in zip(played.ret.tolist(), played.cost.tolist(), strict=True):
-            if _decided(monitor, max_episodes):
-                break
-            monitor.update(2.0 if cost > limit else 0.0)
-            returns.append(ret)
-            costs.append(cost)
-    mean_return, mean_cost = (float(np.mean(values)) if values else 0.0 for values in (returns, costs))
+        steps += int(batch.length.max()) * envs.num_envs
+        for ret, cost in zip(batch.ret.tolist(), batch.cost.tolist(), strict=True):
+            if not decided():
+                monitor.update(2.0 if cost > player.cfg.cost_limit else 0.0)
+                played.append((ret, cost))
+    rets, costs = zip(*(played or [(0.0, 0.0)]), strict=True)
+    certified = monitor.certified and not monitor.unsafe and not failure
     test = CertificationTest(
-        player.epoch, monitor.episodes, monitor.violations, mean_return, mean_cost, monitor.bound, delta,
-        monitor.certified and not monitor.unsafe and not reason, reason,
+        player.epoch, monitor.episodes, monitor.violations, float(np.mean(rets)), float(np.mean(costs)),
+        monitor.bound, delta, certified, failure,
     )  # fmt: skip
     return test, steps
 
 
-def _decided(monitor: Monitor, max_episodes: int) -> bool:
-    """Return whether further episodes cannot change the outcome of a test."""
-    if monitor.certified or monitor.unsafe:
-        return True
-    return monitor.more_episodes > max_episodes - monitor.episodes
+def saved_test(run: RunFolder) -> CertificationTest | None:
+    """Return the test of the certified policy in a run folder; None if there is no usable one."""
+    try:
+        found = certified_checkpoint(run.path)
+        return None if found is None else CertificationTest(**found.tree["test"])
+    except (RunError, KeyError, TypeError):
+        return None
 
 
 def certification_report(
@@ -130,7 +158,7 @@ def certification_report(
     tests: Sequence[CertificationTest],
     finished: bool,
     final_tests: int,
-    reason: str = "",
+    failure: str = "",
 ) -> dict[str, Any]:
     """Return the content of ``certification.json``.
 
@@ -148,89 +176,68 @@ def certification_report(
         Whether training is finished.
     final_tests
         Number of tests at the end of training so far.
-    reason
+    failure
         Why no policy could be tested.
     """
-    failed = [test for test in tests if not test.certified]
-    closest = min(failed, key=lambda test: test.bound, default=None) if best is None else None
-    last = next((test for test in tests if test.epoch == epoch), None) if finished else None
-    which = None if best is None else "last" if finished and best.epoch == epoch else "earlier"
+    last = next((test for test in tests if finished and test.epoch == epoch), None)
+    failed = [test for test in tests if best is None and not test.certified]
+    closest = min(failed, key=lambda test: test.bound, default=None)
+
+    def numbers(test: CertificationTest | None) -> dict[str, Any] | None:
+        return None if test is None else {"step": test.epoch * cfg.steps_per_epoch, **test._asdict()}
+
     return {
         "certified": best is not None,
         "finished": finished,
-        "which": which,
+        "which": None if best is None else "last" if finished and best.epoch == epoch else "earlier",
         "epoch": epoch,
         "step": epoch * cfg.steps_per_epoch,
         "limit": cfg.cost_limit,
         "budget": cfg.certify.budget,
         "delta": cfg.certify.delta,
-        "policy": _numbers(cfg, best),
-        "last": _numbers(cfg, last),
-        "closest": _numbers(cfg, closest),
+        "policy": numbers(best),
+        "last": numbers(last),
+        "closest": numbers(closest),
         "final_tests": final_tests,
-        "reason": reason,
-        "sentence": _sentence(cfg, best, which, last, closest, finished, reason),
-    }
-
-
-def _numbers(cfg: RunConfig, test: CertificationTest | None) -> dict[str, Any] | None:
-    if test is None:
-        return None
-    return {
-        "epoch": test.epoch,
-        "step": test.epoch * cfg.steps_per_epoch,
-        "episodes": test.episodes,
-        "violations": test.violations,
-        "return": test.ret if test.episodes else None,
-        "cost": test.cost if test.episodes else None,
-        "bound": test.bound,
-        "certified": test.certified,
-        "reason": test.reason,
+        "failure": failure,
+        "sentence": _sentence(cfg, best, last, closest, finished, failure),
     }
 
 
 def _sentence(
     cfg: RunConfig,
     best: CertificationTest | None,
-    which: str | None,
     last: CertificationTest | None,
     closest: CertificationTest | None,
     finished: bool,
-    reason: str,
+    failure: str,
 ) -> str:
-    limit, budget = f"{cfg.cost_limit:g}", percent(cfg.certify.budget)
-    confidence = percent(1.0 - cfg.certify.delta)
+    def claim(test: CertificationTest) -> str:
+        policy = policy_name("last" if test is last else "", test.epoch * cfg.steps_per_epoch)
+        return f"{policy}: {_outcome(test, cfg)}."
+
     if best is not None:
-        step = f"{best.epoch * cfg.steps_per_epoch:,}"
-        name = f"the last policy (step {step})" if which == "last" else f"the policy of step {step}"
-        text = (
-            f"Certified: {name} exceeded the cost limit {limit} in {_count(best)}; with {confidence} "
-            f"confidence its violation probability is at most {at_most(best.bound)} (budget {budget}); "
-            f"mean return {best.ret:.4g}"
-        )
-        if not finished:
-            return f"{text}; training is not finished."
-        if which == "last" or last is None:
-            return f"{text}."
-        if last.certified:
-            return f"{text}. The last policy is certified too, with a lower mean return ({last.ret:.4g})."
-        return f"{text}. The last policy is not certified: it {_failure(last, limit)}."
-    start = f"No policy is certified for cost limit {limit} and a violation probability of at most {budget}"
-    if closest is None:
-        return f"{start}: {reason or 'no policy has been tested yet'}."
-    name = "the last one" if last is closest else f"that of step {closest.epoch * cfg.steps_per_epoch:,}"
-    advice = "train longer, or with a lower cost_limit" if finished else "training is not finished"
-    return f"{start}: the closest candidate, {name}, {_failure(closest, limit, confidence)}; {advice}."
+        text = f"Certified: {claim(best)} Mean return {best.mean_return:.4g}."
+        if last is not None and last.epoch != best.epoch:
+            text += " The last policy "
+            text += (
+                f"is certified too, with mean return {last.mean_return:.4g}."
+                if last.certified
+                else f"is not certified: {_outcome(last, cfg)}."
+            )
+    else:
+        risk = percent(cfg.certify.budget)
+        text = f"No policy is certified for cost limit {cfg.cost_limit:g} and risk {risk}"
+        if closest is None:
+            return f"{text}: {failure or 'no policy has been tested yet'}."
+        text += f". The best candidate was {claim(closest)}"
+        if finished:
+            text += " Train longer, or accept a higher risk (--certify.budget)."
+    return text if finished else f"{text} Training is not finished."
 
 
-def _count(test: CertificationTest) -> str:
-    return f"{test.violations} of {test.episodes} fresh episodes"
-
-
-def _failure(test: CertificationTest, limit: str, confidence: str = "") -> str:
-    if test.reason:
-        return f"could not be tested because {test.reason}"
-    bound = ""
-    if confidence and test.bound < 1.0:
-        bound = f" (with {confidence} confidence a violation probability of at most {at_most(test.bound)})"
-    return f"exceeded the cost limit {limit} in {_count(test)}{bound}"
+def _outcome(test: CertificationTest, cfg: RunConfig) -> str:
+    if test.failure:
+        return f"it could not be tested because {test.failure}"
+    counts = test.violations, test.episodes
+    return violation_sentence(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, "test episodes")

@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,7 @@ from typing import Any
 
 from steingate.envs.make import add_to_path, env_with_source, import_folder
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, read_checkpoint, read_config, write_config
+from steingate.runs import RunFolder, latest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.storage.files import read_regular
 from steingate.training.config import RunConfig, deciding, digest, read_stored
@@ -33,12 +34,14 @@ def write_run_config(
     RunError
         If the folder holds a run that has finished an epoch.
     """
-    if run.config.exists() and _has_results(run):
+    old = checkpoint_files(run.checkpoints)
+    rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
+    if run.config.exists() and (rows > 0 or any(epoch > 0 for epoch, _ in old)):
         raise RunError(
             f"{run.path} already holds a run: continue it with `steingate resume {run.path}`, "
             "or choose another --out."
         )
-    for path in (*(path for _, path in checkpoint_files(run.checkpoints)), run.certified, run.certification):
+    for path in (*(path for _, path in old), run.certified, run.certification):
         path.unlink(missing_ok=True)
     order = cfg.algo.about.order
     record = {
@@ -55,12 +58,6 @@ def write_run_config(
     write_config(run, record)
 
 
-def _has_results(run: RunFolder) -> bool:
-    """Return whether the run has finished an epoch."""
-    rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
-    return rows > 0 or any(epoch > 0 for epoch, _ in checkpoint_files(run.checkpoints))
-
-
 def version_warnings(run: RunFolder) -> list[str]:
     """Return a warning for each package whose version differs from the one the run was started with."""
     before, now = read_config(run.path).get("versions"), _versions()
@@ -72,14 +69,13 @@ def version_warnings(run: RunFolder) -> list[str]:
 
 
 def _versions() -> dict[str, str | None]:
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
 
 
 def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
@@ -98,46 +94,30 @@ def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
         If ``config.json`` cannot be used, or was edited after the run was started.
     """
     record = read_config(path)
-    settings = record.get("config")
+    settings, folder = record.get("config"), record.get("env_folder")
     if not isinstance(settings, dict):
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
-    folder = record.get("env_folder")
     if env is None and isinstance(folder, str):
         add_to_path(folder)
     try:
         cfg = read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
-    _check_unchanged(Path(path), record, cfg)
+    identity = record.get("identity")
+    # A later version may have settings that the file does not: then the file itself is compared.
+    if identity not in (cfg.identity, digest(settings, cfg.algo.needs_epochs)):
+        before = None
+        with suppress(RunError):  # the settings in the newest checkpoint tell which ones were changed
+            newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
+            before = newest.tree.get("config") if newest is not None else None
+        changes = list(_changes(deciding(settings), before)) if isinstance(before, dict) else []
+        changes += ["its identity is missing"] if identity is None else []
+        what = ", ".join(changes) or "its settings do not match its identity"
+        raise RunError(
+            f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
+            f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
+        )
     return cfg if env is None else replace(cfg, env=env_with_source(cfg.env, env))
-
-
-def _check_unchanged(path: Path, record: dict[str, Any], cfg: RunConfig) -> None:
-    """Refuse an edited configuration; the settings in the newest checkpoint tell which ones were changed."""
-    identity, stored = record.get("identity"), record["config"]
-    # Another version may fill in settings that the file does not have: then the file itself is compared.
-    if identity in (cfg.identity, digest(stored, cfg.algo.needs_epochs)):
-        return
-    before = _stored_settings(path)
-    changes = list(_changes(deciding(stored), before)) if before is not None else []
-    if identity is None:
-        changes.append("its identity is missing")
-    what = ", ".join(changes) or "its settings do not match its identity"
-    raise RunError(
-        f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
-        f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
-    )
-
-
-def _stored_settings(path: Path) -> dict[str, Any] | None:
-    """Return the settings in the newest readable checkpoint."""
-    for _, file in reversed(checkpoint_files(RunFolder(path).checkpoints)):
-        try:
-            found = read_checkpoint(file).tree.get("config")
-        except RunError:
-            continue
-        return found if isinstance(found, dict) else None
-    return None
 
 
 def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:
@@ -147,9 +127,5 @@ def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:
         for key in {**now, **before}:
             yield from _changes(now.get(key), before.get(key), f"{prefix}{key}")
     elif now != before:
-        yield f"{name} is {_short(now)}, but was {_short(before)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+        old, new = (text if len(text) <= 60 else f"{text[:57]}..." for text in (repr(before), repr(now)))
+        yield f"{name} is {new}, but was {old}"

@@ -21,8 +21,7 @@ from steingate.training.environment import TrainerEnv, new_notes
 from steingate.training.epoch import run_epoch
 from steingate.training.logging.display import Display
 from steingate.training.logging.run_writer import RunWriter
-from steingate.training.logging.tensorboard import Events
-from steingate.training.logging.wandb_log import WandbLog
+from steingate.training.logging.trackers import TensorBoardLog, WandbLog
 from steingate.training.rollout import RolloutStoppedError
 from steingate.training.selection import (
     MIN_EPISODES,
@@ -105,7 +104,7 @@ class _Trainer:
     algo: Algorithm
     envs: TrainerEnv
     files: RunWriter
-    loggers: tuple[Events | WandbLog, ...]
+    loggers: tuple[TensorBoardLog | WandbLog, ...]
     display: Display
     pool: Executor
     selector: CertifiedCheckpointSelector
@@ -145,7 +144,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         if state.world is not None:
             envs.reset(seed=0)
             saved_env(envs).restore(state.world)
-        loggers: list[Events | WandbLog] = [Events(run.path)]
+        loggers: list[TensorBoardLog | WandbLog] = [TensorBoardLog(run.path)]
         if cfg.wandb:
             loggers.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
         for logger in loggers:

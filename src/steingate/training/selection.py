@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steingate.algorithms.common.base import Algorithm, Params
-from steingate.errors import RunError
 from steingate.gates.tail import cvar
 from steingate.policies.normalizer import Stats
-from steingate.runs import RunFolder, certified_checkpoint, load_certification, write_certification
+from steingate.runs import RunFolder, load_certification, write_certification
 from steingate.training.assemble import make_envs
 from steingate.training.certification import (
     CertificationTest,
@@ -23,10 +22,11 @@ from steingate.training.certification import (
     certify_checkpoint,
     delta_for_test,
     min_episodes,
+    saved_test,
 )
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.evaluate import make_player
+from steingate.training.play import make_player
 from steingate.training.rollout import RolloutStoppedError
 from steingate.training.seeding import Purpose, certification_seed
 
@@ -110,7 +110,7 @@ def add_test(
         steps=selection.steps + steps,
     )
     if test.certified:
-        better = selection.best is None or test.ret > selection.best[1].ret
+        better = selection.best is None or test.mean_return > selection.best[1].mean_return
         return selection._replace(
             best=(candidate, test) if better else selection.best,
             max_risk=max(selection.max_risk, min(1.0, _AFTER_SUCCESS * candidate.risk)),
@@ -130,14 +130,9 @@ def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> Selection
         return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats))
 
     candidates, max_risk, tests, steps, best, closest = tree
-    return SelectionState(
-        tuple(candidate(one) for one in candidates),
-        max_risk,
-        tests,
-        steps,
-        None if best is None else (candidate(best[0]), CertificationTest(*best[1])),
-        None if closest is None else CertificationTest(*closest),
-    )
+    best = None if best is None else (candidate(best[0]), CertificationTest(*best[1]))
+    closest = None if closest is None else CertificationTest(*closest)
+    return SelectionState(tuple(map(candidate, candidates)), max_risk, tests, steps, best, closest)
 
 
 def _sorted(policy: Params) -> Params:
@@ -161,7 +156,7 @@ class CertifiedCheckpointSelector:
     save
         Writes a certified policy with its test, unless a better one is in the folder.
     stop
-        Called before every step of a test; if it returns true, the test ends with ``RolloutStoppedError``.
+        Called before every step of a test; if it returns true, ``RolloutStoppedError`` is raised.
     """
 
     def __init__(
@@ -172,7 +167,7 @@ class CertifiedCheckpointSelector:
         save: Callable[[Candidate, CertificationTest], None],
         stop: Callable[[], bool],
     ) -> None:
-        self.cfg, self.settings = cfg, cfg.certify
+        self.cfg = cfg
         self._algo, self._folder, self._save, self._stop = algo, folder, save, stop
         self._envs: TrainerEnv | None = None
 
@@ -184,19 +179,19 @@ class CertifiedCheckpointSelector:
     def consider(self, selection: SelectionState, new: Candidate, epochs: int) -> SelectionState:
         """Add a candidate after ``epochs`` epochs, and test the most promising one if the steps suffice."""
         selection = selection._replace(candidates=add_candidate(selection.candidates, new))
-        head = next_candidate(selection)
-        delta = delta_for_test(selection.tests + 1, 0.5 * self.settings.delta)
-        if head is None or not self._affordable(selection, head, delta, epochs):
+        head, settings = next_candidate(selection), self.cfg.certify
+        allowed = settings.max_step_fraction * epochs * self.cfg.steps_per_epoch
+        number = selection.tests + 1
+        delta = delta_for_test(number, 0.5 * settings.delta)
+        if head is None or selection.steps + min_episodes(settings.budget, delta) * head.length > allowed:
             return selection
-        test, steps = self._test(head, Purpose.TEST, selection.tests + 1, delta, self.settings.max_episodes)
+        test, steps = self._test(head, Purpose.TEST, number, delta, settings.max_episodes)
         selection = add_test(selection, head, test, steps)
         if selection.best is not None:
             self._save(*selection.best)
-        final_tests = (load_certification(self._folder.path) or {}).get("final_tests", 0)
-        tests = [] if selection.closest is None else [selection.closest]
         best = None if selection.best is None else selection.best[1]
-        report = certification_report(self.cfg, epochs, best, tests, False, final_tests)
-        write_certification(self._folder, report)
+        tests = [] if selection.closest is None else [selection.closest]
+        self._report(epochs, best, tests, False, self._last_report().get("final_tests", 0))
         return selection
 
     def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> str:
@@ -205,51 +200,33 @@ class CertifiedCheckpointSelector:
         The results are not part of the training state, so that a run that is extended continues as if it had
         been longer from the start. ``last`` is None if no training episode has finished.
         """
-        report = load_certification(self._folder.path) or {}
+        report = self._last_report()
         if report.get("finished") and report.get("epoch") == epochs:
             return str(report["sentence"])
-        final_tests = int(report.get("final_tests", 0))
-        selection, tests = before, list[CertificationTest]()
-        if last is not None:
-            selection, tests = self._final_tests(before, last, final_tests, epochs)
-        for best in (selection.best, before.best):
-            if best is not None:
-                self._save(*best)
-        if selection.closest is not None:
-            tests.append(selection.closest)
-        reason = "" if last is not None else "no episode ended during training"
-        final_tests += selection.tests - before.tests
-        report = certification_report(self.cfg, epochs, self._saved_test(), tests, True, final_tests, reason)
-        write_certification(self._folder, report)
-        return str(report["sentence"])
-
-    def _final_tests(
-        self, before: SelectionState, last: Candidate, final_tests: int, epochs: int
-    ) -> tuple[SelectionState, list[CertificationTest]]:
-        selection, tests = before, list[CertificationTest]()
+        final_tests, settings = int(report.get("final_tests", 0)), self.cfg.certify
         allowed = _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
-        candidate: Candidate | None = last
-        for number in range(1, _MAX_FINAL_TESTS + 1):
-            if candidate is None:
+        selection, tests, candidate = before, list[CertificationTest](), last
+        while candidate is not None and len(tests) < _MAX_FINAL_TESTS:
+            final_tests += 1
+            delta = delta_for_test(final_tests, 0.5 * settings.delta)
+            used, needed = selection.steps - before.steps, min_episodes(settings.budget, delta)
+            if len(tests) >= _MIN_FINAL_TESTS and used + needed * candidate.length > allowed:
+                final_tests -= 1
                 break
-            delta = delta_for_test(final_tests + number, 0.5 * self.settings.delta)
-            used = selection.steps - before.steps
-            needed = min_episodes(self.settings.budget, delta)
-            if number > _MIN_FINAL_TESTS and used + needed * candidate.length > allowed:
-                break
-            most = min(max(int((allowed - used) / candidate.length), 4 * needed), self.settings.max_episodes)
-            test, steps = self._test(candidate, Purpose.FINAL_TEST, final_tests + number, delta, most)
+            most = min(max(int((allowed - used) / candidate.length), 4 * needed), settings.max_episodes)
+            test, steps = self._test(candidate, Purpose.FINAL_TEST, final_tests, delta, most)
             selection = add_test(selection, candidate, test, steps)
             tests.append(test)
             candidate = next_candidate(selection)
             if candidate is None and selection.best is None and selection.candidates:
                 candidate = selection.candidates[0]  # the least risky, whatever its return
-        return selection, tests
-
-    def _affordable(self, selection: SelectionState, head: Candidate, delta: float, epochs: int) -> bool:
-        needed = min_episodes(self.settings.budget, delta) * head.length
-        allowed = self.settings.max_step_fraction * epochs * self.cfg.steps_per_epoch
-        return selection.steps + needed <= allowed
+        for best in (selection.best, before.best):
+            if best is not None:
+                self._save(*best)
+        if selection.closest is not None:
+            tests.append(selection.closest)
+        failure = "" if last is not None else "no episode ended during training"
+        return self._report(epochs, saved_test(self._folder), tests, True, final_tests, failure)
 
     def _test(
         self, candidate: Candidate, purpose: Purpose, number: int, delta: float, max_episodes: int
@@ -261,7 +238,7 @@ class CertifiedCheckpointSelector:
             return certify_checkpoint(
                 self._envs,
                 player,
-                budget=self.settings.budget,
+                budget=self.cfg.certify.budget,
                 delta=delta,
                 seeds=partial(certification_seed, self.cfg.seed, purpose, number),
                 max_episodes=max_episodes,
@@ -272,13 +249,14 @@ class CertifiedCheckpointSelector:
             raise
         except Exception as error:  # a failed test must not end the training
             what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            reason = f"of an error ({what})"
-            return CertificationTest(candidate.epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, reason), 0
+            failure = f"of an error ({what})"
+            return CertificationTest(candidate.epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, failure), 0
 
-    def _saved_test(self) -> CertificationTest | None:
-        """Return the test of the certified policy in the folder."""
-        try:
-            found = certified_checkpoint(self._folder.path)
-            return None if found is None else CertificationTest(**found.tree["test"])
-        except (RunError, KeyError, TypeError):
-            return None
+    def _last_report(self) -> dict[str, Any]:
+        return load_certification(self._folder.path) or {}
+
+    def _report(self, epochs: int, *results: Any) -> str:
+        """Write ``certification.json`` and return its sentence."""
+        report = certification_report(self.cfg, epochs, *results)
+        write_certification(self._folder, report)
+        return str(report["sentence"])

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.environment import TrainerEnv
-from steingate.training.evaluate import Player, play
+from steingate.training.play import Player, play
 
 Frame = npt.NDArray[np.uint8]
 
@@ -26,7 +26,6 @@ _ENCODERS = {
         "-loop", "0", "-f", "gif",
     ],
 }  # fmt: skip
-FORMATS = tuple(_ENCODERS)
 FPS = {".mp4": 30.0, ".gif": 15.0}  # default frames per second, approximately
 _HOLD = 0.5  # seconds for which the last frame of an episode is shown
 
@@ -49,9 +48,9 @@ class RenderedEnv(TrainerEnv, Protocol):
 class EpisodeStatus(NamedTuple):
     """Running totals of an episode; ``costly`` tells whether a step since the last frame had a cost."""
 
-    step: int
-    cost: float
-    ret: float
+    step: int = 0
+    cost: float = 0.0
+    ret: float = 0.0
     costly: bool = False
 
 
@@ -65,35 +64,31 @@ class RecordingEnv:
     def __init__(
         self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int
     ) -> None:
-        self.envs = envs
-        self.num_envs = envs.num_envs
+        self.envs, self.num_envs, self.current_env = envs, envs.num_envs, envs.current_env
         self.single_observation_space = envs.single_observation_space
         self.single_action_space = envs.single_action_space
-        self.current_env = envs.current_env
-        self._show = show
-        self._every = every
-        self._over = False
-        self._status = EpisodeStatus(0, 0.0, 0.0)
+        self._show, self._every = show, every
+        self._status, self._ended = EpisodeStatus(), False
         self._frame: Frame = np.zeros((2, 2, 3), np.uint8)
 
     def reset(self, **options: Any) -> Any:
         """Start an episode and show its first frame."""
         result = self.envs.reset(**options)
-        self._status, self._over = EpisodeStatus(0, 0.0, 0.0), False
+        self._status, self._ended = EpisodeStatus(), False
         self._render()
         return result
 
     def step(self, actions: Any) -> Any:
         """Step and show; steps after the end of the episode are not shown."""
         result = self.envs.step(actions)
-        if self._over:
+        if self._ended:
             return result
         _, reward, terminated, truncated, info = result
-        before, cost = self._status, float(info["cost"][0])
-        ret = before.ret + float(info.get("original_reward", reward)[0])
-        self._status = EpisodeStatus(before.step + 1, before.cost + cost, ret, before.costly or cost > 0.0)
-        self._over = bool(terminated[0] or truncated[0])
-        if self._over:
+        step, cost, ret, costly = self._status
+        step_cost, step_reward = float(info["cost"][0]), float(info.get("original_reward", reward)[0])
+        self._status = EpisodeStatus(step + 1, cost + step_cost, ret + step_reward, costly or step_cost > 0.0)
+        self._ended = bool(terminated[0] or truncated[0])
+        if self._ended:
             self._show(self._frame, self._status, True)
         elif self._status.step % self._every == 0:
             self._render()
@@ -138,18 +133,12 @@ def record_video(
     ----------
     envs
         A vector environment of one, made for rendering.
-    player
-        The policy.
-    seeds
-        One reset seed per episode.
+    player, seeds, sample, stop
+        As in ``steingate.training.play.play``.
     out
         The file; its suffix decides the format.
-    sample
-        Sample actions instead of taking the mean.
     every
         Show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF.
-    stop
-        Called before every step; it may raise to end the recording.
     progress
         Called after each frame with the number of steps done, and their total if it is known.
     lengths
@@ -157,32 +146,31 @@ def record_video(
     """
     target = Path(out)
     suffix = target.suffix.lower()
-    if suffix not in FORMATS:
+    if suffix not in _ENCODERS:
         raise InputError(f"A video cannot be written to {str(out)!r}: end the name with .mp4 or .gif.")
     rate = float(envs.metadata.get("render_fps") or 30)
-    if every is None:
-        every = max(1, round(rate / FPS[suffix]))
+    every = every or max(1, round(rate / FPS[suffix]))
     hold = max(1, round(_HOLD * rate / every))
     limit = getattr(envs, "max_episode_steps", None)
     left = [int(n) for n in lengths] if lengths is not None else [int(limit)] * len(seeds) if limit else []
     frames = done = 0  # frames, and steps of finished episodes
+
+    def show(frame: Frame, status: EpisodeStatus, ended: bool) -> None:
+        nonlocal frames, done
+        annotated = annotate(frame, status, player.cfg.cost_limit)
+        for _ in range(hold if ended else 1):
+            frames += 1
+            write(annotated)
+        if ended and left:
+            left[0] = status.step
+        progress(done + status.step, done + sum(left) if left else None)
+        if ended:
+            done += status.step
+            del left[:1]
+
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _encoder(target, rate / every) as add:
-
-            def show(frame: Frame, status: EpisodeStatus, over: bool) -> None:
-                nonlocal frames, done
-                annotated = annotate(frame, status, player.cfg.cost_limit)
-                for _ in range(hold if over else 1):
-                    frames += 1
-                    add(annotated)
-                if over and left:
-                    left[0] = status.step
-                progress(done + status.step, done + sum(left) if left else None)
-                if over:
-                    done += status.step
-                    del left[:1]
-
+        with _encoder(target, rate / every) as write:
             play(RecordingEnv(envs, show, every), player, seeds, sample, stop)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
@@ -190,7 +178,7 @@ def record_video(
 
 
 @contextmanager
-def _encoder(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+def _encoder(target: Path, fps: float) -> Iterator[Callable[[Frame], None]]:
     """Pipe frames of even size into ffmpeg; the file is renamed to its final name when it is complete."""
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
@@ -199,23 +187,22 @@ def _encoder(target: Path, fps: float) -> Iterator[Callable[[np.ndarray], None]]
     partial = target.with_name(f".{target.name}.part")
     process: subprocess.Popen[bytes] | None = None
 
-    def add(frame: np.ndarray) -> None:
+    def write(frame: Frame) -> None:
         nonlocal process
         if process is None:
             size = f"{frame.shape[1]}x{frame.shape[0]}"
-            source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-"]
-            result = ["-an", *_ENCODERS[target.suffix.lower()], str(partial)]
+            source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-", "-an"]
+            result = [*_ENCODERS[target.suffix.lower()], str(partial)]
             command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result]
+            pipe = subprocess.PIPE
             # In a session of its own, Ctrl-C reaches only this process, which then ends ffmpeg.
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-            )
+            process = subprocess.Popen(command, stdin=pipe, stderr=pipe, start_new_session=True)
         assert process.stdin is not None
         process.stdin.write(frame.tobytes())
 
     try:
         try:
-            yield add
+            yield write
         finally:
             errors = process.communicate()[1] if process is not None else b""
         if process is not None and process.returncode:
@@ -238,37 +225,28 @@ def annotate(frame: Frame, status: EpisodeStatus, limit: float) -> Frame:
     """
     frame = np.asarray(frame, np.uint8)[..., :3]
     factor = -(-_MIN_WIDTH // frame.shape[1])
-    if factor > 1:
-        frame = frame.repeat(factor, axis=0).repeat(factor, axis=1)
+    frame = frame.repeat(factor, axis=0).repeat(factor, axis=1)
     height, width = (side // 2 * 2 for side in frame.shape[:2])
     size = max(width // 32, 10)
-    strip = (2 * size + 3) // 2 * 2
-    result = np.empty((height + strip, width, 3), np.uint8)
-    result[:height] = frame[:height, :width]
-    result[height:] = _strip(width, strip, size, status, limit)
+    background, names = (RED, _WHITE) if status.costly else (_DARK, _GRAY)
+    strip = Image.new("RGB", (width, (2 * size + 3) // 2 * 2), background)
+    draw, font, middle = ImageDraw.Draw(strip), _font(size), strip.height / 2
+    warning = _WARM if status.cost > limit and not status.costly else _WHITE
+    for position, name, value, color in (
+        (0.025, "step", f"{status.step}", _WHITE),
+        (0.29, "cost", f"{status.cost:.4g} of {limit:.4g}", warning),
+        (0.70, "return", f"{status.ret:.1f}", _WHITE),
+    ):
+        x = position * width
+        draw.text((x, middle), name, font=font, fill=names, anchor="lm")
+        x += draw.textlength(f"{name} ", font=font)
+        draw.text((x, middle), value, font=font, fill=color, anchor="lm")
+    result = np.concatenate([frame[:height, :width], np.asarray(strip)])
     if status.costly:
         rim = max(width // 80, 3)
         for edge in (np.s_[:rim], np.s_[height - rim : height], np.s_[:height, :rim], np.s_[:height, -rim:]):
             result[edge] = RED
     return result
-
-
-def _strip(width: int, height: int, size: int, status: EpisodeStatus, limit: float) -> Frame:
-    """Return the strip below a frame; a cost over the limit has a warm color."""
-    strip = Image.new("RGB", (width, height), RED if status.costly else _DARK)
-    draw, font = ImageDraw.Draw(strip), _font(size)
-    over = _WHITE if status.costly else _WARM
-    fields = (
-        (0.025, "step", f"{status.step}", _WHITE),
-        (0.29, "cost", f"{status.cost:.4g} of {limit:.4g}", over if status.cost > limit else _WHITE),
-        (0.70, "return", f"{status.ret:.1f}", _WHITE),
-    )
-    for position, name, value, color in fields:
-        x = position * width
-        draw.text((x, height / 2), name, font=font, fill=_WHITE if status.costly else _GRAY, anchor="lm")
-        x += draw.textlength(f"{name} ", font=font)
-        draw.text((x, height / 2), value, font=font, fill=color, anchor="lm")
-    return np.asarray(strip)
 
 
 @cache

@@ -10,7 +10,6 @@ from steingate.policies.action_distribution import stored_action
 from steingate.runs import (
     RunFolder,
     Table,
-    certified_checkpoint,
     read_config,
     read_progress,
     write_checkpoint,
@@ -18,7 +17,7 @@ from steingate.runs import (
 )
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
-from steingate.training.certification import CertificationTest
+from steingate.training.certification import CertificationTest, saved_test
 from steingate.training.config import deciding
 from steingate.training.environment import TrainerEnv
 from steingate.training.selection import Candidate
@@ -43,10 +42,9 @@ class RunWriter:
     def __init__(
         self, run: RunFolder, envs: TrainerEnv, normalize: bool, account: Account | None = None
     ) -> None:
-        self.run = run
+        self.run, self._account = run, account
         self.progress = Table(run.progress, time_prefixes=("Time/",))
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
-        self._account = account
         self._marks: dict[int, dict[str, Any]] = {}  # fingerprints of both tables after each epoch
         record = read_config(run.path)
         sight: Sight | None = getattr(envs, "sight", None)
@@ -72,10 +70,8 @@ class RunWriter:
 
     def _mark(self, epoch: int) -> None:
         # By epoch, because a checkpoint may be written after further rows have been added.
-        self._marks[epoch] = {
-            "progress": self.progress.fingerprint(),
-            "episodes": self.episodes.fingerprint(),
-        }
+        tables = {"progress": self.progress, "episodes": self.episodes}
+        self._marks[epoch] = {name: table.fingerprint() for name, table in tables.items()}
 
     def save(self, state: TrainState) -> None:
         """Write a checkpoint of the state, unless it exists, after syncing the rows that belong to it."""
@@ -91,12 +87,9 @@ class RunWriter:
 
     def save_certified(self, best: Candidate, test: CertificationTest) -> None:
         """Write the certified policy with its test, unless the file holds one with a higher return."""
-        try:
-            saved = certified_checkpoint(self.run.path)
-            if saved is not None and float(saved.tree["test"]["ret"]) >= test.ret:
-                return
-        except (RunError, KeyError, TypeError, ValueError):
-            pass  # an unreadable file is replaced
+        saved = saved_test(self.run)
+        if saved is not None and saved.mean_return >= test.mean_return:
+            return
         tree = {
             "policy": plain(best.policy),
             "stats": plain(best.stats._asdict()),
@@ -115,8 +108,7 @@ class RunWriter:
         """Return the time spent on the epochs that are already in ``progress.csv``."""
         if not self.run.progress.exists() or not self.run.progress.stat().st_size:
             return 0.0
-        total = read_progress(self.run.path).get("Time/Total")
-        seconds = total[-1] if total else None
+        seconds = (read_progress(self.run.path).get("Time/Total") or [None])[-1]
         if not isinstance(seconds, int | float) or not 0.0 <= seconds < inf:
             raise RunError(
                 f"{self.run.progress} is damaged: the last Time/Total is {seconds!r}, not a number of "

@@ -1,8 +1,8 @@
-"""TensorBoard event files: a copy of ``progress.csv`` in the run folder."""
+"""Copies of ``progress.csv`` for TensorBoard and, on request, Weights & Biases."""
 
-import math
 import time
 from contextlib import ExitStack
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,17 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
-from steingate.errors import RunError
+from steingate.errors import MissingExtraError, RunError
 from steingate.runs import read_progress
 from steingate.storage.files import writing
 
 
-class Events:
-    """Writes each row's numbers as scalars over environment steps.
+def _finite_numbers(row: dict[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in row.items() if isinstance(value, int | float) and isfinite(value)}
+
+
+class TensorBoardLog:
+    """Writes each row's numbers as scalars over environment steps to an event file in the run folder.
 
     Existing event files are replaced, with the rows of ``progress.csv``, so that a resumed run shows every
     epoch once. Records are written by this thread, so that a full disk raises an error; TensorBoard sees them
@@ -46,16 +50,12 @@ class Events:
 
     def add(self, row: dict[str, Any]) -> None:
         """Write one epoch's finite numbers."""
-        scalars = [
-            Summary.Value(tag=name, simple_value=value)
-            for name, value in row.items()
-            if isinstance(value, int | float) and math.isfinite(value)
-        ]
         step = row.get("TotalEnvSteps")
         if not isinstance(step, int) or not 0 <= step < 2**63:
             raise RunError(
                 f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it."
             )
+        scalars = [Summary.Value(tag=key, simple_value=value) for key, value in _finite_numbers(row).items()]
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
     def close(self) -> None:
@@ -66,3 +66,40 @@ class Events:
     def _write(self, event: Event) -> None:
         with writing(self.path, "the last checkpoint is intact"):
             self._file.write(event.SerializeToString())
+
+
+class WandbLog:
+    """Sends each row to a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
+
+    A resumed run continues the same W&B run: its id is made of the folder's name and ``identity``.
+
+    Parameters
+    ----------
+    project
+        Name of the project.
+    run
+        The run folder.
+    config
+        Shown as the run's configuration.
+    identity
+        Hash of the settings that decide the results.
+    """
+
+    def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise MissingExtraError("Logging to Weights & Biases", "wandb") from None
+        name = "-".join(run.parts[-3:])
+        self._run = wandb.init(
+            project=project, name=name, id=f"{name}-{identity[:8]}", resume="allow", dir=run, config=config,
+            reinit="finish_previous",
+        )  # fmt: skip
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Send one epoch's finite numbers, over environment steps."""
+        self._run.log(_finite_numbers(row), step=int(row["TotalEnvSteps"]))
+
+    def close(self) -> None:
+        """Send the remaining data and finish the run."""
+        self._run.finish()

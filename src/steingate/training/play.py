@@ -1,0 +1,139 @@
+"""Playing whole episodes with a policy of a run, one reset seed per episode."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algorithms.common.base import Params
+from steingate.errors import RunError
+from steingate.gates.base import Episodes
+from steingate.policies.action_distribution import choice_of, outputs
+from steingate.policies.normalizer import Stats
+from steingate.policies.policy import Which, chosen_checkpoint
+from steingate.training.config import RunConfig
+from steingate.training.config_file import load_run_config
+from steingate.training.environment import TrainerEnv
+from steingate.training.rollout import Carry, collect
+from steingate.training.rollout_kernels import FROZEN, OFF
+from steingate.training.seeding import Purpose, stream
+
+CHUNK = 100  # vector steps per rollout
+MAX_STEPS = 1_000_000  # of an episode
+
+
+class EpisodeTooLongError(RunError):
+    """An episode did not end within the maximum number of steps."""
+
+
+class Player(NamedTuple):
+    """A policy of a run, and what is needed to play episodes with it."""
+
+    cfg: RunConfig
+    epoch: int  # policy updates before this policy
+    policy: Params
+    stats: Stats  # of observations; frozen
+    budget: float = 1.0  # cost budget fraction of the environments
+    which: str = "last"  # or "certified"
+
+
+def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, budget: float) -> Player:
+    """Return the player of a policy after ``epoch`` epochs of a run."""
+    params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
+    # The published codes evaluate with the whole budget, whatever fraction training used last.
+    return Player(cfg, epoch, params, stats, 1.0 if cfg.algo.is_published else float(budget))
+
+
+def load_player(
+    path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None
+) -> Player:
+    """Return the player of a run folder's policy; arguments as in ``evaluate``."""
+    cfg = load_run_config(path, env)
+    checkpoint, which = chosen_checkpoint(path, policy, warn)
+    tree, saved = checkpoint.tree, checkpoint.tree["stats"]
+    stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
+    return player._replace(which=which)
+
+
+def play(
+    envs: TrainerEnv,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool] = lambda: False,
+    chunk: int = CHUNK,
+    max_steps: int | None = None,
+) -> Episodes:
+    """Return one whole episode per seed, in the order of ``seeds``.
+
+    Each episode depends on its seed only, so any of them can be played again.
+
+    Parameters
+    ----------
+    envs
+        A vector environment; ``envs.num_envs`` episodes run at the same time.
+    player
+        The policy.
+    seeds
+        One reset seed per episode.
+    sample
+        Sample actions instead of taking the mean.
+    stop
+        Called before every step; if it returns true, ``RolloutStoppedError`` is raised.
+    chunk
+        Vector steps per rollout; sampled actions depend on it.
+    max_steps
+        A longer episode raises an ``EpisodeTooLongError``; one million by default.
+    """
+    groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
+    most = max_steps or MAX_STEPS
+    rows = [_play_together(envs, player, group, sample, stop, chunk, most) for group in groups]
+    ret, cost, length = np.concatenate(rows).T
+    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
+
+
+def _play_together(
+    envs: TrainerEnv,
+    player: Player,
+    seeds: Sequence[int],
+    sample: bool,
+    stop: Callable[[], bool],
+    chunk: int,
+    max_steps: int,
+) -> npt.NDArray[np.float64]:
+    """Return (return, cost, length) of the first episode of each environment, for at most E seeds."""
+    space = envs.single_action_space
+    padded = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # unused environments run along
+    first = np.full((envs.num_envs, 3), np.nan)
+    carry: Carry | None = None
+    for number in range(-(-max_steps // chunk)):
+        noise = np.zeros((chunk, envs.num_envs, outputs(space)), np.float32)
+        for i, seed in enumerate(padded if sample else ()):
+            rng = stream(seed, number, Purpose.EVALUATION)
+            draw = rng.standard_normal if choice_of(space) is None else rng.gumbel
+            noise[:, i] = draw(size=noise[:, i].shape)
+        rollout, _ = collect(
+            envs,
+            player.policy,
+            player.stats,
+            noise,
+            mode=FROZEN if player.cfg.algo.normalize_obs else OFF,
+            seeds=padded,
+            start=carry,
+            stop=stop,
+            name=player.cfg.env,
+            steps_before=number * chunk * envs.num_envs,
+        )
+        carry, done = rollout.carry, rollout.episodes
+        for (_, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
+            if np.isnan(first[env, 0]):
+                first[env] = outcome
+        if not np.isnan(first[: len(seeds), 0]).any():
+            return first[: len(seeds)]
+    raise EpisodeTooLongError(
+        f"An episode of {player.cfg.env} has not ended after {max_steps} steps; "
+        "set a time limit, such as --env-options max_episode_steps=200."
+    )
