@@ -75,7 +75,8 @@ def test_the_result_is_that_of_a_monitor(tmp_path):
         env = Chance(0.03)
         env.reset(seed=4000 + i)
         monitor.update(10.0 if env.unlucky else 1.0)
-    assert (test.violations, test.bound, test.certified) == (monitor.violations, monitor.bound, monitor.certified)
+    assert (test.violations, test.bound) == (monitor.violations, monitor.bound)
+    assert test.certified == monitor.certified
     assert test.certified
     assert test.violations > 0
 

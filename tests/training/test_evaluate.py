@@ -123,8 +123,8 @@ def test_the_sentence_says_which_policy_and_what_to_do(run):
     few = str(evaluate(run, 5, policy="last", limit=100.0))
     assert few == (
         "The last policy (step 480), without exploration noise: 0 of 5 episodes cost more than 100, so at "
-        "most 45.1 % do (95 % confidence). 5 episodes are too few to show 10 %: use more, or --until-certified, "
-        "which uses as many as needed."
+        "most 45.1 % do (95 % confidence). 5 episodes are too few to show 10 %: use more, or "
+        "--until-certified, which uses as many as needed."
     )
     assert str(evaluate(run, 29, limit=100.0)).endswith("Certified for a risk of 10 %.")
     unsafe = str(evaluate(run, 29, limit=0.0, sample=True))

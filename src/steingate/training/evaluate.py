@@ -13,6 +13,7 @@ from steingate.certificates.bounds import clopper_pearson_upper
 from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
+from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.text import percent
 from steingate.policies.policy import Which
@@ -171,9 +172,8 @@ def evaluate(
     try:
         for first in range(0, episodes, envs.num_envs):
             played.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
-            for cost in np.maximum(played[-1].cost, 0.0).tolist() if until_certified else ():
-                if not (monitor.certified or monitor.unsafe):
-                    monitor.update(cost)
+            if until_certified:
+                update_until_decided(monitor, np.maximum(played[-1].cost, 0.0).tolist())
             if monitor.certified or monitor.unsafe:
                 break
     finally:
