@@ -1,30 +1,30 @@
-"""Ways to damage a file, each by a seeded random generator; each returns what it did."""
+"""Damage a file with a seeded random generator; each function returns what it did. Also random cost files."""
 
+import io
 import json
 import math
 import os
-import shutil
 from pathlib import Path
 
-ODD_CELLS = [
+import numpy as np
+
+CELLS = [
     "", "text", "nan", "inf", "-inf", "1e400", "-1", "0", "9" * 400, "9" * 5000, "x" * 200_000, "[/red]",
     "0x10", "1_000", "²", "true", '"', "\r", "\x00", "None", "1.5", "-0.0", "1e308", "é", "\x1b[31m", "=1+1",
 ]  # fmt: skip
-ODD_VALUES = [
+VALUES = [
     None, True, False, -1, 0, 1, 2.5, 1e308, math.inf, -math.inf, math.nan, 10**30, 10**400, 10**9, 10**12,
     -(10**9), "", "text", "[/red]", "\ud800", "x" * 100_000, "inf", "nan", "1e6", "../..", "\x00",
     [], {}, [1, "a"], {"a": {"b": 1}},
 ]  # fmt: skip
+BYTES = ("flip", "cut", "insert", "delete", "repeat", "zero", "empty", "append", "utf16", "crlf", "bom")
 
 
 def damage_bytes(path: Path, rng) -> str:
     """Change some bytes of a file."""
     data = bytearray(path.read_bytes())
-    size = len(data)
+    size, kind = len(data), rng.choice(BYTES)
     spot = rng.randrange(size) if size else 0
-    kind = rng.choice(
-        ["flip", "cut", "insert", "delete", "repeat", "zero", "empty", "append", "utf16", "crlf", "bom"]
-    )
     if kind == "flip" and size:
         data[spot] ^= 1 << rng.randrange(8)
     elif kind == "cut":
@@ -46,14 +46,14 @@ def damage_bytes(path: Path, rng) -> str:
         data = bytearray(bytes(data).decode("latin-1").encode("utf-16"))
     elif kind == "crlf":
         data = data.replace(b"\n", b"\r\n")
-    else:
+    elif kind == "bom":
         data[:0] = b"\xef\xbb\xbf"
     path.write_bytes(bytes(data))
     return kind
 
 
-def damage_place(path: Path, rng) -> str:
-    """Put something else where a file was."""
+def replace_file(path: Path, rng) -> str:
+    """Replace a file by something else: nothing, a folder, a pipe, a link, a device, a huge file."""
     kind = rng.choice(["gone", "folder", "pipe", "loop", "dangling", "device", "huge"])
     path.unlink()
     if kind == "folder":
@@ -68,31 +68,20 @@ def damage_place(path: Path, rng) -> str:
         path.symlink_to("/dev/zero")
     elif kind == "huge":
         with open(path, "wb") as file:
-            file.truncate(5 << 30)  # sparse: it takes no room
+            file.truncate(5 << 30)  # sparse
     return kind
 
 
-def damage_cells(path: Path, rng) -> str:
-    """Change a table as somebody with an editor would."""
+def damage_table(path: Path, rng) -> str:
+    """Edit a cell, row or column of a CSV file."""
     lines = [line.split(",") for line in path.read_text().splitlines()]
-    row, place = rng.randrange(1, len(lines)), rng.randrange(len(lines[0]))
-    kind = rng.choice(
-        [
-            "cell",
-            "cell",
-            "cell",
-            "header",
-            "swap rows",
-            "drop row",
-            "repeat row",
-            "drop column",
-            "swap columns",
-        ]
-    )
+    row, column = rng.randrange(1, len(lines)), rng.randrange(len(lines[0]))
+    edits = ("header", "swap rows", "drop row", "repeat row", "drop column", "swap columns")
+    kind = rng.choice(["cell", "cell", "cell", *edits])
     if kind == "cell":
-        lines[row][place] = rng.choice(ODD_CELLS)
+        lines[row][column] = rng.choice(CELLS)
     elif kind == "header":
-        lines[0][place] = rng.choice([*ODD_CELLS, lines[0][0]])
+        lines[0][column] = rng.choice([*CELLS, lines[0][0]])
     elif kind == "swap rows":
         other = rng.randrange(1, len(lines))
         lines[row], lines[other] = lines[other], lines[row]
@@ -104,33 +93,28 @@ def damage_cells(path: Path, rng) -> str:
         other = rng.randrange(len(lines[0]))
         for line in lines:
             if kind == "drop column":
-                del line[place]
+                del line[column]
             else:
-                line[place], line[other] = line[other], line[place]
+                line[column], line[other] = line[other], line[column]
     path.write_bytes(("\n".join(",".join(line) for line in lines) + "\n").encode("utf-8", "surrogatepass"))
     return kind
 
 
 def damage_json(path: Path, rng) -> str:
-    """Change a value, a name or the depth of a JSON file."""
+    """Change a value or name of a JSON file."""
     tree = json.loads(path.read_text())
-    kind = change_tree(tree, rng)
-    text = json.dumps(tree)
-    if kind == "digits":
-        text = text.replace('"DIGITS"', "9" * 5000)
-    elif kind == "deep":
-        text = text.replace('"DEEP"', "[" * 50_000 + "]" * 50_000)
+    kind = damage_tree(tree, rng)
+    text = json.dumps(tree).replace('"DIGITS"', "9" * 5000).replace('"DEEP"', "[" * 50_000 + "]" * 50_000)
     path.write_text(text)
     return kind
 
 
-def change_tree(tree, rng) -> str:
-    """Change one spot of a tree of dicts and lists in place."""
-    spots = list(_spots(tree))
-    table, key = rng.choice(spots)
+def damage_tree(tree, rng) -> str:
+    """Change one entry of a tree of dicts and lists in place."""
+    table, key = rng.choice(list(_entries(tree)))
     kind = rng.choice(["value", "value", "value", "delete", "name", "digits", "deep"])
     if kind == "value":
-        table[key] = rng.choice(ODD_VALUES)
+        table[key] = rng.choice(VALUES)
     elif kind == "delete":
         del table[key]
     elif kind == "name" and isinstance(table, dict):
@@ -140,17 +124,31 @@ def change_tree(tree, rng) -> str:
     return kind
 
 
-def _spots(tree):
-    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
-    for key, value in list(pairs):
+def _entries(tree):
+    for key, value in list(tree.items() if isinstance(tree, dict) else enumerate(tree)):
         yield tree, key
         if isinstance(value, dict | list):
-            yield from _spots(value)
+            yield from _entries(value)
 
 
-def remove(path: Path) -> None:
-    """Remove whatever is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def random_costs(rng) -> bytes:
+    """Return a cost file: lines, CSV, JSON lines, one JSON list, or NPY of some type."""
+    costs = [rng.choice([0.0, 1.0, rng.uniform(0, 60)]) for _ in range(rng.choice([1, 5, 40]))]
+    kind = rng.choice(["lines", ",", "\t", "json lines", "list", "npy"])
+    if kind == "lines":
+        return "".join(f"{cost}\n" for cost in costs).encode()
+    if kind in (",", "\t"):
+        rows = [["epoch", "cost", "length"], *([str(i), str(cost), "7"] for i, cost in enumerate(costs))]
+        return "".join(kind.join(row) + "\n" for row in rows).encode()
+    if kind == "json lines":
+        return "".join(json.dumps({"cost": cost, "name": "a"}) + "\n" for cost in costs).encode()
+    if kind == "list":
+        return json.dumps(costs).encode()
+    dtype = rng.choice(["<f8", ">f4", "<i4", "<f16", "<f2", "<c16", "S4", "|b1", "<u8"])
+    with np.errstate(all="ignore"):
+        values = np.array(costs).astype(dtype)
+    if dtype == "<f16":
+        values[0] = np.longdouble("1e4000")  # no 8-byte float has this value
+    out = io.BytesIO()
+    np.save(out, values)
+    return out.getvalue()
