@@ -1,7 +1,8 @@
-"""Time of a step of eight foreign environments in one process and in several, by how long one step computes.
+"""Time of a step of eight Gymnasium environments in one process and in several, by the time of one step.
 
-``python benchmarks/bench_workers.py``; rates are the best of several runs, taken in turn, so that whatever
-else the machine does meets both. The last column is what the measurement at the start of a run expects.
+``python benchmarks/bench_workers.py`` writes results/bench_workers.csv. Times are the shortest of several
+alternating runs. The last column is the speedup that training expects when it chooses the number of
+processes.
 """
 
 import csv
@@ -22,7 +23,7 @@ COMPUTE = (0.0, 1e-4, 3e-4, 1e-3, 5e-3)
 
 
 class Busy(gymnasium.Env):
-    """Computes for so many seconds of processor time in each step."""
+    """Environment whose steps take a given processor time."""
 
     observation_space, action_space = Box(-1.0, 1.0, (8,)), Box(-1.0, 1.0, (2,))
 
@@ -36,7 +37,7 @@ class Busy(gymnasium.Env):
         return np.zeros(8), {}
 
     def step(self, action):
-        """Compute, and go on."""
+        """Compute for ``seconds``."""
         end = time.thread_time() + self.seconds
         while time.thread_time() < end:
             pass
@@ -56,7 +57,7 @@ def seconds_per_step(vec, actions: np.ndarray) -> float:
 def main() -> None:
     count, load = min(ENVS, usable_cores()), os.getloadavg()[0]
     print(f"load average {load:.1f} on {os.cpu_count()} processors at the start")
-    print(f"{'computes':>10}{'one process':>14}{f'{count} processes':>14}{'faster':>9}{'expected':>10}")
+    print(f"{'step':>10}{'one process':>14}{f'{count} processes':>14}{'speedup':>9}{'expected':>10}")
     rows = []
     for compute in COMPUTE:
         spec = f"{Path(__file__).resolve()}:Busy"
@@ -73,12 +74,12 @@ def main() -> None:
         expected = expected_speedup(one / ENVS, ENVS, count)
         rows.append(
             {
-                "computes_ms": compute * 1e3,
+                "step_ms": compute * 1e3,
                 "processes": count,
                 "load": load,
                 "one_ms": one * 1e3,
                 "several_ms": several * 1e3,
-                "faster": one / several,
+                "speedup": one / several,
                 "expected": expected,
             }
         )

@@ -136,7 +136,7 @@ def filter_runs(runs: list[RunConfig], tasks: Iterable[str], algos: Iterable[str
 
     A task is named by its id or in short: ``CarGoal1`` is ``SafetyCarGoal1-v0``.
     """
-    short = {run.env: short_name(run.env) for run in runs}
+    short = {run.env: short_task(run.env) for run in runs}
     envs = {name: env for env, name in short.items()} | {env: env for env in short}
     names = {run.algo.name: run.algo.name for run in runs}
     wanted_envs = {_choose("task", name, envs) for name in tasks} or set(short)
@@ -147,10 +147,10 @@ def filter_runs(runs: list[RunConfig], tasks: Iterable[str], algos: Iterable[str
     return found
 
 
-def short_name(env: str) -> str:
+def short_task(env: str) -> str:
     """Return the name of a task without prefix and version.
 
-    >>> short_name("SafetyCarGoal1-v0")
+    >>> short_task("SafetyCarGoal1-v0")
     'CarGoal1'
     """
     return env.removeprefix("steingate/").removeprefix("Safety").partition("-v")[0]
@@ -158,7 +158,7 @@ def short_name(env: str) -> str:
 
 def _choose(kind: str, name: str, known: dict[str, str]) -> str:
     if name not in known:
-        choices = ", ".join(sorted({short_name(value) for value in known.values()}))
+        choices = ", ".join(sorted({short_task(value) for value in known.values()}))
         raise InputError(f"The grid has no {kind} {name!r}{nearest(name, known)}; it has {choices}.")
     return known[name]
 
