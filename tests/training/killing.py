@@ -1,8 +1,10 @@
-"""Run with python -m: train in a child process and kill it at random moments, then let it finish.
+"""Train in child processes that are killed at random moments, then let the last one finish.
 
-usage: killing RUN_CONFIG_JSON KILLS SEED [SIGNALS ...]. Each kill takes one of the signals, or -9 if none
-are given; "INT TERM" sends two, one quickly after the other. Children are forked before JAX starts, with
-everything else loaded, so that each begins soon. Prints how many rows of progress there were at each kill.
+usage: python -m tests.training.killing RUN_CONFIG_JSON KILLS SEED [SIGNALS ...]
+
+Each kill takes one of the signals, or -9 if none are given; "INT TERM" sends two, one quickly after the other.
+Children are forked before JAX starts, with everything else loaded, so that each begins soon. Prints the number
+of rows of progress at each kill.
 """
 
 import json
@@ -13,7 +15,6 @@ import sys
 import time
 import warnings
 from contextlib import suppress
-from pathlib import Path
 
 import jax  # noqa: F401  (imported here once, so that the children need not)
 import numpy as np
@@ -27,26 +28,25 @@ from steingate.training.rollout import collect
 from steingate.training.stop import stop_on_signals
 
 
-def child(cfg):
-    """Start or go on in a forked process; return its id."""
+def start_child(cfg):
+    """Train or resume in a forked process; return its id."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # nothing runs in this process that a fork could tear apart
+        warnings.simplefilter("ignore")  # this process has no threads that a fork could lose
         pid = os.fork()
-    if pid == 0:
-        try:
+    if pid:
+        return pid
+    try:
+        with stop_on_signals(process=True) as stop:
             if (cfg.path / "config.json").exists():
-                with stop_on_signals(process=True) as stop:
-                    resume(cfg.path, quiet=True, stop=stop)
+                resume(cfg.path, quiet=True, stop=stop)
             else:
-                with stop_on_signals(process=True) as stop:
-                    train(cfg, quiet=True, stop=stop)
-            os._exit(0)
-        except (KeyboardInterrupt, SystemExit):
-            os._exit(130)
-        except BaseException as error:
-            print(repr(error), flush=True)
-            os._exit(1)
-    return pid
+                train(cfg, quiet=True, stop=stop)
+        os._exit(0)
+    except (KeyboardInterrupt, SystemExit):
+        os._exit(130)
+    except BaseException as error:
+        print(repr(error), flush=True)
+        os._exit(1)
 
 
 def warm_up(cfg):
@@ -60,7 +60,7 @@ def warm_up(cfg):
 
 
 def rows(path):
-    """Whole lines of progress so far."""
+    """Return the number of complete rows of progress."""
     try:
         return max(path.joinpath("progress.csv").read_bytes().count(b"\n") - 1, 0)
     except OSError:
@@ -68,35 +68,33 @@ def rows(path):
 
 
 def main():
-    """Kill, resume, and finally let it finish."""
+    """Kill, resume, and finally let the run finish."""
     settings, kills, seed = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    cfg = read_stored(settings, "the command line")
+    cfg, rng = read_stored(settings, "the command line"), random.Random(seed)
     signals = sys.argv[4:] or ["KILL"]
-    chance = random.Random(seed)
     warm_up(cfg)
     print("kills at rows", end="")
     for left in range(kills, 0, -1):
-        pid = child(cfg)
+        pid = start_child(cfg)
         # Some are killed while they start, most after a few further epochs, all at an arbitrary instant.
-        begun, patience = time.monotonic(), chance.uniform(0.0, 1.5) if chance.random() < 0.2 else 60.0
-        room = (cfg.epochs - rows(cfg.path)) // (left + 3)  # so that there is always something left to kill
-        target = rows(cfg.path) + chance.randint(1, max(room, 1))
+        begun, patience = time.monotonic(), rng.uniform(0.0, 1.5) if rng.random() < 0.2 else 60.0
+        epochs = (cfg.epochs - rows(cfg.path)) // (left + 3)  # so that there is always something left to kill
+        target = rows(cfg.path) + rng.randint(1, max(epochs, 1))
         while rows(cfg.path) < target and time.monotonic() < begun + patience:
             if os.waitpid(pid, os.WNOHANG)[0]:
                 raise SystemExit(" a child ended by itself")
             time.sleep(0.001)
-        time.sleep(chance.uniform(0.0, 0.01))
-        for name in chance.choice(signals).split():
+        time.sleep(rng.uniform(0.0, 0.01))
+        for name in rng.choice(signals).split():
             with suppress(ProcessLookupError):
                 os.kill(pid, getattr(signal, f"SIG{name}"))
-            time.sleep(chance.choice([0.0, 0.001, 0.02]))
+            time.sleep(rng.choice([0.0, 0.001, 0.02]))
         os.waitpid(pid, 0)
         print(f" {rows(cfg.path)}", end="", flush=True)
     print()
-    _, status = os.waitpid(child(cfg), 0)
+    _, status = os.waitpid(start_child(cfg), 0)
     raise SystemExit(os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path.cwd()))
     main()
