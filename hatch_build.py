@@ -1,4 +1,4 @@
-"""The readme as an index shows it: links and images that are relative here become addresses there."""
+"""Build hook: relative links and images of README.md become absolute in the package metadata."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")
 
 
 def absolute(text: str, tag: str) -> str:
-    """Return a page whose links and images hold wherever it is shown."""
+    """Return Markdown with absolute links and images of a tag of the repository."""
 
     def address(found: re.Match[str]) -> str:
         image, label, target = found.groups()
@@ -23,10 +23,10 @@ def absolute(text: str, tag: str) -> str:
 
 
 class ReadmeHook(MetadataHookInterface):
-    """Puts the readme into the metadata."""
+    """Add the README to the metadata."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add the readme of this version."""
+        """Set the field ``readme``."""
         root = Path(self.root)
         source = (root / "src" / "steingate" / "__init__.py").read_text(encoding="utf-8")
         found = re.search(r'^__version__ = "([^"]+)"', source, re.MULTILINE)
