@@ -2,9 +2,9 @@
 
 usage: python -m tests.training.killing RUN_CONFIG_JSON KILLS SEED [SIGNALS ...]
 
-Each kill takes one of the signals, or -9 if none are given; "INT TERM" sends two, one quickly after the other.
-Children are forked before JAX starts, with everything else loaded, so that each begins soon. Prints the number
-of rows of progress at each kill.
+Each kill takes one of the signals, or -9 if none are given; "INT TERM" sends two in quick succession.
+Children are forked before JAX starts, with everything else loaded, so that each begins soon. Prints the
+number of rows of progress at each kill.
 """
 
 import json

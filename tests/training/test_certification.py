@@ -127,19 +127,20 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         (
             SAFE, [SAFE], True, "",
             "Certified: the last policy (step 480), without exploration noise: 0 of 40 test episodes cost "
-            "more than 4, so at most 9.3 % do (95 % confidence). Mean return 3.",
+            "more than 4 (0.0 %); with 95 % confidence at most 9.3 % do. Mean return 3.",
         ),
         (
             made(2, 1, 0.1, True), [UNSAFE], True, "",
             "Certified: the policy of step 160, without exploration noise: 1 of 40 test episodes cost more "
-            "than 4, so at most 10 % do (95 % confidence). Mean return 3. The last policy is not certified: "
-            "20 of 40 test episodes cost more than 4, so at most 70 % do (95 % confidence).",
+            "than 4 (2.5 %); with 95 % confidence at most 10.0 % do. Mean return 3. The last policy is not "
+            "certified: 20 of 40 test episodes cost more than 4 (50.0 %); with 95 % confidence at most "
+            "70.0 % do.",
         ),
         (
             None, [UNSAFE, made(0, 6, 0.2, False)], True, "",
             "No policy is certified for cost limit 4 and risk 10 %. The best candidate was the untrained "
-            "policy, without exploration noise: 6 of 40 test episodes cost more than 4, so at most 20 % do "
-            "(95 % confidence). Train longer, or accept a higher risk (--certify.budget).",
+            "policy, without exploration noise: 6 of 40 test episodes cost more than 4 (15.0 %); with 95 % "
+            "confidence at most 20.0 % do. Train longer, or accept a higher risk (--certify.budget).",
         ),
         (
             None, [], True, "no episode ended during training",
@@ -148,7 +149,7 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         (
             made(2, 0, 0.09, True), [], False, "",
             "Certified: the policy of step 160, without exploration noise: 0 of 40 test episodes cost more "
-            "than 4, so at most 9 % do (95 % confidence). Mean return 3. Training is not finished.",
+            "than 4 (0.0 %); with 95 % confidence at most 9.0 % do. Mean return 3. Training is not finished.",
         ),
     ],
 )  # fmt: skip

@@ -122,13 +122,14 @@ def test_negative_costs_warn_and_are_no_violations(tmp_path):
 def test_the_sentence_says_which_policy_and_what_to_do(run):
     few = str(evaluate(run, 5, policy="last", limit=100.0))
     assert few == (
-        "The last policy (step 480), without exploration noise: 0 of 5 episodes cost more than 100, so at "
-        "most 45.1 % do (95 % confidence). 5 episodes are too few to show 10 %: use more, or "
-        "--until-certified, which uses as many as needed."
+        "The last policy (step 480), without exploration noise: 0 of 5 episodes cost more than 100 (0.0 %); "
+        "with 95 % confidence at most 45.1 % do. Too few episodes to certify 10 %; --until-certified uses as "
+        "many as needed."
     )
-    assert str(evaluate(run, 29, limit=100.0)).endswith("Certified for a risk of 10 %.")
+    assert str(evaluate(run, 29, limit=100.0)).endswith("Certified for 10 %.")
     unsafe = str(evaluate(run, 29, limit=0.0, sample=True))
-    assert "with exploration noise: 29 of 29 episodes cost more than 0. Not certified" in unsafe
+    assert "with exploration noise: 29 of 29 episodes cost more than 0" in unsafe
+    assert unsafe.endswith("Not certified for 10 %: train longer, or accept a higher risk.")
 
 
 def test_printed_bounds_are_rounded_up(run, capsys):

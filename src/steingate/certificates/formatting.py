@@ -54,3 +54,16 @@ def number(value: float) -> str:
 def count(episodes: int) -> str:
     """Return ``1 episode`` or ``n episodes``."""
     return "1 episode" if episodes == 1 else f"{episodes:,} episodes"
+
+
+def violations_text(
+    violations: int, episodes: int, limit: float, bound: float, confidence: float, test: bool = False
+) -> str:
+    """Return the number of violations, and the upper bound on their probability, in words.
+
+    >>> violations_text(0, 48, 25.0, 0.0605, 0.95, test=True)
+    '0 of 48 test episodes cost more than 25 (0.0 %); with 95 % confidence at most 6.1 % do'
+    """
+    name = count(episodes).replace("episode", "test episode" if test else "episode")
+    text = f"{violations:,} of {name} cost more than {number(limit)} ({rate(violations / episodes)})"
+    return f"{text}; with {percent(confidence)} confidence at most {upper(bound)} do"

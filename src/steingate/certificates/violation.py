@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.special import betainccinv
 
 from steingate.certificates.costs import check_costs
-from steingate.certificates.formatting import count, number, percent, rate, upper
+from steingate.certificates.formatting import count, percent, violations_text
 from steingate.errors import InputError, is_real
 
 SMALLEST = 1e-12  # smallest risk and smallest 1 - confidence
@@ -81,11 +81,8 @@ class ViolationResult:
     def summary(self) -> str:
         """Violations, bound and whether the risk is certified, in one line."""
         word = "Certified" if self.certified else "Not certified"
-        return (
-            f"{self.violations:,} of {count(self.episodes)} cost more than {number(self.limit)} "
-            f"({rate(self.violation_rate)}); with {percent(self.confidence)} confidence at most "
-            f"{upper(self.bound)} do. {word} for {percent(self.risk)}."
-        )
+        counts = self.violations, self.episodes, self.limit
+        return f"{violations_text(*counts, self.bound, self.confidence)}. {word} for {percent(self.risk)}."
 
     @property
     def advice(self) -> str:

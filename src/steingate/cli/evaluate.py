@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steingate.certificates.words import at_most, share
+from steingate.certificates.formatting import percent, rate, upper
 from steingate.cli.output import print_rows, warn
 from steingate.cli.parser import Parser, add_claim_options
-from steingate.monitoring.text import percent
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
@@ -98,8 +97,8 @@ def _print_evaluation(result: "Evaluation") -> None:
     rows = [
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {mean} the limit {result.limit:g}"),
-        ("violations", share(result.violation_rate), f"{result.violations} episodes cost more than that"),
-        ("bound", at_most(result.bound), f"with {percent(result.confidence)} confidence"),
+        ("violations", rate(result.violation_rate), f"{result.violations} episodes cost more than that"),
+        ("bound", upper(result.bound), f"with {percent(result.confidence)} confidence"),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.certificates.words import at_most
+from steingate.certificates.formatting import number, percent, violations_text
 from steingate.errors import RunError
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.text import percent
 from steingate.runs import RunFolder, certified_checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.environment import ShowsBudget, TrainerEnv
@@ -46,19 +45,6 @@ def policy_name(which: str, step: int, sampled: bool = False) -> str:
     """
     name = f"the {which} policy (step {step:,})" if which else f"the policy of step {step:,}"
     return f"{name if step else 'the untrained policy'}, with{'' if sampled else 'out'} exploration noise"
-
-
-def violation_sentence(
-    violations: int, episodes: int, limit: float, bound: float, confidence: float, noun: str = "episodes"
-) -> str:
-    """Return the number of violations and the bound on their probability in words.
-
-    >>> violation_sentence(0, 48, 25.0, 0.0605, 0.95, "test episodes")
-    '0 of 48 test episodes cost more than 25, so at most 6.1 % do (95 % confidence)'
-    """
-    text = f"{violations} of {episodes} {noun} cost more than {limit:g}"
-    claim = f", so at most {at_most(bound)} do ({percent(confidence)} confidence)"
-    return text + claim if bound < 1.0 else text
 
 
 def delta_for_test(number: int, delta: float) -> float:
@@ -227,7 +213,7 @@ def _sentence(
             )
     else:
         risk = percent(cfg.certify.budget)
-        text = f"No policy is certified for cost limit {cfg.cost_limit:g} and risk {risk}"
+        text = f"No policy is certified for cost limit {number(cfg.cost_limit)} and risk {risk}"
         if closest is None:
             return f"{text}: {failure or 'no policy has been tested yet'}."
         text += f". The best candidate was {claim(closest)}"
@@ -240,4 +226,4 @@ def _outcome(test: CertificationTest, cfg: RunConfig) -> str:
     if test.failure:
         return f"it could not be tested because {test.failure}"
     counts = test.violations, test.episodes
-    return violation_sentence(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, "test episodes")
+    return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, test=True)

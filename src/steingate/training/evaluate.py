@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from steingate.certificates.bounds import clopper_pearson_upper
+from steingate.certificates.formatting import percent, violations_text
+from steingate.certificates.violation import certify
 from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.tail import cvar
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.text import percent
 from steingate.policies.policy import Which
 from steingate.training.assemble import build_algorithm, make_envs
-from steingate.training.certification import policy_name, violation_sentence
+from steingate.training.certification import policy_name
 from steingate.training.logging.rows import negative_cost_warning
 from steingate.training.play import load_player, play
 from steingate.training.seeding import evaluation_seeds
@@ -69,23 +69,17 @@ class Evaluation:
         """Fraction of the episodes with cost > limit."""
         return self.violations / len(self.episodes.cost)
 
-    @property
-    def advice(self) -> str:
-        """What to do next."""
-        if self.certified:
-            return f"Certified for a risk of {percent(self.risk)}."
-        if self.violation_rate <= self.risk:
-            return (
-                f"{len(self.episodes.cost)} episodes are too few to show {percent(self.risk)}: use more, or "
-                "--until-certified, which uses as many as needed."
-            )
-        return f"Not certified for a risk of {percent(self.risk)}: train longer, or accept a higher risk."
-
     def __str__(self) -> str:
         policy = policy_name(self.which, self.step, self.sampled)
-        count = len(self.episodes.cost)
-        outcome = violation_sentence(self.violations, count, self.limit, self.bound, self.confidence)
-        return f"{policy[0].upper()}{policy[1:]}: {outcome}. {self.advice}"
+        count, risk = len(self.episodes.cost), percent(self.risk)
+        outcome = violations_text(self.violations, count, self.limit, self.bound, self.confidence)
+        if self.certified:
+            advice = f"Certified for {risk}."
+        elif self.violation_rate <= self.risk:
+            advice = f"Too few episodes to certify {risk}; --until-certified uses as many as needed."
+        else:
+            advice = f"Not certified for {risk}: train longer, or accept a higher risk."
+        return f"{policy[0].upper()}{policy[1:]}: {outcome}. {advice}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON types."""
@@ -165,8 +159,7 @@ def evaluate(
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk
     confidence = 1.0 - cfg.certify.delta if confidence is None else confidence
-    delta = round(1.0 - confidence, 15)
-    monitor = Monitor(limit, risk, delta)
+    monitor = Monitor(limit, risk, round(1.0 - confidence, 15))
     envs = make_envs(cfg, build_algorithm(cfg), budget=player.budget)
     played: list[Episodes] = []
     try:
@@ -188,8 +181,8 @@ def evaluate(
     if until_certified:
         bound, certified = monitor.bound, monitor.certified
     else:
-        bound = clopper_pearson_upper(int(np.sum(cost > limit)), episodes, delta)
-        certified = bound <= risk
+        exact = certify(np.maximum(cost, 0.0), limit, risk, confidence)
+        bound, certified = exact.bound, exact.certified
     step = player.epoch * cfg.steps_per_epoch
     result = Episodes(cost=cost, ret=ret, length=length)
     return Evaluation(
