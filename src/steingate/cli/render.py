@@ -45,16 +45,15 @@ def render(args: argparse.Namespace) -> int:
         update("loading the policy")
         player = load_player(args.run, warn, args.policy, args.env)
         warn(f"{player.which} policy, after epoch {player.epoch}")
-        seeds, lengths = evaluation_seeds(args.seed, episodes), None
+        seeds = evaluation_seeds(args.seed, episodes)
         if args.worst:
             update(f"playing {episodes} episodes")
             found = evaluate(
                 args.run, episodes, seed=args.seed, sample=args.sample, policy=args.policy, env=args.env,
                 warn=lambda text: None, stop=stop.check,
             )  # fmt: skip
-            seeds, lengths = [seeds[found.worst]], [int(found.episodes.length[found.worst])]
-            cost = found.episodes.cost[found.worst]
-            warn(f"largest cost of {episodes} episodes: {cost:g}, seed {seeds[0]}")
+            seeds = [seeds[found.worst]]
+            warn(f"largest cost of {episodes} episodes: {found.episodes.cost.max():g}, seed {seeds[0]}")
         options = {"render_mode": "rgb_array"}
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}
@@ -62,10 +61,8 @@ def render(args: argparse.Namespace) -> int:
         assert isinstance(envs, RenderedEnv)
 
         try:
-            record_video(
-                envs, player, seeds, args.out, args.sample, args.every, stop.check,
-                partial(update, "rendering steps"), lengths,
-            )  # fmt: skip
+            update_steps = partial(update, "rendering steps")
+            record_video(envs, player, seeds, args.out, args.sample, args.every, stop.check, update_steps)
         finally:
             envs.close()
     print(args.out)

@@ -1,7 +1,7 @@
 """Videos of a trained policy, rendered without a display."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError, MissingExtraError
 from steingate.training.environment import TrainerEnv
 from steingate.training.play import Player, play
@@ -54,7 +55,7 @@ class EpisodeStatus(NamedTuple):
     costly: bool = False
 
 
-class RecordingEnv:
+class RecordingEnv(VectorEnvWrapper):
     """Wrapper of a vector environment of one that passes (frame, status, end of episode) to ``show``.
 
     At the end of an episode the last frame is shown again with the final totals, because the environment has
@@ -64,9 +65,8 @@ class RecordingEnv:
     def __init__(
         self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int
     ) -> None:
-        self.envs, self.num_envs, self.current_env = envs, envs.num_envs, envs.current_env
+        super().__init__(envs)
         self.single_observation_space = envs.single_observation_space
-        self.single_action_space = envs.single_action_space
         self._show, self._every = show, every
         self._status, self._ended = EpisodeStatus(), False
         self._frame: Frame = np.zeros((2, 2, 3), np.uint8)
@@ -94,10 +94,6 @@ class RecordingEnv:
             self._render()
         return result
 
-    def close(self) -> None:
-        """Close the environment."""
-        self.envs.close()
-
     def _render(self) -> None:
         try:
             frame = self.envs.render()[0]
@@ -122,7 +118,6 @@ def record_video(
     every: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[int, int | None], None] = lambda steps, total: None,
-    lengths: Sequence[int] | None = None,
 ) -> int:
     """Write one episode per seed to an MP4 or GIF file; return the number of frames.
 
@@ -140,9 +135,7 @@ def record_video(
     every
         Show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF.
     progress
-        Called after each frame with the number of steps done, and their total if it is known.
-    lengths
-        Lengths of the episodes, if known; else the environment's time limit is the estimate.
+        Called after each frame with the number of steps done, and the largest possible number if known.
     """
     target = Path(out)
     suffix = target.suffix.lower()
@@ -152,7 +145,6 @@ def record_video(
     every = every or max(1, round(rate / FPS[suffix]))
     hold = max(1, round(_HOLD * rate / every))
     limit = getattr(envs, "max_episode_steps", None)
-    left = [int(n) for n in lengths] if lengths is not None else [int(limit)] * len(seeds) if limit else []
     frames = done = 0  # frames, and steps of finished episodes
 
     def show(frame: Frame, status: EpisodeStatus, ended: bool) -> None:
@@ -161,12 +153,8 @@ def record_video(
         for _ in range(hold if ended else 1):
             frames += 1
             write(annotated)
-        if ended and left:
-            left[0] = status.step
-        progress(done + status.step, done + sum(left) if left else None)
-        if ended:
-            done += status.step
-            del left[:1]
+        progress(done + status.step, limit and limit * len(seeds))
+        done += status.step if ended else 0
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
