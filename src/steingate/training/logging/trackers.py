@@ -20,16 +20,11 @@ def _finite_numbers(row: dict[str, Any]) -> dict[str, float]:
 
 
 class TensorBoardLog:
-    """Writes each row's numbers as scalars over environment steps to an event file in the run folder.
+    """Event file in the run folder: the numbers of each row as scalars over environment steps.
 
-    Existing event files are replaced, with the rows of ``progress.csv``, so that a resumed run shows every
+    An existing file is replaced by one with the rows of ``progress.csv``, so that a resumed run shows every
     epoch once. Records are written by this thread, so that a full disk raises an error; TensorBoard sees them
     when the file's buffer is flushed, every few epochs.
-
-    Parameters
-    ----------
-    run
-        The run folder.
     """
 
     def __init__(self, run: Path) -> None:
@@ -69,20 +64,10 @@ class TensorBoardLog:
 
 
 class WandbLog:
-    """Sends each row to a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
+    """A run of a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
 
-    A resumed run continues the same W&B run: its id is made of the folder's name and ``identity``.
-
-    Parameters
-    ----------
-    project
-        Name of the project.
-    run
-        The run folder.
-    config
-        Shown as the run's configuration.
-    identity
-        Hash of the settings that decide the results.
+    A resumed run continues the same W&B run: its id is made of the run folder's name and the hash
+    ``identity`` of the settings that decide the results. ``config`` is shown as its configuration.
     """
 
     def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
