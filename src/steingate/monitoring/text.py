@@ -1,8 +1,8 @@
-"""Sentences of a monitor: what is known about the policy, and what to do."""
+"""The sentences of a monitor: what is known about the policy, and what to do."""
 
 from typing import TYPE_CHECKING
 
-from steingate.certificates.words import at_most
+from steingate.certificates.formatting import number, percent, violations_text
 
 if TYPE_CHECKING:
     from steingate.monitoring.monitor import Monitor
@@ -10,9 +10,12 @@ if TYPE_CHECKING:
 
 def summary(monitor: "Monitor") -> str:
     """Return what is known about the policy, and what to do."""
-    limit, budget = f"the limit {monitor.limit:g}", percent(monitor.budget)
-    confidence = f"with {percent(1.0 - monitor.delta)} confidence"
-    n, over = monitor.episodes, monitor.violations
+    n, over, budget = monitor.episodes, monitor.violations, percent(monitor.budget)
+    confidence = round(1.0 - monitor.delta, 15)
+    more = f"{monitor.more_episodes:,}"
+    if n == 0:
+        return f"No episodes yet: {more} without a violation would certify a violation rate of {budget}."
+    known = violations_text(over, n, monitor.limit, monitor.bound, confidence)
     if monitor.certified and monitor.unsafe:
         return (
             f"Certified at episode {monitor.certified_at}, shown unsafe at episode {monitor.unsafe_at}: the "
@@ -21,41 +24,18 @@ def summary(monitor: "Monitor") -> str:
         )
     if monitor.unsafe:
         return (
-            f"Unsafe since episode {monitor.unsafe_at}: {confidence} more than {budget} of the episodes "
-            f"exceed {limit} ({over} of {n} did). Take this policy out of service."
+            f"Unsafe since episode {monitor.unsafe_at}: {over:,} of {n:,} episodes cost more than "
+            f"{number(monitor.limit)}; with {percent(confidence)} confidence more than {budget} do. Take this "
+            "policy out of service."
         )
     if monitor.drift:
         return (
             f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of the "
-            f"episodes exceed {limit} (mean distance of false alarms: {monitor.run_length:,.0f} episodes or "
-            "more). Stop, find the cause and calibrate again."
+            f"episodes cost more than {number(monitor.limit)} (mean distance of false alarms: "
+            f"{monitor.run_length:,.0f} episodes or more). Stop, find the cause and calibrate again."
         )
     if monitor.certified:
-        return (
-            f"Certified at episode {monitor.certified_at}: {confidence} at most {budget} of the episodes "
-            f"exceed {limit}; after {n} episodes the bound is {at_most(monitor.bound)}. Continue to monitor."
-        )
-    more = f"{monitor.more_episodes:,}"
-    if n == 0:
-        return f"No episodes yet: {more} without a violation would certify a violation rate of {budget}."
-    known = (
-        f"Undecided: {over} of {n} episodes exceed {limit}; {confidence} at most {at_most(monitor.bound)} do "
-        f"({budget} are accepted)."
-    )
+        return f"Certified for {budget} at episode {monitor.certified_at}: {known}. Continue to monitor."
     if over > monitor.budget * n:
-        return f"{known} The violation rate is too high, so expect the policy to be shown unsafe."
-    return f"{known} {more} more episodes without a violation would certify it."
-
-
-def percent(fraction: float) -> str:
-    """Return a fraction in percent, with enough digits to tell it from 0 and from 100 %.
-
-    >>> percent(0.0984), percent(1e-6), percent(0.999999)
-    ('9.8 %', '0.0001 %', '99.9999 %')
-    """
-    value = 100.0 * fraction
-    for digits in range(1, 12):
-        text = f"{value:.{digits}f}".rstrip("0").rstrip(".")
-        if 0.0 < float(text) < 100.0 or value in (0.0, 100.0):
-            return f"{text} %"
-    return f"{value:g} %"
+        return f"Undecided: {known}. That is above {budget}, so expect the policy to be shown unsafe."
+    return f"Undecided: {known}. {more} more episodes without a violation would certify {budget}."
