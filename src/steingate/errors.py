@@ -1,4 +1,4 @@
-"""The errors a user may see: one family, one sentence each, saying what to do."""
+"""Errors for users: one sentence each, which says what to do; and checks that raise them."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ EXTRA_OF = {  # optional packages (as they are imported) and the extra that inst
 
 
 class SteingateError(Exception):
-    """Base of every error this package raises on purpose; its text is one sentence for the user."""
+    """Base of all errors that steingate raises on purpose; the message is one sentence."""
 
 
 class InputError(SteingateError, ValueError):

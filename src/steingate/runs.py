@@ -2,12 +2,12 @@
 
 Training writes a run folder; reports, policies and the command line read it::
 
-    config.json               settings and versions
-    progress.csv              one row per epoch
-    episodes.csv              one row per finished episode
-    checkpoints/              the last two checkpoints
-    certified.safetensors     the certified checkpoint, if there is one
-    certification.json        result of the certification tests
+    config.json             settings and versions
+    progress.csv            one row per epoch
+    episodes.csv            one row per finished episode
+    checkpoints/            the last two checkpoints
+    certified.safetensors   the certified checkpoint, if there is one
+    certification.json      which policy is certified, by which test, or why none is
 """
 
 import json
@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -32,67 +32,26 @@ from steingate.storage.files import read_regular, replace_file, try_lock, writin
 from steingate.storage.tables import Table, read_episodes, read_progress, table_content, table_file
 
 __all__ = [
-    "Checkpoint",
-    "RunFolder",
-    "Table",
-    "certified_checkpoint",
-    "check_identity",
-    "find_runs",
-    "folder_lock",
-    "latest_checkpoint",
-    "load_certification",
-    "newest_checkpoint",
-    "read_checkpoint",
-    "read_config",
-    "read_episodes",
-    "read_progress",
-    "run_path",
-    "table_content",
-    "table_file",
-    "write_certification",
-    "write_checkpoint",
-    "write_config",
-    "write_tree",
-]
+    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "find_runs", "folder_lock",
+    "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
+    "read_episodes", "read_progress", "run_path", "table_content", "table_file", "write_certification",
+    "write_checkpoint", "write_config", "write_tree",
+]  # fmt: skip
 
-_MAX_CONFIG_BYTES = 1 << 20
+_MAX_JSON_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    """Paths of the files in a run folder."""
+    """Paths of the files in a run folder; see the top of this module."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        """The complete configuration, and versions of packages."""
-        return self.path / "config.json"
-
-    @property
-    def progress(self) -> Path:
-        """One row per epoch."""
-        return self.path / "progress.csv"
-
-    @property
-    def episodes(self) -> Path:
-        """One row per finished episode."""
-        return self.path / "episodes.csv"
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of checkpoints."""
-        return self.path / "checkpoints"
-
-    @property
-    def certified(self) -> Path:
-        """The best certified policy, in the format of checkpoints; absent if there is none."""
-        return self.path / "certified.safetensors"
-
-    @property
-    def certification(self) -> Path:
-        """Which policy is certified, by which test, or why none is."""
-        return self.path / "certification.json"
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.json"
+        self.progress = self.path / "progress.csv"
+        self.episodes = self.path / "episodes.csv"
+        self.checkpoints = self.path / "checkpoints"
+        self.certified = self.path / "certified.safetensors"
+        self.certification = self.path / "certification.json"
 
 
 def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
@@ -115,12 +74,12 @@ def write_config(run: RunFolder, config: dict[str, Any]) -> None:
     replace_file(run.config, (json.dumps(config, indent=2) + "\n").encode())
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
+def read_config(path: str | PathLike[str]) -> dict[str, Any]:
     """Return the content of a run's ``config.json``."""
-    run = RunFolder(Path(path))
+    run = RunFolder(path)
     if not run.config.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.json.")
-    return _read_object(run.config, "configuration")
+    return _read_object(run.config)
 
 
 def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
@@ -128,56 +87,52 @@ def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
     replace_file(run.certification, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
-def load_certification(path: str | Path) -> dict[str, Any] | None:
+def load_certification(path: str | PathLike[str]) -> dict[str, Any] | None:
     """Return the content of a run's ``certification.json``, or None if there is none.
 
     ``certified`` is true or false; ``sentence`` is a summary for users.
     """
-    run = RunFolder(Path(path))
+    run = RunFolder(path)
     if not run.certification.exists():
         return None
-    content = _read_object(run.certification, "certification")
+    content = _read_object(run.certification)
     if not isinstance(content.get("certified"), bool) or not isinstance(content.get("sentence"), str):
         raise RunError(f"{run.certification} is damaged: remove the file to continue without it.")
     return content
 
 
-def certified_checkpoint(path: str | Path) -> Checkpoint | None:
-    """Return the certified checkpoint of a run folder, or None if there is none.
-
-    Raises
-    ------
-    RunError
-        If the file is damaged or belongs to another run.
-    """
-    file = RunFolder(Path(path)).certified
-    if not file.exists():
-        return None
-    checkpoint = read_tree(file)
-    check_identity(checkpoint, read_config(path))
-    return checkpoint
-
-
-def _read_object(file: Path, name: str) -> dict[str, Any]:
-    content = read_regular(file, _MAX_CONFIG_BYTES)
+def _read_object(file: Path) -> dict[str, Any]:
+    content = read_regular(file, _MAX_JSON_BYTES)
     try:
         found = json.loads(content)
         json.dumps(found, ensure_ascii=False).encode()  # rejects unpaired surrogates
     except (ValueError, RecursionError) as error:  # also for integers of thousands of digits
         raise RunError(f"{file} is damaged and cannot be read as JSON; restore it.") from error
     if not isinstance(found, dict):
-        raise RunError(f"{file} is not a {name}: it must hold a JSON object.")
+        raise RunError(f"{file} is damaged: it must hold a JSON object.")
     return found
 
 
-def check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:
-    """Raise RunError if a checkpoint was written by another run than the one with this ``config.json``."""
+def certified_checkpoint(path: str | PathLike[str]) -> Checkpoint | None:
+    """Return the certified checkpoint of a run folder, or None if there is none.
+
+    RunError if the file is damaged or belongs to another run.
+    """
+    file = RunFolder(path).certified
+    if not file.exists():
+        return None
+    checkpoint = read_tree(file)
+    _check_identity(checkpoint, read_config(path))
+    return checkpoint
+
+
+def _check_identity(checkpoint: Checkpoint, config: dict[str, Any]) -> None:
     if config.get("identity") != checkpoint.tree.get("identity"):
         raise RunError(f"Checkpoint {checkpoint.path} does not belong to this run: another run wrote it.")
 
 
 def newest_checkpoint(
-    path: str | Path,
+    path: str | PathLike[str],
     warn: Callable[[str], None] = lambda text: None,
     check: Callable[[Checkpoint], object] = lambda checkpoint: None,
 ) -> Checkpoint | None:
@@ -195,10 +150,10 @@ def newest_checkpoint(
     config = read_config(path)
 
     def usable(checkpoint: Checkpoint) -> None:
-        check_identity(checkpoint, config)
+        _check_identity(checkpoint, config)
         check(checkpoint)
 
-    return latest_checkpoint(RunFolder(Path(path)).checkpoints, warn, usable)
+    return latest_checkpoint(RunFolder(path).checkpoints, warn, usable)
 
 
 @contextmanager

@@ -1,12 +1,9 @@
 """Checkpoints: one safetensors file per epoch, written atomically, verified by a SHA-256 when read.
 
-The arrays of a checkpoint are stored as safetensors tensors; everything else (nested dicts, lists, numbers,
-text) is JSON in the metadata, in which ``{"__array__": i}`` stands for tensor number ``i``. Reading a file
-executes no code, and sizes are checked against the length of the file before memory is allocated.
-
-``safetensors`` is a base dependency because loading a policy reads a checkpoint; it needs no other package
-and imports in 1.3 ms. The metadata has a single entry: safetensors writes several in random order, and equal
-checkpoints have to be equal files.
+Arrays are safetensors tensors; everything else (nested dicts, lists, numbers, text) is JSON in the metadata,
+in which ``{"__array__": i}`` stands for tensor number ``i``. Reading a file executes no code, and sizes are
+checked against the length of the file before memory is allocated. The metadata has a single entry:
+safetensors writes several in random order, and equal checkpoints have to be equal files.
 """
 
 import hashlib
@@ -14,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +38,7 @@ class Checkpoint(NamedTuple):
 
 
 class BadCheckpointError(Exception):
-    """The reason why bytes are not a valid checkpoint."""
+    """Says why the content of a file is not a valid checkpoint."""
 
 
 def checkpoint_path(folder: Path, epoch: int) -> Path:
@@ -129,10 +127,8 @@ def latest_checkpoint(
 
 def put_aside(path: Path) -> None:
     """Rename an unusable checkpoint to ``NAME.damaged`` (or ``.damaged-2``, ...) so that it is not lost."""
-    names = (f"{path.name}.damaged{suffix}" for suffix in ("", *(f"-{k}" for k in range(2, 100))))
-    free = next((other for name in names if not (other := path.with_name(name)).exists()), None)
-    if free is None:
-        raise RunError(f"{path.parent} holds a hundred damaged copies of {path.name}; remove them.")
+    names = (f"{path.name}.damaged{suffix}" for suffix in ("", *(f"-{k}" for k in count(2))))
+    free = next(other for name in names if not (other := path.with_name(name)).exists())
     with writing(free):
         path.rename(free)
 
