@@ -34,8 +34,8 @@ Array = npt.NDArray[np.float64]
 
 SUFFIX = ".jsonl.xz"
 _HEADER = {"format": "steingate-archive", "version": 1}
-_NOT_ARCHIVED = ("Loss/", "Value/")  # columns of progress.csv that no report shows
-_MAX_LINE = 1 << 26  # bytes of one run
+_MAX_RUN = 1 << 26  # bytes of one run as JSON; ten million steps have half a million
+_MAX_ARCHIVE = 1 << 32  # bytes of an archive, decompressed
 _MAX_DECODER = 1 << 27  # bytes that the xz decoder may allocate
 _CHUNK = 1 << 20
 
@@ -43,16 +43,9 @@ _CHUNK = 1 << 20
 class RunData(NamedTuple):
     """Content of one run as it is stored, in a folder or an archive.
 
-    Attributes
-    ----------
-    path
-        Run folder; for an archived run, the archive followed by the folder.
-    record
-        Content of ``config.json``.
-    certification
-        Content of ``certification.json``, None if there is none.
-    progress, episodes
-        Columns of ``progress.csv`` and ``episodes.csv``, NaN where a cell is empty.
+    ``path`` is the run folder; for an archived run, the archive followed by the folder. ``record`` and
+    ``certification`` are the contents of ``config.json`` and ``certification.json``; ``progress`` and
+    ``episodes`` are the columns of the tables, NaN where a cell is empty.
     """
 
     path: Path
@@ -103,22 +96,20 @@ def write_archive(
 
 def read_archive(path: str | Path) -> Iterator[RunData]:
     """Yield the runs of an archive, one at a time; a ``RunError`` names a damaged archive."""
-    lines = _lines(Path(path))
-    if _object(Path(path), next(lines, b"")) != _HEADER:
-        raise RunError(f"{path} is not an archive of runs; steingate archive writes them.")
-    for line in lines:
-        entry = _object(Path(path), line)
+    file = Path(path)
+    lines = _lines(file)
+    if next(lines, None) != _HEADER:
+        raise RunError(f"{file} is not an archive of runs; steingate archive writes them.")
+    for entry in lines:
         try:
-            episodes = _columns(entry["episodes"])
-            yield RunData(
-                Path(path) / entry["run"],
-                dict(entry["config"]),
-                None if entry["certification"] is None else dict(entry["certification"]),
-                _columns(entry["progress"]),
-                {name: episodes[name] for name in EPISODE_COLUMNS},
-            )
+            progress, episodes = (_columns(entry[table]) for table in ("progress", "episodes"))
+            certification = None if entry["certification"] is None else dict(entry["certification"])
+            run = RunData(file / entry["run"], dict(entry["config"]), certification, progress, episodes)
+            if set(EPISODE_COLUMNS) - set(episodes):
+                raise ValueError("its episodes lack a column")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RunError(f"{path} is damaged: one of its runs cannot be read ({error}).") from error
+            raise RunError(f"{file} is damaged: one of its runs cannot be read ({error}).") from error
+        yield run
 
 
 def _name(run: "Run", roots: Sequence[str | Path]) -> str:
@@ -126,70 +117,62 @@ def _name(run: "Run", roots: Sequence[str | Path]) -> str:
     for root in roots:
         if run.path != Path(root) and run.path.is_relative_to(root):
             return run.path.relative_to(root).as_posix()
-    config = run.record["config"]
-    return f"{config['algo']}/{str(config['env']).removeprefix('steingate/')}/seed-{config['seed']}"
+    return f"{run.algo}/{run.env}/seed-{run.seed}"
 
 
 def _entry(run: "Run", name: str, digits: int | None) -> dict[str, Any]:
     # The folders of this machine and the identity of the checkpoints mean nothing to other readers.
     record = {key: value for key, value in run.record.items() if key != "identity"}
-    progress = {key: cells for key, cells in run.progress.items() if not key.startswith(_NOT_ARCHIVED)}
     return {
         "run": name,
-        "config": record | {"config": {**run.record["config"], "out": "runs"}, "env_folder": None},
+        "config": record | {"config": {**run.config, "out": "runs"}, "env_folder": None},
         "certification": run.certification,
-        "progress": {key: _numbers(cells, digits) for key, cells in progress.items()},
+        "progress": {key: _numbers(cells, digits) for key, cells in run.progress.items()},
         "episodes": {key: _numbers(run.episodes[key], digits) for key in EPISODE_COLUMNS},
     }
 
 
 def _numbers(cells: Array, digits: int | None) -> list[float | None]:
-    return [_number(cell, digits) if np.isfinite(cell) else None for cell in cells.tolist()]
+    def number(cell: float) -> float | None:
+        if digits is not None and not cell.is_integer():
+            cell = float(f"{cell:.{digits}g}")
+        return int(cell) if cell.is_integer() else cell
 
-
-def _number(cell: float, digits: int | None) -> float:
-    if digits is not None and not cell.is_integer():
-        cell = float(f"{cell:.{digits}g}")
-    return int(cell) if cell.is_integer() else cell
+    return [number(cell) if np.isfinite(cell) else None for cell in cells.tolist()]
 
 
 def _line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a compressed file in bounded memory."""
+def _lines(path: Path) -> Iterator[Any]:
+    """Yield the JSON values of the lines of a compressed file in bounded memory."""
     decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MAX_DECODER)
-    rest = bytearray()
+    rest, total = bytearray(), 0
     with open_regular(path) as file:
-        try:
-            while not decoder.eof:
-                chunk = file.read(_CHUNK) if decoder.needs_input else b""
-                if decoder.needs_input and not chunk:
-                    raise RunError(f"{path} is damaged: it ends too early.")
+        while not decoder.eof:
+            chunk = file.read(_CHUNK) if decoder.needs_input else b""
+            if decoder.needs_input and not chunk:
+                raise RunError(f"{path} is damaged: it ends too early.")
+            try:
                 rest += decoder.decompress(chunk, _CHUNK)
-                *whole, rest = rest.split(b"\n")
-                yield from (bytes(line) for line in whole)
-                if len(rest) > _MAX_LINE:
-                    raise RunError(f"{path} is damaged: a run is larger than {_MAX_LINE >> 20} MiB.")
-        except lzma.LZMAError as error:
-            raise RunError(f"{path} is damaged: it cannot be decompressed ({error}).") from error
+            except lzma.LZMAError as error:
+                raise RunError(f"{path} is damaged: it cannot be decompressed ({error}).") from error
+            *whole, rest = rest.split(b"\n")
+            total += sum(map(len, whole))
+            if len(rest) > _MAX_RUN or total > _MAX_ARCHIVE:
+                raise RunError(f"{path} is damaged: it is larger than any archive.")
+            for line in whole:
+                try:
+                    yield json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise RunError(f"{path} is damaged: a line is not JSON.") from error
     if rest:
         raise RunError(f"{path} is damaged: its last line has no end.")
-
-
-def _object(path: Path, line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise RunError(f"{path} is damaged: a line is not JSON.") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{path} is damaged: a line is not a JSON object.")
-    return found
 
 
 def _columns(table: dict[str, list[float | None]]) -> dict[str, Array]:
     columns = {name: np.array(cells, np.float64) for name, cells in table.items()}
     if any(cells.ndim != 1 for cells in columns.values()) or len({len(c) for c in columns.values()}) > 1:
         raise ValueError("its columns have different lengths")
-    return columns
+    return {name: np.where(np.isfinite(cells), cells, np.nan) for name, cells in columns.items()}

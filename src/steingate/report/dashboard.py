@@ -18,6 +18,12 @@ from steingate.report.summary import load_report
 ADDRESS = "127.0.0.1"
 POLL = 2000  # milliseconds between requests of the page
 _PAUSE = 4.0  # after computing the data, wait this many times as long as it took before doing so again
+_HEADERS = {
+    "Cache-Control": "no-cache",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 class Source:
@@ -34,14 +40,13 @@ class Source:
         """Return the data of the page."""
         with self._lock:
             start = monotonic()
-            # Taken before loading, so that files written meanwhile count as changed at the next request.
-            state = (
-                [(path, signature(path)) for path in run_files(self.roots)] if start >= self._next else None
-            )
-            if state is not None and state != self._state:
-                self._content = to_json(make_data(load_report(self.roots))).encode()
-                self._state = state
-                self._next = monotonic() + self._pause * (monotonic() - start)
+            if start >= self._next:
+                # Taken before loading, so that files written meanwhile count as changed at the next request.
+                state = [(path, signature(path)) for path in run_files(self.roots)]
+                if state != self._state:
+                    self._content = to_json(make_data(load_report(self.roots))).encode()
+                    self._state = state
+                    self._next = monotonic() + self._pause * (monotonic() - start)
             return self._content
 
 
@@ -60,8 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/data.json":
             self._send(HTTPStatus.OK, self.source.content(), "application/json")
         elif self.path == "/monitors.json":
-            monitors = {"monitors": monitors_data(self.source.roots)}
-            self._send(HTTPStatus.OK, to_json(monitors).encode(), "application/json")
+            monitors = to_json({"monitors": monitors_data(self.source.roots)})
+            self._send(HTTPStatus.OK, monitors.encode(), "application/json")
         else:
             self._send(HTTPStatus.NOT_FOUND, b"Not found\n", "text/plain")
 
@@ -73,22 +78,12 @@ class _Handler(BaseHTTPRequestHandler):
         if status is HTTPStatus.OK and self.headers.get("If-None-Match") == tag:
             status, content = HTTPStatus.NOT_MODIFIED, b""
         with suppress(BrokenPipeError, ConnectionResetError):
-            self._write(status, content, kind, tag)
-
-    def _write(self, status: HTTPStatus, content: bytes, kind: str, tag: str) -> None:
-        self.send_response(status)
-        for name, value in {
-            "Content-Type": kind,
-            "Content-Length": str(len(content)),
-            "ETag": tag,
-            "Cache-Control": "no-cache",
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "DENY",
-            "Cross-Origin-Resource-Policy": "same-origin",
-        }.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
+            self.send_response(status)
+            for name, value in (("Content-Type", kind), ("ETag", tag), *_HEADERS.items()):
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
 
 
 def make_server(roots: Sequence[str | Path], port: int = 0, pause: float = _PAUSE) -> ThreadingHTTPServer:
@@ -98,6 +93,5 @@ def make_server(roots: Sequence[str | Path], port: int = 0, pause: float = _PAUS
     try:
         return ThreadingHTTPServer((ADDRESS, port), handler)
     except (OSError, OverflowError) as error:
-        raise InputError(
-            f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port."
-        ) from None
+        reason = f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port."
+        raise InputError(reason) from None

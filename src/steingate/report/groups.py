@@ -1,9 +1,8 @@
 """Group runs that differ only in their seed; labels, order and colors of the groups."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from steingate.report.load import Run
 from steingate.report.plot_style import LIMIT, free_colors
-from steingate.report.run_settings import canonical, plot_style, settings
+from steingate.report.run_settings import canonical, plot_style, printable, settings
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -25,19 +24,15 @@ class Group:
     ----------
     env, algo
         Task and algorithm.
-    method
-        Identifies the configuration within a task. Configurations of different tasks that are compared as one
-        method have the same value.
     label
-        Name for readers: the algorithm, with the settings in which its configurations differ. Unique for
-        each method.
+        Name of the method: the algorithm, with the settings in which its configurations differ on some task.
+        Groups of different tasks with the same label are compared as one method.
     runs
         In order of seed.
     """
 
     env: str
     algo: str
-    method: str
     label: str
     runs: tuple[Run, ...]
 
@@ -49,14 +44,27 @@ class Group:
     @property
     def order(self) -> float:
         """Position of the algorithm in tables and figures; infinite if unknown."""
-        orders = [plot_style(run.record).order for run in self.runs]
-        return min((order for order in orders if order is not None), default=inf)
+        return min(plot_style(run.record)[0] for run in self.runs)
 
     @property
     def color(self) -> str | None:
         """Preferred color of the algorithm."""
-        colors = (plot_style(run.record).color for run in self.runs)
-        return next((color for color in colors if color is not None), None)
+        return next(filter(None, (plot_style(run.record)[1] for run in self.runs)), None)
+
+    def mean_and_std(self, name: str) -> tuple[Array, Array, Array]:
+        """Return steps, mean and standard deviation over seeds of a number in ``Run.recent``, per epoch.
+
+        Seeds that have not reached an epoch are left out of its mean. The standard deviation is that of the
+        sample (divided by n - 1), and NaN for a single seed.
+        """
+        longest = max(self.runs, key=lambda run: run.n_epochs)
+        return longest.progress["TotalEnvSteps"], *_over_seeds([run.recent[name] for run in self.runs])
+
+    def mean_hours(self) -> Array:
+        """Return the hours of training by the end of each epoch, mean over seeds; NaN if unknown."""
+        missing = [np.full(run.n_epochs, np.nan) for run in self.runs]
+        times = [run.progress.get("Time/Total", none) for run, none in zip(self.runs, missing, strict=True)]
+        return _over_seeds(times)[0] / 3600.0
 
 
 def group_runs(runs: Sequence[Run]) -> list[Group]:
@@ -68,12 +76,11 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     for group in members.values():
         by_algo.setdefault(group[0].algo, []).append(settings(group[0].config))
     names = {algo: _differing(configurations) for algo, configurations in by_algo.items()}
-    labels = _labels({algo: (by_algo[algo], names[algo]) for algo in by_algo})
     groups = []
     for group in members.values():
         first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
-        method = _method(settings(first.config), names[first.algo])
-        groups.append(Group(first.env, first.algo, method, labels[method], ordered))
+        label = _label(settings(first.config), names[first.algo])
+        groups.append(Group(first.env, first.algo, label, ordered))
     return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
 
@@ -81,28 +88,10 @@ def group_colors(groups: Sequence[Group]) -> dict[str, str]:
     """Return a color for each method: its preferred one if it is free, or the next free one."""
     chosen: dict[str, str] = {}
     for group in groups:
-        if group.method not in chosen and group.color not in (None, LIMIT, *chosen.values()):
-            chosen[group.method] = str(group.color)
-    rest = [method for method in dict.fromkeys(group.method for group in groups) if method not in chosen]
+        if group.label not in chosen and group.color not in (None, LIMIT, *chosen.values()):
+            chosen[group.label] = str(group.color)
+    rest = [method for method in dict.fromkeys(group.label for group in groups) if method not in chosen]
     return chosen | dict(zip(rest, free_colors(len(rest), set(chosen.values())), strict=True))
-
-
-def mean_and_std(group: Group, name: str) -> tuple[Array, Array, Array]:
-    """Return steps, mean and standard deviation over seeds of a number in ``Run.recent``, for each epoch.
-
-    Seeds that have not reached an epoch are left out of its mean. The standard deviation is that of the
-    sample (divided by n - 1), and NaN for a single seed.
-    """
-    longest = max(group.runs, key=lambda run: run.n_epochs)
-    mean, std = _over_seeds([run.recent[name] for run in group.runs])
-    return longest.progress["TotalEnvSteps"], mean, std
-
-
-def mean_hours(group: Group) -> Array:
-    """Return the hours of training by the end of each epoch, mean over seeds; NaN if unknown."""
-    return _over_seeds(
-        [run.progress.get("Time/Total", np.full(run.n_epochs, np.nan)) / 3600.0 for run in group.runs]
-    )[0]
 
 
 def _over_seeds(series: Sequence[Array]) -> tuple[Array, Array]:
@@ -116,7 +105,7 @@ def _over_seeds(series: Sequence[Array]) -> tuple[Array, Array]:
         mean = np.where(known, table, 0.0).sum(axis=0) / count
         squares = np.where(known, (table - mean) ** 2, 0.0).sum(axis=0)
         std = np.sqrt(squares / (count - 1))
-    return np.where(count > 0, mean, np.nan), std
+    return mean, std
 
 
 def _differing(configurations: Sequence[Settings]) -> list[str]:
@@ -132,34 +121,12 @@ def _differing(configurations: Sequence[Settings]) -> list[str]:
     return list(names)
 
 
-def _method(mine: Settings, names: Sequence[str]) -> str:
-    return canonical([mine["algo"], *(f"{name} {canonical(mine[name])}" for name in names if name in mine)])
-
-
-def _labels(by_algo: dict[str, tuple[list[Settings], list[str]]]) -> dict[str, str]:
-    """Return a label for each method. Numbers have six digits, or all where two labels would be equal."""
-    methods = {
-        _method(mine, names): (mine, names)
-        for configurations, names in by_algo.values()
-        for mine in configurations
-    }
-    short = {method: _label(mine, names, _short) for method, (mine, names) in methods.items()}
-    count = Counter(short.values())
-    return {
-        method: short[method] if count[short[method]] == 1 else _label(mine, names, canonical)
-        for method, (mine, names) in methods.items()
-    }
-
-
-def _label(mine: Settings, names: Sequence[str], write: Callable[[Any], str]) -> str:
+def _label(mine: Settings, names: Sequence[str]) -> str:
+    """Return the algorithm and the given settings; a group of options is named where two share a name."""
     last = Counter(name.rsplit(".", 1)[-1] for name in names)
     words = []
     for name in names:
         end = name.rsplit(".", 1)[-1]
-        value = write(mine[name]) if name in mine else "default"
+        value = canonical(mine[name]).strip('"') if name in mine else "default"
         words.append(f"{end if last[end] == 1 else name} {value}")
-    return f"{mine['algo']} ({', '.join(words)})" if words else str(mine["algo"])
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return printable(f"{mine['algo']} ({', '.join(words)})" if words else mine["algo"])

@@ -5,7 +5,7 @@ cannot be read is listed as skipped, with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -18,8 +18,8 @@ from steingate.errors import InputError, RunError, SteingateError
 from steingate.gates.base import Mode
 from steingate.gates.modes import effective_modes
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
-from steingate.report.run_settings import canonical, check_record, find_setting, settings
-from steingate.report.statistics import window_means, window_tails
+from steingate.report.run_settings import canonical, check_record, find_setting, printable, settings
+from steingate.report.statistics import window_cvar, window_means
 from steingate.runs import RunFolder, find_runs, load_certification, read_config, read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class Run:
         Columns of ``episodes.csv``, one entry per episode of those epochs.
     recent
         For each epoch, statistics of the last 100 episodes that finished by its end: mean ``return`` and
-        ``cost``, ``violation_rate``, and ``tail``, the CVaR of the cost at level 0.9.
+        ``cost``, ``violation_rate``, and ``cvar``, the CVaR of the cost at level 0.9.
     modes
         The kind of policy step of each epoch, as ``Mode``.
     """
@@ -69,12 +69,12 @@ class Run:
     @property
     def env(self) -> str:
         """Name of the task, without this package's prefix."""
-        return str(self.config["env"]).removeprefix("steingate/")
+        return printable(self.config["env"]).removeprefix("steingate/")
 
     @property
     def algo(self) -> str:
         """Name of the algorithm."""
-        return str(self.config["algo"])
+        return printable(self.config["algo"])
 
     @property
     def seed(self) -> int:
@@ -135,34 +135,29 @@ def load_runs(roots: Iterable[str | Path]) -> tuple[list[Run], list[Skipped]]:
     skipped
         Runs that cannot be read or are loaded already.
     """
-    runs: list[Run] = []
+    runs: dict[str, Run] = {}
     skipped: list[Skipped] = []
-    loaded: dict[str, Path] = {}
     for found in _find(roots):
         if isinstance(found, Skipped):
             skipped.append(found)
             continue
-        identity = f"{canonical(settings(found.config))} {found.seed}"
-        if identity in loaded:
-            reason = f"It has the configuration and seed of {loaded[identity]} and is counted once."
+        first = runs.setdefault(f"{canonical(settings(found.config))} {found.seed}", found)
+        if first is not found:
+            reason = f"It has the configuration and seed of {first.path} and is counted once."
             skipped.append(Skipped(found.path, reason))
-            continue
-        loaded[identity] = found.path
-        runs.append(found)
-    return runs, skipped
+    return list(runs.values()), skipped
 
 
 def load_run(path: str | Path) -> Run:
     """Load one run folder; a ``RunError`` names what is damaged or missing."""
-    folder = Path(path)
-    return _load_folder(folder, signature(folder))
+    return _load_folder(Path(path), signature(Path(path)))
 
 
 def run_files(roots: Iterable[str | Path]) -> list[Path]:
     """Return all run folders and archives at or below the given paths, each once, in order of path."""
     found: dict[Path, Path] = {}
     for root in map(Path, roots):
-        archives = [root] if is_archive(root) else sorted(root.rglob(f"*{SUFFIX}")) if root.is_dir() else []
+        archives = [root] if is_archive(root) else root.rglob(f"*{SUFFIX}") if root.is_dir() else []
         for path in [*find_runs(root), *archives]:
             found.setdefault(path.resolve(), path)
     return sorted(found.values())
@@ -177,25 +172,10 @@ def require_runs(roots: Sequence[str | Path]) -> None:
 
 def signature(path: Path) -> Signature:
     """Return modification times and sizes of the files of a run folder or archive."""
-    folder = RunFolder(path)
-    files = (
-        (folder.config, folder.progress, folder.episodes, folder.certification) if path.is_dir() else (path,)
-    )
+    run = RunFolder(path)
+    files = (run.config, run.progress, run.episodes, run.certification) if path.is_dir() else (path,)
     stats = [file.stat() for file in files if file.exists()]
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
-
-
-def truncate(run: Run, steps: int) -> Run:
-    """Return a run as if it had been planned for and trained for only the first ``steps`` steps."""
-    epochs = int(np.sum(run.progress["TotalEnvSteps"] <= steps))
-    return replace(
-        run,
-        record=run.record | {"config": {**run.config, "total_steps": steps}},
-        progress={name: cells[:epochs] for name, cells in run.progress.items()},
-        episodes={name: cells[run.episodes["epoch"] < epochs] for name, cells in run.episodes.items()},
-        recent={name: cells[:epochs] for name, cells in run.recent.items()},
-        modes=run.modes[:epochs],
-    )
 
 
 def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
@@ -236,23 +216,19 @@ def _load_archive(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
 
 def _make_run(data: RunData) -> Run:
     check_record(data.path, data.record)
-    progress, episodes = data.progress, data.episodes
-    _check_progress(data.path, progress)
-    _check_episodes(data.path, episodes)
-    modes = effective_modes(progress["Gate/Mode"], progress.get("Step/Case"))
-    known = episodes["epoch"] < len(modes)
-    episodes = {name: cells[known] for name, cells in episodes.items()}
-    limit = float(data.record["config"]["cost_limit"])
-    watched = {
-        "return": episodes["return"],
-        "cost": episodes["cost"],
-        "violation_rate": (episodes["cost"] > limit).astype(np.float64),
-    }
+    _check_progress(data.path, data.progress)
+    _check_episodes(data.path, data.episodes)
+    modes = effective_modes(data.progress["Gate/Mode"], data.progress.get("Loss/Case"))
+    known = data.episodes["epoch"] < len(modes)
+    episodes = {name: cells[known] for name, cells in data.episodes.items()}
+    epoch, cost = episodes["epoch"], episodes["cost"]
+    over = (cost > float(data.record["config"]["cost_limit"])).astype(np.float64)
     recent = {
-        name: window_means(values, episodes["epoch"], len(modes), WINDOW) for name, values in watched.items()
+        name: window_means(values, epoch, len(modes), WINDOW)
+        for name, values in (("return", episodes["return"]), ("cost", cost), ("violation_rate", over))
     }
-    recent["tail"] = window_tails(episodes["cost"], episodes["epoch"], len(modes), WINDOW)
-    return Run(data.path, data.record, data.certification, progress, episodes, recent, modes)
+    recent["cvar"] = window_cvar(cost, epoch, len(modes), WINDOW)
+    return Run(*data[:4], episodes, recent, modes)
 
 
 def _check_progress(path: Path, progress: dict[str, Array]) -> None:

@@ -3,18 +3,40 @@
 import base64
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from steingate import __version__
-from steingate.report.page_data import Resolution, page_data
-from steingate.report.summary import Report
-from steingate.report.tables import report_tables, to_html, write_text
+from steingate.certificates.certificate import Certificate
+from steingate.errors import SteingateError
+from steingate.gates.modes import NAMES
+from steingate.report.groups import Group
+from steingate.report.load import Run
+from steingate.report.run_settings import canonical, to_toml
+from steingate.report.statistics import tail_start
+from steingate.report.summary import THRESHOLDS, Report, Summary, seed_scores, tail_episodes
+from steingate.report.tables import overall_notes, percent, report_tables, task, to_html, write_text
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Numbers = list[float | None]
 
 MAX_BYTES = 9_500_000
+BINS = 40  # bars of the cost histogram between the atoms
 _SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js", "monitors.js")
+_CURVES = ("return", "cost", "violation_rate", "cvar")
+_TERMS = {"reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm"}
+_SECTIONS = (
+    ("notices", "Summary"), ("overview", "Curves"), ("frontier", "Return against violation rate"),
+    ("profiles", "Over all tasks"), ("tables", "Tables"), ("run", "One run"), ("skipped", "Skipped runs"),
+)  # fmt: skip
 
 
 def write_page(report: Report, path: str | Path, title: str = "SteinGate runs") -> None:
@@ -23,14 +45,13 @@ def write_page(report: Report, path: str | Path, title: str = "SteinGate runs") 
 
 
 def make_data(report: Report, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the data of a page; the resolution of its curves is halved until it fits into ``max_bytes``."""
-    resolution = Resolution()
-    tables = [to_html(table) for table in report_tables(report)]
+    """Return the data of a page; the number of points is halved until it fits into ``max_bytes``."""
+    points = 500
     while True:
-        data = page_data(report, tables, resolution)
-        if len(to_json(data)) <= max_bytes or resolution == resolution.halved():
+        data = page_data(report, points)
+        if len(to_json(data)) <= max_bytes or points < 8:
             return data
-        resolution = resolution.halved()
+        points //= 2
 
 
 def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int = 0) -> str:
@@ -45,22 +66,18 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
     poll
         If not 0, request ``data.json`` from the server of the page every ``poll`` milliseconds.
     """
-    style = _asset("page.css")
-    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     # Browsers run this script and style only, and refuse requests to other servers.
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_digest(script)}'",
-            f"style-src '{_digest(style)}'",
-            "img-src data:",
-            "connect-src 'self'" if poll else "connect-src 'none'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"connect-src '{'self' if poll else 'none'}'; base-uri 'none'; form-action 'none'"
     )
     tables = "" if data is None else "".join(data["tables"])
     content = "null" if data is None else to_json(data)
+    sections = "\n".join(
+        f'<section id="{name}" aria-label="{label}">{tables * (name == "tables")}</section>'
+        for name, label in _SECTIONS
+    )
     return f"""<!doctype html>
 <html lang="en" data-poll="{poll}">
 <head>
@@ -75,13 +92,7 @@ def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int =
 <body>
 <header><h1>{escape(title)}</h1><p id="status"></p></header>
 <main>
-<section id="notices" aria-label="Summary"></section>
-<section id="overview" aria-label="Curves"></section>
-<section id="frontier" aria-label="Return against violation rate"></section>
-<section id="profiles" aria-label="Over all tasks"></section>
-<section id="tables" aria-label="Tables">{tables}</section>
-<section id="run" aria-label="One run"></section>
-<section id="skipped" aria-label="Skipped runs"></section>
+{sections}
 <noscript><p class="note">The curves need JavaScript; the tables do not.</p></noscript>
 </main>
 <footer>Made by steingate {__version__}.</footer>
@@ -104,3 +115,329 @@ def _asset(name: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+# Data of a page as plain JSON types
+
+
+def page_data(report: Report, points: int) -> dict[str, Any]:
+    """Return everything that a page shows; curves and the epoch slider have at most ``points`` points."""
+    references: dict[str, Reference] = {}
+    runs = []
+    for group in report.groups:
+        for run in group.runs:
+            key = canonical([run.setting("preset"), run.setting("certificate"), run.limit])
+            reference = references.setdefault(key, run_reference(run))
+            shared = {"label": group.label, "color": report.colors[group.label]}
+            index = {"reference": list(references).index(key)}
+            runs.append(shared | _run_data(run, reference, points) | index)
+    return {
+        "notices": [*certification_notices(report.groups), *violation_notices(report)],
+        "tables": [to_html(table) for table in report_tables(report)],
+        "skipped": [[str(item.path), item.reason] for item in report.skipped],
+        "modes": list(NAMES.values()),
+        "tasks": [
+            {
+                "name": task(env),
+                "limits": sorted({group.limit for group, _ in members}),
+                "groups": [
+                    _group_data(group, summary, points) | {"color": report.colors[group.label]}
+                    for group, summary in members
+                ],
+            }
+            for env, members in report.by_task().items()
+        ],
+        "profiles": _profiles(report),
+        "runs": runs,
+        "references": [
+            {
+                "name": item.name, "scale": item.scale, "zero": item.zero_mass, "one": item.one_mass,
+                "bins": BINS, "density": _rounded_list(item.density),
+            }
+            for item in references.values()
+        ],
+    }  # fmt: skip
+
+
+def certification_notices(groups: Sequence[Group]) -> list[str]:
+    """Return a sentence per group of runs with a certification: its own for one seed, counts for several."""
+    sentences = []
+    for group in groups:
+        found = [run.certification for run in group.runs if run.certification is not None]
+        if not found:
+            continue
+        start = f"{task(group.env)}, {group.label}: "
+        if len(group.runs) == 1:
+            sentences.append(f"{start}{found[0].get('sentence', '')}")
+            continue
+        certified = [item for item in found if item.get("certified") is True]
+        last = sum(item.get("which") == "last" for item in certified)
+        text = f"{len(certified)} of {len(group.runs)} seeds have a certified policy"
+        if certified:
+            text += f", in {last} of them the final one"
+        if len(found) < len(group.runs):
+            text += f"; {len(group.runs) - len(found)} have no certification result"
+        sentences.append(f"{start}{text}.")
+    return sentences
+
+
+def violation_notices(report: Report, most: int = 8) -> list[str]:
+    """Return a sentence per task with the violation rates of its safest ``most`` methods."""
+    sentences = []
+    for env, members in report.by_task().items():
+        known = sorted(
+            (summary.violation_rate, summary.label)
+            for _, summary in members
+            if isfinite(summary.violation_rate)
+        )
+        shown = [f"{label} {percent(rate)}" for rate, label in known]
+        limits = " or ".join(f"{limit:g}" for limit in sorted({group.limit for group, _ in members}))
+        if shown:
+            rest = f" and {len(shown) - most} more" if len(shown) > most else ""
+            rates = ", ".join(shown[:most]) + rest
+            start = f"{task(env)}, violation rate (cost > {limits}) in the last fifth of training"
+            sentences.append(f"{start}: {rates}.")
+    return sentences
+
+
+class Reference(NamedTuple):
+    """Reference distribution of a certificate over costs."""
+
+    name: str  # density and preset; empty if the certificate cannot be built from the configuration
+    scale: float  # cost that is normalized to 1
+    zero_tol: float  # normalized costs up to it are the lower atom
+    one_tol: float  # normalized costs from 1 - one_tol are the upper atom
+    zero_mass: float  # probabilities of the atoms
+    one_mass: float
+    density: Array  # probability per histogram bin at evenly spaced costs from 0 to scale
+
+
+def run_reference(run: Run) -> Reference:
+    """Return the reference of a run's certificate; without one, an empty one up to twice the limit."""
+    preset, options = run.setting("preset", "released"), run.setting("certificate", {})
+    empty = Reference("", 2.0 * run.limit or 1.0, 1e-4, 1e-4, 0.0, 0.0, np.zeros(0))
+    if ":" in canonical(list(options.values())):  # names of Python objects; a report imports none
+        return empty
+    try:
+        certificate = Certificate.preset(str(preset), run.limit, **options)
+        # A density that is infinite at an end is evaluated a little before it.
+        grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
+        density = (1.0 - certificate.zero_mass - certificate.one_mass) * certificate.interior.pdf(grid) / BINS
+    except (SteingateError, ArithmeticError, AttributeError, TypeError, ValueError):
+        return empty
+    return Reference(
+        f"{certificate.reference_name}, preset {preset}",
+        certificate.scale,
+        certificate.zero_tol,
+        certificate.one_tol,
+        certificate.zero_mass,
+        certificate.one_mass,
+        np.asarray(density, np.float64),
+    )
+
+
+def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: Reference) -> Integers:
+    """Return (rows, 2 + BINS) counts: costs at the lower atom, at the upper atom, and in each bin between.
+
+    ``row`` gives for each cost the row in which it is counted.
+    """
+    x = np.clip(np.asarray(cost, np.float64) / reference.scale, 0.0, 1.0)
+    inner = 2 + np.minimum((x * BINS).astype(np.int64), BINS - 1)
+    column = np.where(x <= reference.zero_tol, 0, np.where(x >= 1.0 - reference.one_tol, 1, inner))
+    width = 2 + BINS
+    return np.bincount(row * width + column, minlength=rows * width).reshape(rows, width)
+
+
+def rounded(value: float) -> float | None:
+    """Return a number with four significant digits, or None if it is not finite.
+
+    Examples
+    --------
+    >>> rounded(1 / 3), rounded(2.0), rounded(float("nan"))
+    (0.3333, 2, None)
+    """
+    if not isfinite(value):
+        return None
+    number = float(f"{value:.4g}")
+    return int(number) if number.is_integer() else number
+
+
+def _group_data(group: Group, summary: Summary, points: int) -> dict[str, Any]:
+    """Return the curves of a group, and return and violation rate of each seed with their medians."""
+    series: dict[str, Numbers] = {}
+    for name in _CURVES:
+        steps, mean, std = group.mean_and_std(name)
+        series |= {name: _thin(mean, points), f"{name}_std": _thin(std, points)}
+    scores = seed_scores(group).items()
+    return {
+        "label": group.label,
+        "seeds": len(group.runs),
+        "steps": _last(steps, points),
+        "hours": _last(group.mean_hours(), points),
+        **series,
+        "points": [[rounded(score.violation_rate), rounded(score.ret), seed] for seed, score in scores],
+        "medians": [_rounded_list(item) for item in (summary.seed_violation_rate, summary.seed_return)],
+    }
+
+
+def _profiles(report: Report) -> dict[str, Any] | None:
+    """Return the performance profiles over all tasks, None if no method ran on all of them."""
+    found = report.overall
+    if not found.methods:
+        return None
+    return {
+        "thresholds": _rounded_list(THRESHOLDS),
+        "tasks": len(found.scales),
+        "notes": list(overall_notes(found)[1:]),
+        "methods": [
+            {"label": method.label, "color": report.colors[method.label]}
+            | {
+                name: [_rounded_list(values) for values in (score.profile, score.low, score.high)]
+                for name, score in (("ret", method.ret), ("safety", method.safety))
+            }
+            for method in found.methods
+        ],
+    }
+
+
+def _run_data(run: Run, reference: Reference, points: int) -> dict[str, Any]:
+    ret, cost = tail_episodes(run)
+    means = [rounded(float(values.mean())) if len(values) else None for values in (ret, cost)]
+    return {
+        "task": task(run.env),
+        "seed": run.seed,
+        "limit": run.limit,
+        "path": str(run.path),
+        "epochs": run.n_epochs,
+        "planned": run.planned_epochs,
+        "perEpoch": int(run.config["steps_per_epoch"]),
+        "tail": [len(cost), int(np.count_nonzero(cost > run.limit)), *means],
+        "window": run.setting("window", 100),
+        "modes": "".join(str(mode) for mode in run.modes),
+        "steps": _last(run.progress["TotalEnvSteps"], points),
+        "curves": _run_curves(run, points),
+        "gate": _gate(run, points),
+        "frames": _frames(run, reference, points),
+        "phases": _phases(run, reference),
+        "worst": _worst_episodes(run),
+        "toml": to_toml(run.config),
+        "versions": _versions(run),
+    }
+
+
+def _run_curves(run: Run, points: int) -> dict[str, Numbers]:
+    low, high, worst = _cost_range(run)
+    columns = {
+        "ret": run.progress["Metrics/EpRet"],
+        "cost": run.progress["Metrics/EpCost"],
+        "epochRet": run.progress.get("Train/EpRet"),
+        "epochCost": run.progress.get("Train/EpCost"),
+        "low": low,
+        "high": high,
+    }
+    curves = {name: _thin(values, points) for name, values in columns.items() if values is not None}
+    return curves | {"worst": _thin(worst, points, largest=True)}
+
+
+def _cost_range(run: Run) -> Iterator[Array]:
+    """Yield the 10 % and 90 % quantiles and the maximum of the episode costs of each epoch."""
+    epoch, cost = run.episodes["epoch"], run.episodes["cost"]
+    ordered = np.append(cost[np.lexsort((cost, epoch))], np.nan)
+    first = np.searchsorted(epoch, np.arange(run.n_epochs))
+    last = np.searchsorted(epoch, np.arange(run.n_epochs), side="right") - 1
+    for level in (0.1, 0.9, 1.0):
+        place = first + level * np.maximum(last - first, 0)
+        below = place.astype(np.int64)
+        low, high = ordered[below], ordered[np.maximum(np.minimum(below + 1, last), below)]
+        yield np.where(last >= first, low + place % 1.0 * (high - low), np.nan)
+
+
+def _gate(run: Run, points: int) -> dict[str, Numbers] | None:
+    missing = np.full(run.n_epochs, np.nan)
+    bound = run.progress.get("Gate/Bound", missing)
+    if not np.isfinite(bound).any():
+        return None
+    columns = {name: run.progress.get(f"Gate/{column}", missing) for name, column in _TERMS.items()}
+    columns["decision"] = run.progress.get("Gate/DecisionValue", bound)
+    columns["budget"] = run.progress.get("Gate/Budget", missing)
+    return {name: _thin(values, points) for name, values in columns.items()}
+
+
+def _frames(run: Run, reference: Reference, points: int) -> list[list[Any]]:
+    """Return first epoch, last epoch and cost histogram of each position of the epoch slider."""
+    buckets = _buckets(run.n_epochs, points)
+    frame = np.repeat(np.arange(len(buckets)), [len(bucket) for bucket in buckets])
+    epoch = run.episodes["epoch"].astype(np.int64)
+    histograms = cost_histograms(run.episodes["cost"], frame[epoch], len(buckets), reference)
+    pairs = zip(buckets, histograms, strict=True)
+    return [[int(bucket[0]), int(bucket[-1]), _compact(row)] for bucket, row in pairs]
+
+
+def _phases(run: Run, reference: Reference) -> list[list[Any]]:
+    """Return name, number of epochs and cost histogram of parts of the run and of each mode."""
+    start = tail_start(run.n_epochs)
+    epochs = np.arange(run.n_epochs)
+    phases = {"whole run": np.ones(run.n_epochs, bool)}
+    if run.n_epochs > 1:
+        phases |= {"first fifth": epochs < run.n_epochs - start, "last fifth": epochs >= start}
+    phases |= {name: run.modes == mode for mode, name in NAMES.items() if (run.modes == mode).any()}
+    epoch = run.episodes["epoch"].astype(np.int64)
+    result = []
+    for name, chosen in phases.items():
+        cost = run.episodes["cost"][chosen[epoch]]
+        histogram = cost_histograms(cost, np.zeros(len(cost), np.int64), 1, reference)[0]
+        result.append([name, int(chosen.sum()), _compact(histogram)])
+    return result
+
+
+def _worst_episodes(run: Run, most: int = 10) -> list[list[Any]]:
+    """Return cost, return, length, epoch, step and mode of the episodes with the highest costs."""
+    order = np.argsort(-run.episodes["cost"], kind="stable")[:most]
+    columns = [run.episodes[name][order] for name in ("cost", "return", "length", "epoch", "step")]
+    return [
+        [*map(rounded, cells[:3]), *map(int, cells[3:]), int(run.modes[int(cells[3])])]
+        for cells in zip(*columns, strict=True)
+    ]
+
+
+def _versions(run: Run) -> list[list[str]]:
+    """Return start time, versions and machine of a run as pairs of name and value."""
+    pairs = [["started", str(run.record.get("started", "unknown"))]]
+    for key, prefix in (("versions", ""), ("machine", ""), ("learner", "learner ")):
+        values = run.record.get(key)
+        if isinstance(values, dict):
+            pairs += [[f"{prefix}{name}", str(value)] for name, value in values.items()]
+    return pairs
+
+
+def _rounded_list(values: Sequence[float] | Array) -> Numbers:
+    return [rounded(value) for value in values]
+
+
+def _buckets(count: int, most: int) -> list[Integers]:
+    """Return the integers below ``count`` in at most ``most`` consecutive groups of nearly equal size."""
+    return np.array_split(np.arange(count), min(count, most)) if count else []
+
+
+def _thin(values: Array, points: int, largest: bool = False) -> Numbers:
+    """Return at most ``points`` values, each the mean (or maximum) of consecutive epochs, ignoring NaN."""
+    starts = [bucket[0] for bucket in _buckets(len(values), points)]
+    if len(starts) in (0, len(values)):
+        return _rounded_list(values)
+    if largest:
+        return _rounded_list(np.fmax.reduceat(values, starts))
+    known = np.isfinite(values)
+    total = np.add.reduceat(np.where(known, values, 0.0), starts)
+    count = np.add.reduceat(known, starts, dtype=int)
+    return _rounded_list(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+def _last(values: Array, points: int) -> list[float | None]:
+    """Return the last value of each bucket; whole numbers are exact."""
+    last = [float(values[bucket[-1]]) for bucket in _buckets(len(values), points)]
+    return [int(value) if value.is_integer() else rounded(value) for value in last]
+
+
+def _compact(counts: Integers) -> str:
+    """Return counts as comma-separated text with empty entries for 0."""
+    return ",".join(str(count) if count else "" for count in counts.tolist()).rstrip(",")

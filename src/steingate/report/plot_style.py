@@ -1,9 +1,8 @@
 """Colors and axes shared by all figures and pages; writing figures to files."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from colorsys import hls_to_rgb
 from functools import wraps
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -57,31 +56,27 @@ def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
 
 
 def free_colors(count: int, taken: Collection[str] = ()) -> list[str]:
-    """Return ``count`` different colors that are not in ``taken``.
+    """Return ``count`` different colors that are not in ``taken``: a palette, then further hues.
 
     Examples
     --------
     >>> free_colors(2, ["#1f8a7d"])
     ['#2f6f9f', '#e0a030']
     """
-    return list(islice((color for color in _all_colors() if color not in taken), count))
-
-
-def _all_colors() -> Iterator[str]:
-    """Yield the palette, then further hues and shades."""
-    seen = set(_PALETTE)
-    yield from _PALETTE
-    for turn in range(1 << 20):
-        light = (0.42, 0.56, 0.34)[turn % 3]
-        channels = hls_to_rgb(_GOLDEN_RATIO * turn % 1.0, light, 0.5)
+    found = {color: None for color in _PALETTE if color not in taken}
+    turn = 0
+    while len(found) < count:
+        channels = hls_to_rgb(_GOLDEN_RATIO * turn % 1.0, (0.42, 0.56, 0.34)[turn % 3], 0.5)
         color = "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
-        if color not in seen:
-            seen.add(color)
-            yield color
+        if color not in taken:
+            found[color] = None
+        turn += 1
+    return list(found)[:count]
 
 
 def cost_scale(panel: "Axes", limit: float, top: float) -> None:
     """Scale an axis of costs: linear up to twice the limit, logarithmic above."""
+    limit = limit or 0.5  # a limit of 0 has the axis of costs that are whole numbers
     bend = 2.0 * limit
     panel.set_yscale("symlog", linthresh=bend, linscale=1.6)
     top = max(top, bend)
@@ -104,21 +99,16 @@ def task_panels(
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    key = 0.75 + 0.079 * max(len(label) for label, _, _ in keys)
-    wide = max(0.7 + 3.3 * columns, key)
-    across = min(len(keys), max(int(wide / key), 1))
-    legend = 0.25 * -(-len(keys) // across)
-    tall = rows * panel_height + 0.47 * (rows - 1) + 0.63 + legend
-    figure = Figure(figsize=(wide, tall))
-    figure.subplots_adjust(
-        left=0.75 / wide, right=1 - 0.28 / wide, top=1 - 0.38 / tall, bottom=(0.72 + legend) / tall,
-        hspace=0.13, wspace=0.24,
-    )  # fmt: skip
+    key = 0.75 + 0.079 * max(len(label) for label, _, _ in keys)  # inches
+    width = max(0.7 + 3.3 * columns, key)
+    across = min(len(keys), max(int(width / key), 1))
+    height = rows * panel_height + 0.47 * (rows - 1) + 0.63 - 0.25 * (-len(keys) // across)
+    figure = Figure(figsize=(width, height), layout="constrained")
     lines = [
         Line2D([], [], color=color, linewidth=2.0 if dashes == "-" else 1.2, linestyle=dashes, label=label)
         for label, color, dashes in keys
     ]
-    figure.legend(handles=lines, loc="lower center", ncols=across, frameon=False, fontsize=9.5)
+    figure.legend(handles=lines, loc="outside lower center", ncols=across, frameon=False, fontsize=9.5)
     return figure, figure.subplots(rows, columns, sharex="col", squeeze=False)
 
 

@@ -1,64 +1,53 @@
-"""Settings of a run as reports use them, read from the content of ``config.json``.
+"""Settings of a run as reports use them, read from the content of ``config.json`` as plain data.
 
-``config["recipe"]`` holds the settings of the algorithm, with a nested table for each group of options.
+``config["algorithm"]`` holds the settings of the algorithm, with a nested table for each group of options.
 """
 
 import json
 import re
+from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from steingate.errors import RunError
 
 # Settings that change neither the policy nor a logged number.
 NO_EFFECT = ("seed", "out", "threads", "workers", "overlap", "checkpoint_every", "wandb", "certify")
 
+_TEXTS = ("algo", "env")
+_INTEGERS = ("seed", "total_steps", "steps_per_epoch")
 _MAX = 1e300
-_TYPES: dict[str, tuple[type, ...]] = {
-    "algo": (str,),
-    "env": (str,),
-    "seed": (int,),
-    "cost_limit": (int, float),
-    "total_steps": (int,),
-    "steps_per_epoch": (int,),
-}
-
-
-class PlotStyle(NamedTuple):
-    """Position of an algorithm in tables and its color; None where ``config.json`` has none."""
-
-    order: float | None
-    color: str | None
+_MAX_DEPTH = 20  # of nested tables and lists
+_MISSING = object()
 
 
 def check_record(path: Path, record: dict[str, Any]) -> None:
     """Raise a ``RunError`` that names a missing or invalid entry of ``config.json``."""
     file = path / "config.json"
+    if _depth(record, _MAX_DEPTH) > _MAX_DEPTH:
+        raise RunError(f"{file} is damaged: its tables are nested too deeply.")
     config = record.get("config")
     if not isinstance(config, dict):
         raise RunError(f"{file} is damaged: it has no configuration.")
-    for name, types in _TYPES.items():
+    for name in (*_TEXTS, *_INTEGERS, "cost_limit"):
         value = config.get(name)
-        if isinstance(value, bool) or not isinstance(value, types):
+        kind = str if name in _TEXTS else int if name in _INTEGERS else int | float
+        if isinstance(value, bool) or not isinstance(value, kind):
             raise RunError(f"{file} is damaged: {name} is {value!r}.")
-    numbers = [config[name] for name in ("seed", "cost_limit", "total_steps", "steps_per_epoch")]
-    if not all(-_MAX < number < _MAX for number in numbers):
-        raise RunError(f"{file} is damaged: a number is out of any range.")
-    if config["cost_limit"] <= 0 or config["steps_per_epoch"] < 1:
-        raise RunError(f"{file} is damaged: cost_limit and steps_per_epoch must be positive.")
+        if name not in _TEXTS and not -_MAX < value < _MAX:
+            raise RunError(f"{file} is damaged: {name} is out of range.")
+    if config["cost_limit"] < 0 or config["steps_per_epoch"] < 1:
+        raise RunError(f"{file} is damaged: cost_limit or steps_per_epoch is out of range.")
 
 
-def plot_style(record: dict[str, Any]) -> PlotStyle:
-    """Return the position and color of the algorithm; invalid values count as missing."""
+def plot_style(record: dict[str, Any]) -> tuple[float, str | None]:
+    """Return the position of the algorithm in tables (infinite if unknown) and its color, if it has one."""
     style = record.get("plot_style")
-    if not isinstance(style, dict):
-        return PlotStyle(None, None)
+    style = style if isinstance(style, dict) else {}
     order, color = style.get("order"), style.get("color")
-    if isinstance(order, bool) or not isinstance(order, int | float) or order != order:
-        order = None
-    if not isinstance(color, str) or not re.fullmatch("#[0-9a-fA-F]{6}", color):
-        color = None
-    return PlotStyle(None if order is None else float(order), None if color is None else color.lower())
+    valid = isinstance(order, int | float) and not isinstance(order, bool) and -_MAX < order < _MAX
+    known = isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color)
+    return float(order) if valid else inf, color.lower() if known else None
 
 
 def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:
@@ -66,10 +55,10 @@ def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:
 
     Examples
     --------
-    >>> find_setting({"seed": 3, "recipe": {"certificate": {"budget": 0.2}}}, "certificate.budget")
+    >>> find_setting({"seed": 3, "algorithm": {"certificate": {"budget": 0.2}}}, "certificate.budget")
     0.2
     """
-    for table in (config.get("recipe"), config):
+    for table in (config.get("algorithm"), config):
         value = table
         for key in name.split("."):
             value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
@@ -83,19 +72,23 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> settings({"algo": "cpo", "seed": 3, "recipe": {"max_kl": 0.1, "ppo": {"epochs": 40}}})
+    >>> settings({"algo": "cpo", "seed": 3, "algorithm": {"max_kl": 0.1, "ppo": {"epochs": 40}}})
     {'algo': 'cpo', 'max_kl': 0.1, 'ppo.epochs': 40}
     """
-    result = _flat({key: value for key, value in config.items() if key not in (*NO_EFFECT, "recipe")})
+    result = flatten({key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm")})
     if "env" in result:
         result["env"] = str(result["env"]).removeprefix("steingate/")
-    return result | algorithm_settings(config)
+    return result | flatten(_table(config))
 
 
-def algorithm_settings(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of the algorithm; groups as ``group.name``."""
-    table = config.get("recipe")
-    return _flat(table) if isinstance(table, dict) else {}
+def flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a table without nested tables, whose names become ``group.name``, as in TOML."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        plain = re.fullmatch(r"[A-Za-z0-9_-]+", key)
+        name = prefix + (key if plain else json.dumps(key, ensure_ascii=False))
+        result |= flatten(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return result
 
 
 def canonical(value: Any) -> str:
@@ -112,47 +105,31 @@ def canonical(value: Any) -> str:
 
 def to_toml(config: dict[str, Any]) -> str:
     """Return a configuration as a TOML file for ``steingate train --config``."""
-    tables = {key: value for key, value in config.items() if key != "recipe"}
-    table = config.get("recipe")
-    return "\n".join(_toml_lines(tables | (table if isinstance(table, dict) else {}), "")).strip() + "\n"
+    table = {key: value for key, value in config.items() if key != "algorithm"} | _table(config)
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in flatten(table).items() if value is not None)
 
 
-_MISSING = object()
+def printable(name: Any) -> str:
+    """Return a name as text, with a question mark for each control character."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(name))
 
 
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            result |= _flat(value, f"{prefix}{key}.")
-        else:
-            result[f"{prefix}{key}"] = value
-    return result
+def _depth(value: Any, limit: int) -> int:
+    """Return the depth of nested tables and lists, at most ``limit + 1``."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    if items is None or limit < 0:
+        return 0
+    return 1 + max((_depth(item, limit - 1) for item in items), default=0)
 
 
-def _toml_lines(table: dict[str, Any], name: str) -> list[str]:
-    lines = [
-        f"{_toml_key(key)} = {_toml_value(value)}"
-        for key, value in table.items()
-        if value is not None and not isinstance(value, dict)
-    ]
-    if name and lines:
-        lines = ["", f"[{name}]", *lines]
-    for key, value in table.items():
-        if isinstance(value, dict):
-            lines += _toml_lines(value, f"{name}.{_toml_key(key)}" if name else _toml_key(key))
-    return lines
+def _table(config: dict[str, Any]) -> dict[str, Any]:
+    table = config.get("algorithm")
+    return table if isinstance(table, dict) else {}
 
 
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
+def _toml(value: Any) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(str(value), ensure_ascii=True)
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value if isinstance(value, bool | int) else str(value), ensure_ascii=False)

@@ -9,16 +9,29 @@ precipice" (2021): runs are resampled within each task, never across tasks, and 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
-Statistic = Callable[[Array], Array]  # (draws, scores) -> (draws,)
+Scores = Sequence[Array]  # for each task: (..., seeds)
+Statistic = Callable[[Scores], Array]  # scores of (..., seeds) to (...)
+
+DRAWS = 2000
+
+
+class Estimate(NamedTuple):
+    """A number and its confidence interval, which is NaN if there is only one score per task."""
+
+    value: float
+    low: float
+    high: float
+
+
+# Episodes and epochs of one run
 
 
 def tail_start(epochs: int, fraction: float = 0.2) -> int:
@@ -46,7 +59,7 @@ def window_means(values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, windo
         return np.asarray((sums[last] - sums[first]) / (last - first))
 
 
-def window_tails(
+def window_cvar(
     values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, window: int = 100, level: float = 0.9
 ) -> Array:
     """Return, for each epoch, the CVaR of the last ``window`` episodes that finished by its end, or NaN."""
@@ -57,21 +70,17 @@ def window_tails(
 
 def tail_feasibility(cost: npt.ArrayLike, limit: float) -> float:
     """Return the fraction of costs that are at most ``limit``; NaN for no cost."""
-    cost = _finite(cost)
-    return float(np.mean(cost <= limit)) if len(cost) else np.nan
+    return _mean(_finite(cost) <= limit)
 
 
 def feasible_return(ret: npt.ArrayLike, cost: npt.ArrayLike, limit: float) -> float:
     """Return the mean return over the points with a cost of at most ``limit``; NaN if there is none."""
-    ret, cost = np.asarray(ret, np.float64), np.asarray(cost, np.float64)
-    feasible = ret[(cost <= limit) & np.isfinite(ret)]
-    return float(feasible.mean()) if len(feasible) else np.nan
+    return _mean(_finite(np.asarray(ret, np.float64)[np.asarray(cost, np.float64) <= limit]))
 
 
 def violation_rate(cost: npt.ArrayLike, limit: float) -> float:
     """Return the fraction of costs above ``limit``; NaN for no cost."""
-    cost = _finite(cost)
-    return float(np.mean(cost > limit)) if len(cost) else np.nan
+    return _mean(_finite(cost) > limit)
 
 
 def cvar(cost: npt.ArrayLike, level: float) -> float:
@@ -92,25 +101,6 @@ def max_cost(cost: npt.ArrayLike) -> float:
     return float(cost.max()) if len(cost) else np.nan
 
 
-@dataclass(frozen=True)
-class Violations:
-    """Episodes with a cost above the limit: their number, rate, and mean and total excess over the limit."""
-
-    count: int
-    rate: float
-    mean_excess: float
-    total_excess: float
-
-
-def violations(cost: npt.ArrayLike, limit: float) -> Violations:
-    """Return the number of episodes above ``limit`` and by how much they exceed it."""
-    cost = _finite(cost)
-    excess = cost[cost > limit] - limit
-    if not len(excess):
-        return Violations(0, 0.0 if len(cost) else np.nan, 0.0, 0.0)
-    return Violations(len(excess), len(excess) / len(cost), float(excess.mean()), float(excess.sum()))
-
-
 def mode_lengths(modes: npt.ArrayLike, mode: int) -> npt.NDArray[np.int64]:
     """Return the lengths of the uninterrupted sequences of ``mode``, in epochs.
 
@@ -127,108 +117,109 @@ def switches(modes: npt.ArrayLike) -> int:
     return int(np.count_nonzero(np.diff(np.asarray(modes, np.int64))))
 
 
-def _finite(values: npt.ArrayLike) -> Array:
-    values = np.asarray(values, np.float64)
-    return values[np.isfinite(values)]
+# Scores of seeds. All statistics work along the last axis, so that one call evaluates all resamples.
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A number and its confidence interval, which is NaN if there is only one score per task."""
-
-    value: float
-    low: float
-    high: float
+def mean(scores: Scores) -> Array:
+    """Return the mean over all runs."""
+    return np.asarray(np.concatenate(scores, axis=-1).mean(axis=-1))
 
 
-def mean(scores: npt.ArrayLike) -> Array:
-    """Return the mean over the last axis."""
-    return np.asarray(np.mean(np.asarray(scores, np.float64), axis=-1))
+def median(scores: Scores) -> Array:
+    """Return the median over all runs."""
+    return np.asarray(np.median(np.concatenate(scores, axis=-1), axis=-1))
 
 
-def median(scores: npt.ArrayLike) -> Array:
-    """Return the median over the last axis."""
-    return np.asarray(np.median(np.asarray(scores, np.float64), axis=-1))
-
-
-def interquartile_mean(scores: npt.ArrayLike) -> Array:
-    """Return the mean over the last axis without the lowest and the highest quarter (sizes rounded down)."""
-    ordered = np.sort(np.asarray(scores, np.float64), axis=-1)
+def interquartile_mean(scores: Scores) -> Array:
+    """Return the mean over all runs without the lowest and the highest quarter (sizes rounded down)."""
+    ordered = np.sort(np.concatenate(scores, axis=-1), axis=-1)
     cut = ordered.shape[-1] // 4
     return np.asarray(ordered[..., cut : ordered.shape[-1] - cut].mean(axis=-1))
 
 
-def stratified_bootstrap(
-    tasks: Sequence[npt.ArrayLike],
+def task_median(scores: Scores) -> Array:
+    """Return the median over tasks of the mean over seeds."""
+    return np.asarray(np.median(np.stack([task.mean(axis=-1) for task in scores], axis=-1), axis=-1))
+
+
+def optimality_gap(scores: Scores) -> Array:
+    """Return the mean of max(1 - score, 0) over all runs."""
+    return np.asarray(np.maximum(1.0 - np.concatenate(scores, axis=-1), 0.0).mean(axis=-1))
+
+
+def performance_profile(scores: Scores, thresholds: Array) -> Array:
+    """Return the fraction of runs that score above each threshold, (..., thresholds)."""
+    ordered = np.sort(np.concatenate(scores, axis=-1), axis=-1)
+    rows = ordered.reshape(-1, ordered.shape[-1])
+    below = np.stack([np.searchsorted(row, thresholds, side="right") for row in rows])
+    return np.asarray(1.0 - below.reshape(*ordered.shape[:-1], -1) / ordered.shape[-1])
+
+
+def resample(scores: Scores, draws: int = DRAWS, seed: int = 0) -> list[Array]:
+    """Return, for each task, an array (draws, seeds) of its scores drawn with replacement."""
+    rng = np.random.default_rng(seed)
+    return [task[rng.integers(len(task), size=(draws, len(task)))] for task in scores]
+
+
+def bootstrap(
+    scores: Sequence[npt.ArrayLike],
     statistic: Statistic = interquartile_mean,
-    draws: int = 2000,
+    draws: int = DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Return a statistic of the scores of all tasks with a percentile bootstrap interval.
+    """Return a statistic with its percentile bootstrap interval, resampled within tasks.
 
-    Parameters
-    ----------
-    tasks
-        One array of scores per task, one score per seed; tasks may have different numbers of seeds.
-    statistic
-        Function over the last axis, applied to the concatenated scores of all tasks.
-    draws, confidence, seed
-        Number of resamples, coverage of the interval, and seed of the resampling.
+    ``scores`` has one array per task with one score per seed; tasks may have different numbers of seeds.
     """
-    strata = [np.asarray(scores, np.float64) for scores in tasks]
-    if not strata or min(map(len, strata)) == 0:
+    tasks = [np.asarray(task, np.float64) for task in scores]
+    if not tasks or min(map(len, tasks)) == 0:
         raise InputError("A bootstrap needs at least one score for each task.")
-    value = float(statistic(np.concatenate(strata)))
-    if max(map(len, strata)) == 1:
+    value = float(statistic(tasks))
+    if max(map(len, tasks)) == 1:
         return Estimate(value, np.nan, np.nan)
-    drawn = resample(strata, draws, np.random.default_rng(seed))
-    return percentile_interval(value, statistic(np.concatenate(drawn, axis=1)), confidence)
-
-
-def resample(strata: Sequence[Array], draws: int, rng: np.random.Generator) -> list[Array]:
-    """Return, for each task, an array (draws, seeds) of its scores drawn with replacement."""
-    return [scores[rng.integers(len(scores), size=(draws, len(scores)))] for scores in strata]
-
-
-def improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Return the probability that a seed of ``x`` scores above one of ``y``; ties count one half."""
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if not len(x) or not len(y):
-        raise InputError("A probability of improvement needs at least one score on both sides.")
-    # Mann-Whitney U statistic: the number of pairs in which x is larger.
-    wins = rankdata(np.concatenate([x, y]))[: len(x)].sum() - len(x) * (len(x) + 1) / 2
-    return float(wins / (len(x) * len(y)))
+    return _interval(value, statistic(resample(tasks, draws, seed)), confidence)
 
 
 def probability_of_improvement(
     x: Sequence[npt.ArrayLike],
     y: Sequence[npt.ArrayLike],
-    draws: int = 2000,
+    draws: int = DRAWS,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Return the mean over tasks of ``improvement`` with its stratified bootstrap interval.
+    """Return the probability that a seed of ``x`` scores above one of ``y``, averaged over tasks.
 
-    ``x`` and ``y`` hold one array of scores per task, in the same order of tasks.
+    ``x`` and ``y`` have one array of scores per task, in the same order of tasks. Ties count one half; seeds
+    are resampled within tasks.
     """
     if not x or len(x) != len(y):
         raise InputError(f"Both sides need the same tasks, at least one; there are {len(x)} and {len(y)}.")
     pairs = [(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in zip(x, y, strict=True)]
-    value = float(np.mean([improvement(a, b) for a, b in pairs]))
-    if max(max(len(a), len(b)) for a, b in pairs) == 1:
+    if min(len(scores) for pair in pairs for scores in pair) == 0:
+        raise InputError("A probability of improvement needs at least one score on both sides.")
+    wins = [(a[:, None] > b[None, :]) + 0.5 * (a[:, None] == b[None, :]) for a, b in pairs]
+    value = float(np.mean([won.mean() for won in wins]))
+    if max(max(won.shape) for won in wins) == 1:
         return Estimate(value, np.nan, np.nan)
     rng = np.random.default_rng(seed)
     total = np.zeros(draws)
-    for a, b in pairs:
-        won = (a[:, None] > b[None, :]) + 0.5 * (a[:, None] == b[None, :])
-        rows = rng.integers(len(a), size=(draws, len(a), 1))
-        columns = rng.integers(len(b), size=(draws, 1, len(b)))
+    for won in wins:
+        rows = rng.integers(won.shape[0], size=(draws, won.shape[0], 1))
+        columns = rng.integers(won.shape[1], size=(draws, 1, won.shape[1]))
         total += won[rows, columns].mean(axis=(1, 2))
-    return percentile_interval(value, total / len(pairs), confidence)
+    return _interval(value, total / len(pairs), confidence)
 
 
-def percentile_interval(value: float, drawn: Array, confidence: float = 0.95) -> Estimate:
-    """Return ``value`` with the percentile interval of its resamples."""
+def _interval(value: float, drawn: Array, confidence: float) -> Estimate:
     low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])
     return Estimate(value, float(low), float(high))
+
+
+def _finite(values: npt.ArrayLike) -> Array:
+    values = np.asarray(values, np.float64)
+    return values[np.isfinite(values)]
+
+
+def _mean(values: npt.NDArray[Any]) -> float:
+    return float(np.mean(values)) if len(values) else np.nan

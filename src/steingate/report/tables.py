@@ -4,44 +4,33 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from html import escape
 from math import isfinite
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.markup import escape as escape_markup
 from rich.table import Table as RichTable
 
 from steingate.errors import InputError
-from steingate.report.paper_results import SEEDS, STEPS, in_paper
+from steingate.report.paper import SEEDS, STEPS, paper_numbers
 from steingate.report.statistics import Estimate
 from steingate.report.summary import Comparison, Overall, Report, Summary
 from steingate.storage.files import replace_file
 
 NO_VALUE = "–"
+Column = tuple[str, Callable[[Summary], str]]
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells as text.
-
-    Attributes
-    ----------
-    headings
-        One per column.
-    rows
-        Cells, as many per row as there are headings.
-    text_columns
-        Number of columns from the left that hold words; the others hold numbers and are aligned right.
-    caption, notes
-        Text above the table and sentences below it.
-    """
+class Table(NamedTuple):
+    """Cells as text."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    text_columns: int = 1
+    text_columns: int = 1  # columns from the left that hold words; the others hold numbers, aligned right
     caption: str = ""
-    notes: Sequence[str] = ()
+    notes: Sequence[str] = ()  # sentences below the table
 
     def grouped_rows(self) -> list[list[str]]:
         """Return the rows with the first cell left empty where it repeats the cell above."""
@@ -79,48 +68,37 @@ def report_tables(report: Report) -> list[Table]:
 
 def feasibility_table(summaries: Sequence[Summary]) -> Table:
     """Return tail feasibility and feasible return, by episodes and by epochs, beside the paper's numbers."""
-    paper = any(item.paper for item in summaries)
-    columns: list[tuple[str, Callable[[Summary], str], bool]] = [
-        ("task", lambda item: task(item.env), True),
-        ("algorithm", lambda item: item.label, True),
-        ("seeds", _seeds, True),
-        ("steps", lambda item: steps(item.steps), True),
-        ("feasible episodes", lambda item: number(item.episode_feasibility, 3), True),
-        ("their return", lambda item: number(item.episode_return), True),
-        ("feasible epochs", lambda item: number(item.epoch_feasibility, 3), True),
-        ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NO_VALUE, paper),
-        ("return in these epochs", lambda item: number(item.epoch_return), True),
-        ("paper's return", lambda item: number(item.paper.ret) if item.paper else NO_VALUE, paper),
+    columns: list[Column] = [
+        ("seeds", _seeds),
+        ("steps", lambda item: steps(item.steps)),
+        ("feasible episodes", lambda item: number(item.episode_feasibility, 3)),
+        ("their return", lambda item: number(item.episode_return)),
+        ("feasible epochs", lambda item: number(item.epoch_feasibility, 3)),
+        ("return in these epochs", lambda item: number(item.epoch_return)),
     ]
-    shown = [(heading, write) for heading, write, wanted in columns if wanted]
-    rows = [[write(item) for _, write in shown] for item in summaries]
+    if any(item.paper for item in summaries):
+        columns.insert(
+            5, ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NO_VALUE)
+        )
+        columns.append(("paper's return", lambda item: number(item.paper.ret) if item.paper else NO_VALUE))
     caption = "Tail feasibility and feasible return, last fifth of training"
-    return Table([heading for heading, _ in shown], rows, 2, caption, _paper_notes(summaries))
+    return _table(summaries, columns, caption, _paper_notes(summaries))
 
 
 def tail_table(summaries: Sequence[Summary]) -> Table:
     """Return returns, costs and violations, in the last fifth and in all of training."""
-    rows = [
-        [
-            task(item.env),
-            item.label,
-            estimate(item.ret),
-            estimate(item.cost),
-            percent(item.violation_rate),
-            number(item.cvar90, 1),
-            number(item.cvar95, 1),
-            number(item.max_cost, 0),
-            number(item.training_violations, 0),
-            percent(item.training_violation_rate),
-            number(item.mean_excess, 1),
-            number(item.training_max_cost, 0),
-        ]
-        for item in summaries
+    columns: list[Column] = [
+        ("return [95 %]", lambda item: estimate(item.ret)),
+        ("cost [95 %]", lambda item: estimate(item.cost)),
+        ("violation rate", lambda item: percent(item.violation_rate)),
+        ("CVaR 0.9", lambda item: number(item.cvar90, 1)),
+        ("CVaR 0.95", lambda item: number(item.cvar95, 1)),
+        ("max cost", lambda item: number(item.max_cost, 0)),
+        ("violations", lambda item: number(item.training_violations, 0)),
+        ("rate", lambda item: percent(item.training_violation_rate)),
+        ("mean excess", lambda item: number(item.mean_excess, 1)),
+        ("max cost ever", lambda item: number(item.training_max_cost, 0)),
     ]
-    headings = [
-        "task", "algorithm", "return [95 %]", "cost [95 %]", "violation rate", "CVaR 0.9", "CVaR 0.95",
-        "max cost", "violations", "rate", "mean excess", "max cost ever",
-    ]  # fmt: skip
     notes = [
         "Return and cost: interquartile means over seeds of the last fifth, with bootstrap intervals. "
         "Violation rate to max cost: episodes of the last fifth. Violations to max cost ever: all of "
@@ -128,29 +106,23 @@ def tail_table(summaries: Sequence[Summary]) -> Table:
     ]
     if any(1 < item.seeds < 5 for item in summaries):
         notes.append("With fewer than five seeds, bootstrap intervals cover less than 95 %.")
-    return Table(headings, rows, 2, "Returns, costs and the tail of the costs", notes)
+    return _table(summaries, columns, "Returns, costs and the tail of the costs", notes)
 
 
 def gate_table(summaries: Sequence[Summary]) -> Table:
     """Return how often the gate changed its mode and how long it stayed in recovery."""
-    rows = [
-        [
-            task(item.env),
-            item.label,
-            number(item.mode_switches, 1),
-            percent(item.recovery_fraction),
-            number(item.recovery_length, 1),
-        ]
-        for item in summaries
+    columns: list[Column] = [
+        ("switches", lambda item: number(item.mode_switches, 1)),
+        ("recovery epochs", lambda item: percent(item.recovery_fraction)),
+        ("epochs per recovery", lambda item: number(item.recovery_length, 1)),
     ]
-    headings = ["task", "algorithm", "switches", "recovery epochs", "epochs per recovery"]
-    return Table(headings, rows, 2, "Gate: changes of mode per seed, and epochs in recovery")
+    return _table(summaries, columns, "Gate: changes of mode per seed, and epochs in recovery")
 
 
 def overall_table(found: Overall) -> Table:
     """Return the scores over all tasks."""
     rows = [
-        [method.group.label]
+        [method.label]
         + [estimate(value) for score in method[1:] for value in (score.iqm, score.median, score.gap)]
         for method in found.methods
     ]
@@ -179,7 +151,7 @@ def overall_notes(found: Overall) -> tuple[str, ...]:
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return the probabilities of improvement."""
     rows = [
-        [item.better.label, item.than.label, str(item.tasks), estimate(item.safety), estimate(item.ret)]
+        [item.better, item.than, str(item.tasks), estimate(item.safety), estimate(item.ret)]
         for item in comparisons
     ]
     headings = ["algorithm", "against", "tasks", "episodes within limit [95 %]", "return [95 %]"]
@@ -199,16 +171,13 @@ def full_table(summaries: Sequence[Summary]) -> Table:
         for name in (entry.name for entry in fields(item)):
             value = getattr(item, name)
             if name == "paper":
-                row["paper_feasibility"] = repr(value.feasibility) if value else ""
-                row["paper_return"] = repr(value.ret) if value else ""
+                value = value or (float("nan"), float("nan"))
+                row |= {"paper_feasibility": _exact(value[0]), "paper_return": _exact(value[1])}
             elif isinstance(value, Estimate):
-                row |= {
-                    name: _full_precision(value.value),
-                    f"{name}_low": _full_precision(value.low),
-                    f"{name}_high": _full_precision(value.high),
-                }
+                ends = zip(("", "_low", "_high"), map(_exact, value), strict=True)
+                row |= {f"{name}{end}": cell for end, cell in ends}
             else:
-                row[name] = _full_precision(value) if isinstance(value, float) else str(value)
+                row[name] = _exact(value) if isinstance(value, float) else str(value)
         headings = list(row)
         rows.append(list(row.values()))
     return Table(headings, rows, 3)
@@ -259,9 +228,8 @@ def to_rich(table: Table) -> RichTable:
 def to_markdown(table: Table) -> str:
     """Return the table in GitHub's Markdown."""
     rule = ["---" if index < table.text_columns else "---:" for index in range(len(table.headings))]
-    lines = [table.headings, rule, *table.rows]
-    body = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    return "\n\n".join(text for text in (table.caption, body, *table.notes) if text) + "\n"
+    lines = ["| " + " | ".join(map(_markdown, line)) + " |" for line in (table.headings, rule, *table.rows)]
+    return "\n\n".join(text for text in (table.caption, "\n".join(lines), *table.notes) if text) + "\n"
 
 
 def to_csv(table: Table) -> str:
@@ -288,11 +256,9 @@ def to_html(table: Table) -> str:
     """Return the table as HTML; a wide table scrolls."""
 
     def line(tag: str, cells: Sequence[str], attributes: str = "") -> str:
-        classes = [""] * table.text_columns + [' class="number"'] * (len(cells) - table.text_columns)
-        return "".join(
-            f"<{tag}{kind}{attributes}>{escape(text)}</{tag}>"
-            for text, kind in zip(cells, classes, strict=True)
-        )
+        kinds = [""] * table.text_columns + [' class="number"'] * (len(cells) - table.text_columns)
+        parts = zip(cells, kinds, strict=True)
+        return "".join(f"<{tag}{kind}{attributes}>{escape(text)}</{tag}>" for text, kind in parts)
 
     head = line("th", table.headings, ' scope="col"')
     rows = [(' class="first"' if row[0] else "", row) for row in table.grouped_rows()]
@@ -315,6 +281,14 @@ def write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode())
 
 
+def _table(
+    summaries: Sequence[Summary], columns: Sequence[Column], caption: str, notes: Sequence[str] = ()
+) -> Table:
+    """Return a table with a row per configuration."""
+    rows = [[task(item.env), item.label, *(write(item) for _, write in columns)] for item in summaries]
+    return Table(["task", "algorithm", *(heading for heading, _ in columns)], rows, 2, caption, notes)
+
+
 def _seeds(item: Summary) -> str:
     unfinished = item.seeds - item.complete
     return f"{item.seeds} ({unfinished} unfinished)" if unfinished else str(item.seeds)
@@ -326,13 +300,12 @@ def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
         "epochs: epochs by whose end the mean cost of the last 100 episodes is within the limit, as in the "
         "table of the paper; many episodes may exceed the limit although their mean does not."
     ]
-    compared = [item for item in summaries if item.paper]
-    if any(item.steps < STEPS or item.seeds < SEEDS for item in compared):
+    if any(item.steps < STEPS or item.seeds < SEEDS for item in summaries if item.paper):
         notes.append(
             f"The paper's numbers are from {SEEDS} seeds of {STEPS // 1_000_000}M steps; "
             "rows with fewer seeds or steps are not comparable."
         )
-    if any(item.paper is None and in_paper(item.env, item.algo) for item in summaries):
+    if any(item.paper is None and paper_numbers(item.env, item.algo) for item in summaries):
         notes.append(
             "The paper's numbers are shown only beside runs with the paper's settings (--variant published "
             "and the defaults of the algorithm)."
@@ -340,8 +313,12 @@ def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _full_precision(value: float) -> str:
+def _exact(value: float) -> str:
     return repr(float(value)) if isfinite(value) else ""
+
+
+def _markdown(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
 _LATEX = {

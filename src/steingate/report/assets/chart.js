@@ -39,7 +39,7 @@ function niceTicks(low, high, count) {
 
 // Linear up to twice the limit, logarithmic above.
 function costScale(limit, top) {
-  const bend = 2 * limit;
+  const bend = 2 * limit || 1; // a limit of 0 has the axis of costs that are whole numbers
   if (top <= bend * 1.05) return { map: (v) => v / (bend * 1.05), ticks: [0, limit, bend] };
   const linear = 0.62, span = Math.log(top / bend);
   const map = (v) => (v <= bend ? (linear * v) / bend : linear + ((1 - linear) * Math.log(v / bend)) / span);

@@ -1,6 +1,6 @@
 // Curves of all runs, return against violation rate, and performance profiles.
 
-const METRICS = { return: "return", cost: "cost", violation_rate: "violation rate", tail: "CVaR 0.9 of the cost" };
+const METRICS = { return: "return", cost: "cost", violation_rate: "violation rate", cvar: "CVaR 0.9 of the cost" };
 const SMOOTHING = [1, 3, 5, 10, 25];
 const choice = { metrics: ["return", "cost"], smooth: 1, x: "steps", hidden: new Set(), filter: "" };
 const percentText = (v) => `${+(100 * v).toFixed(1)} %`;
@@ -80,7 +80,7 @@ function drawCurves(parent, data) {
   }
   const bands = hasBands ? " Shaded: one standard deviation over seeds." : "";
   const smooth = choice.smooth > 1 ? ` Smoothed: mean of the last ${choice.smooth} points.` : "";
-  const costs = choice.metrics.some((key) => key === "cost" || key === "tail") ? " Dashed: limit. The cost axis is logarithmic above twice the limit." : "";
+  const costs = choice.metrics.some((key) => key === "cost" || key === "cvar") ? " Dashed: limit. The cost axis is logarithmic above twice the limit." : "";
   html("p", { class: "note", text: `Lines: last 100 episodes at the end of each epoch, mean over seeds.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
 }
 
@@ -97,7 +97,7 @@ function taskPlot(card, task, groups, key, last) {
   const end = Math.max(...series.flatMap((g) => g.xs.filter(known)));
   const [low, high] = range(series.flatMap((g) => [g.low, g.high]));
   const most = Math.max(0, ...series.flatMap((g) => g.high.filter(known)));
-  const limit = Math.max(...task.limits), costs = key === "cost" || key === "tail";
+  const limit = Math.max(...task.limits), costs = key === "cost" || key === "cvar";
   const y = costs ? costScale(limit, most * 1.05) : key === "violation_rate" ? linearScale(0, Math.min(Math.max(1.1 * most, 0.1), 1.02)) : linearScale(low, high);
   const xText = choice.x === "steps" ? stepText : (v) => `${+v.toPrecision(3)} ${perHour === 60 ? "min" : "h"}`;
   const p = plot(card, {
