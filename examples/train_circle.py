@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 import steingate.cli
-from steingate.report.run_figure import save_run_figure
+from steingate.report.figures import save_run_figure
 
 ALGO, ENV = "allowance", "SafetyPointCircle1-v0"
 

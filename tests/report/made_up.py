@@ -6,31 +6,28 @@ import numpy as np
 
 from steingate.storage.tables import EPISODE_COLUMNS
 
-WINDOW = 100
-
 
 def write_run(
     root, algo="steingate", env="SafetyPointGoal1-v0", seed=0, epochs=20, planned=None, per_epoch=4,
-    steps=1000, look=None, **config,
+    steps=1000, plot_style=None, algorithm=None, **config,
 ):  # fmt: skip
     """Write a run whose cost falls and whose return rises; return its folder.
 
-    With ``recipe`` among the settings it is of today's form, else of the older one, which has them flat.
+    ``algorithm`` holds settings of the algorithm and ``config`` those of the run. The gate of algorithms
+    other than steingate has no bound.
     """
+    if algorithm is None:
+        gate = {"preset": "released", "certificate": {}} if algo == "steingate" else {}
+        algorithm = {"variant": "published", **gate, "hidden": [64, 64]}
     rng = np.random.default_rng([seed, len(algo)])
     folder = root / algo / env / f"seed-{seed}"
     folder.mkdir(parents=True)
-    settings = {
+    config = {
         "env": env, "algo": algo, "total_steps": steps * (planned or epochs), "steps_per_epoch": steps,
-        "seed": seed, "cost_limit": 25.0, "window": WINDOW, "threads": None, "out": str(root),
-    }  # fmt: skip
-    if "recipe" not in config:
-        settings |= {"variant": "published", "preset": "released", "certificate": {}, "hidden": [64, 64]}
-    settings |= config
-    record = {"config": settings, "versions": {"steingate": "0.1.0"}, "started": "2026-01-01T00:00:00+00:00"}
-    if look is not None:
-        record["look"] = look
-    (folder / "config.json").write_text(json.dumps(record))
+        "seed": seed, "cost_limit": 25.0, "window": 100, "threads": None, "out": str(root),
+    } | config | {"algorithm": algorithm}  # fmt: skip
+    record = {"config": config, "versions": {"steingate": "0.1.0"}, "started": "2026-01-01T00:00:00+00:00"}
+    (folder / "config.json").write_text(json.dumps(record | {"plot_style": plot_style}))
     mean = np.linspace(60.0, 12.0, epochs)
     cost = np.round(rng.gamma(2.0, mean[:, None] / 2.0, (epochs, per_epoch)))
     ret = np.linspace(0.0, 10.0, epochs)[:, None] + rng.normal(size=(epochs, per_epoch)) + seed
@@ -47,7 +44,7 @@ def write_run(
     ]  # fmt: skip
     table = [",".join(names)]
     for epoch in range(epochs):
-        seen = slice(max((epoch + 1) * per_epoch - settings["window"], 0), (epoch + 1) * per_epoch)
+        seen = slice(max((epoch + 1) * per_epoch - config["window"], 0), (epoch + 1) * per_epoch)
         here = cost[epoch].mean()
         risk = float(np.mean(cost[epoch] > 25.0))
         gate = [0.1 + risk, 0.1, 0.1, 0.6 * risk, 0.4 * risk, 0.1 + risk] if algo == "steingate" else [""] * 6
@@ -55,6 +52,20 @@ def write_run(
             steps * (epoch + 1), epoch, ret.ravel()[seen].mean(), cost.ravel()[seen].mean(),
             ret[epoch].mean(), here, 2 if here > 25.0 else 0, *gate,
         ]  # fmt: skip
-        table.append(",".join(str(cell) for cell in row))
+        table.append(",".join(map(str, row)))
     (folder / "progress.csv").write_text("\n".join(table) + "\n")
     return folder
+
+
+def set_columns(folder, **columns):
+    """Add columns to ``progress.csv`` or replace them; an underscore in a name stands for a slash."""
+    file = folder / "progress.csv"
+    header, *rows = (line.split(",") for line in file.read_text().splitlines())
+    for name, cells in columns.items():
+        name = name.replace("_", "/")
+        if name not in header:
+            header.append(name)
+            rows = [[*row, ""] for row in rows]
+        for row, cell in zip(rows, cells, strict=True):
+            row[header.index(name)] = str(cell)
+    file.write_text("".join(",".join(row) + "\n" for row in [header, *rows]))

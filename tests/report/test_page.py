@@ -1,27 +1,32 @@
+"""The page and the dashboard: numbers, safety against hostile names, and both in a browser."""
+
 import base64
 import hashlib
+import http.client
 import json
 import re
+import threading
 import tomllib
+from contextlib import contextmanager
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from steingate.report.cost_bars import BINS, bars, run_reference
-from steingate.report.evidence import gather
-from steingate.report.loading import load_runs
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
 from steingate.certificates.certificate import Certificate
-from steingate.report.page import fitting_data, packed, page, write_page
-from steingate.report.page_data import Detail
+from steingate.errors import InputError
+from steingate.report.dashboard import Source, make_server
+from steingate.report.load import load_runs
+from steingate.report.page import BINS, cost_histograms, make_data, page, run_reference, to_json, write_page
+from steingate.report.summary import load_report
+
+SECTIONS = {"notices", "overview", "frontier", "profiles", "tables", "run", "skipped"}
 
 
 class Reader(HTMLParser):
-    """Collects what the tests ask of a page, and fails on tags that do not match."""
-
-    VOID = ("meta", "link", "input", "br")
+    """Collect tags, scripts and table cells of a page; fail if tags do not match."""
 
     def __init__(self, text):
         super().__init__()
@@ -34,7 +39,7 @@ class Reader(HTMLParser):
         self.tags.append((tag, attributes))
         if attributes.get("http-equiv") == "Content-Security-Policy":
             self.policy = attributes["content"]
-        if tag not in self.VOID:
+        if tag not in ("meta", "link", "input", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -68,38 +73,33 @@ def many(tmp_path):
     return tmp_path / "runs"
 
 
-def test_the_page_is_whole_and_needs_no_network(many, tmp_path):
-    write_page(gather([many]), tmp_path / "page.html", title="A <title>")
+def test_page_is_one_file_that_needs_no_network(many, tmp_path):
+    write_page(load_report([many]), tmp_path / "page.html", title="A <title>")
     text = (tmp_path / "page.html").read_text()
     reader = Reader(text)
     assert "<title>A &lt;title&gt;</title>" in text
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", text)
     for tag, attributes in reader.tags:
         assert tag not in ("iframe", "img", "object", "embed")
-        assert "src" not in attributes
-        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert not [name for name in attributes if name.startswith("on") or name in ("style", "src")]
     assert "default-src 'none'" in reader.policy
     assert "connect-src 'none'" in reader.policy
     for tag, attributes, content in reader.scripts:
         if attributes.get("type") != "application/json":
             digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-            assert (
-                f"{tag.replace('script', 'script-src').replace('style', 'style-src')} 'sha256-{digest}'"
-                in reader.policy
-            )
+            assert f"{tag}-src 'sha256-{digest}'" in reader.policy
+    assert {attributes.get("id") for tag, attributes in reader.tags if tag == "section"} == SECTIONS
     assert "0.987" in reader.cells
     assert len(reader.data["runs"]) == 4
-    (left_out,) = reader.data["skipped"]
-    assert "seed-9" in left_out[0]
-    assert "damaged" in left_out[1]
+    ((path, reason),) = reader.data["skipped"]
+    assert ["seed-9" in path, "damaged" in reason] == [True, True]
 
 
-def test_the_numbers_of_a_run_are_on_the_page(tmp_path):
+def test_numbers_of_a_run_are_on_the_page(tmp_path):
     write_run(tmp_path, epochs=12, planned=15)
-    evidence = gather([tmp_path])
-    (run,) = evidence.runs
-    data = json.loads(packed(fitting_data(evidence)))
-    (shown,) = data["runs"]
+    report = load_report([tmp_path])
+    (run,) = report.runs
+    (shown,) = json.loads(to_json(make_data(report)))["runs"]
     assert (shown["epochs"], shown["planned"], shown["limit"]) == (12, 15, 25)
     np.testing.assert_allclose(shown["curves"]["cost"], run.progress["Metrics/EpCost"], rtol=1e-3)
     assert shown["modes"] == "".join(map(str, run.modes))
@@ -111,177 +111,153 @@ def test_the_numbers_of_a_run_are_on_the_page(tmp_path):
     assert [frame[:2] for frame in shown["frames"]] == [[epoch, epoch] for epoch in range(12)]
     for frame, cost in zip(shown["frames"], costs, strict=True):
         counts = unpack(frame[2])
-        assert sum(counts) == len(cost)
-        assert counts[0] == np.sum(cost == 0)
+        assert (sum(counts), counts[0]) == (len(cost), np.sum(cost == 0))
         assert counts[1] == np.sum(cost >= 49.995)
     phases = {name: (epochs, unpack(counts)) for name, epochs, counts in shown["phases"]}
     assert sum(phases["whole run"][1]) == 48
     assert phases["last fifth"][0] == 2
-    parts = [sum(phases[name][1]) for name in ("improve", "recover") if name in phases]
-    assert sum(parts) == 48
+    assert sum(sum(phases[name][1]) for name in ("improve", "recover") if name in phases) == 48
     assert [row[0] for row in shown["worst"]] == sorted(run.episodes["cost"], reverse=True)[:10]
+    late = run.episodes["epoch"] >= 10
+    assert shown["tail"][:2] == [late.sum(), (run.episodes["cost"][late] > 25).sum()]
 
 
 def test_epochs_without_an_episode_leave_gaps(tmp_path):
     folder = write_run(tmp_path, epochs=6)
     lines = (folder / "episodes.csv").read_text().splitlines()
-    (folder / "episodes.csv").write_text(
-        "\n".join(line for line in lines if not line.startswith("3,")) + "\n"
-    )
-    data = fitting_data(gather([tmp_path]))
-    assert data["runs"][0]["curves"]["worst"][3] is None
-    assert data["runs"][0]["curves"]["worst"][5] is not None
-    assert unpack(data["runs"][0]["frames"][3][2]) == [0] * (2 + BINS)
+    (folder / "episodes.csv").write_text("".join(f"{line}\n" for line in lines if not line.startswith("3,")))
+    (shown,) = make_data(load_report([tmp_path]))["runs"]
+    assert [value is None for value in shown["curves"]["worst"]] == [False, False, False, True, False, False]
+    assert unpack(shown["frames"][3][2]) == [0] * (2 + BINS)
     (folder / "episodes.csv").unlink()
-    assert fitting_data(gather([tmp_path]))["runs"][0]["worst"] == []
+    assert make_data(load_report([tmp_path]))["runs"][0]["worst"] == []
 
 
-def test_the_reference_is_the_certificates(tmp_path):
-    write_run(tmp_path, certificate={"zero_mass": 0.2, "one_mass": 0.1})
+def test_reference_is_that_of_the_certificate(tmp_path):
+    write_run(tmp_path, algorithm={"preset": "released", "certificate": {"zero_mass": 0.2, "one_mass": 0.1}})
     (run,) = load_runs([tmp_path])[0]
     reference = run_reference(run)
     certificate = Certificate.preset("released", 25.0, zero_mass=0.2, one_mass=0.1)
     assert (reference.scale, reference.zero_mass, reference.one_mass) == (50.0, 0.2, 0.1)
-    # Per bin, the curve lies over shares of episodes: all bins together hold what the atoms leave.
+    # The density is per bin: all bins have the probability that the atoms leave.
     grid = np.linspace(0, 1, len(reference.density))
     assert np.trapezoid(reference.density, grid) * BINS == pytest.approx(0.7, abs=2e-3)
     sample = certificate.interior.sample(np.random.default_rng(0), 200_000) * 50.0
-    heights = bars(sample, np.zeros(len(sample), np.int64), 1, reference)[0][2:] / len(sample)
+    heights = cost_histograms(sample, np.zeros(len(sample), np.int64), 1, reference)[0][2:] / len(sample)
     middles = np.interp((np.arange(BINS) + 0.5) / BINS, grid, reference.density / 0.7)
     np.testing.assert_allclose(heights, middles, atol=2e-3)
 
 
-def test_a_certificate_that_cannot_be_built_does_not_stop_the_page(tmp_path):
-    write_run(tmp_path, preset="of the future")
-    data = fitting_data(gather([tmp_path]))
-    assert data["references"][0]["name"] == ""
-    assert data["references"][0]["scale"] == 50.0
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"preset": "unknown"},
+        {"preset": "released", "certificate": {"reference": "tests.report.trap:Reference"}},
+        {"preset": "released", "certificate": {"risk": "sys:exit"}},
+        {"preset": "released", "certificate": {"reference": "Beta(1e-300, 1e300)"}},
+        {"preset": "released", "certificate": 7},
+    ],
+)
+def test_unusable_certificates_have_no_reference_and_run_no_code(tmp_path, algorithm):
+    write_run(tmp_path, algorithm=algorithm)
+    (reference,) = make_data(load_report([tmp_path]))["references"]
+    assert (reference["name"], reference["scale"]) == ("", 50.0)
 
 
-def test_many_runs_are_shown_less_finely(tmp_path):
+def test_many_runs_are_shown_with_fewer_points(tmp_path):
     for seed in range(3):
         write_run(tmp_path, seed=seed, epochs=200)
-    evidence = gather([tmp_path])
-    runs = evidence.runs
-    full = len(packed(fitting_data(evidence)))
-    data = fitting_data(evidence, most=full // 2)
-    assert len(packed(data)) <= full // 2
-    shown = data["runs"][0]
+    report = load_report([tmp_path])
+    full = len(to_json(make_data(report)))
+    data = make_data(report, max_bytes=full // 2)
+    assert len(to_json(data)) <= full // 2
+    shown, run = data["runs"][0], report.runs[0]
     assert len(shown["steps"]) < 200
-    assert shown["steps"][-1] == 200_000
-    assert len(shown["modes"]) == 200
-    assert sum(sum(unpack(frame[2])) for frame in shown["frames"]) == len(runs[0].episodes["cost"])
+    assert (shown["steps"][-1], len(shown["modes"])) == (200_000, 200)
+    assert sum(sum(unpack(frame[2])) for frame in shown["frames"]) == len(run.episodes["cost"])
     lengths = [len(part) for part in np.array_split(np.arange(200), len(shown["steps"]))]
     mean = np.average(shown["curves"]["epochCost"], weights=lengths)
-    assert mean == pytest.approx(runs[0].progress["Train/EpCost"].mean(), rel=1e-3)
-    assert max(shown["curves"]["worst"]) == runs[0].episodes["cost"].max()
-    # A size that cannot be met ends with the coarsest page, not without one.
-    assert fitting_data(evidence, most=10)["runs"]
+    assert mean == pytest.approx(run.progress["Train/EpCost"].mean(), rel=1e-3)
+    assert max(shown["curves"]["worst"]) == run.episodes["cost"].max()
+    assert make_data(report, max_bytes=10)["runs"]  # the smallest page, if none is small enough
 
 
-def test_detail_ends():
-    detail = Detail()
-    for _ in range(20):
-        detail = detail.coarser()
-    assert detail == detail.coarser()
-
-
-def test_names_from_a_run_folder_cannot_become_markup(tmp_path):
+def test_hostile_names_are_text(tmp_path):
     evil = "</script><script>alert(1)</script>"
-    folder = write_run(tmp_path)
+    folder = write_run(tmp_path, algorithm={evil: evil})
     record = json.loads((folder / "config.json").read_text())
     record["config"] |= {"env": evil, "algo": f'"{evil}'}
     record["versions"] = {evil: evil}
     (folder / "config.json").write_text(json.dumps(record))
-    text = page(fitting_data(gather([tmp_path])))
+    text = page(make_data(load_report([tmp_path])))
     assert text.count("<script") == 2
     assert Reader(text).data["runs"][0]["task"] == evil
 
 
-def test_no_runs_give_a_page_that_says_so(tmp_path):
-    data = fitting_data(gather([tmp_path]))
-    reader = Reader(page(data))
-    assert reader.data["runs"] == []
-    assert reader.cells == []
-
-
-def test_a_run_of_todays_form_is_shown_whole(tmp_path):
-    recipe = {"variant": "corrected", "preset": "released", "certificate": {"zero_mass": 0.2}, "max_kl": 0.1}
-    write_run(tmp_path, recipe=recipe, look={"order": 200, "color": "#123456"})
-    data = fitting_data(gather([tmp_path]))
-    assert data["references"][0]["zero"] == 0.2
-    assert data["tasks"][0]["groups"][0]["color"] == "#123456"
-    assert tomllib.loads(data["runs"][0]["toml"]).items() >= recipe.items()
-
-
-def test_the_frontier_has_a_point_for_each_seed(many):
-    evidence = gather([many])
-    (task,) = fitting_data(evidence)["tasks"]
-    for group, shown in zip(evidence.groups, task["groups"], strict=True):
-        assert [seed for _, _, seed in shown["points"]] == [0, 1]
-        for run, (over, ret, _) in zip(group.runs, shown["points"], strict=True):
+def test_page_has_colors_configuration_and_frontier(many):
+    write_run(many, algo="evo", algorithm={"max_kl": 0.1}, plot_style={"order": 1, "color": "#123456"})
+    report = load_report([many])
+    data = make_data(report)
+    (task,) = data["tasks"]
+    assert task["groups"][0]["color"] == data["runs"][0]["color"] == "#123456"
+    assert tomllib.loads(data["runs"][0]["toml"])["max_kl"] == 0.1
+    for group, shown in zip(report.groups, task["groups"], strict=True):
+        for run, (rate, ret, seed) in zip(group.runs, shown["points"], strict=True):
             late = run.episodes["epoch"] >= 16
-            assert over == pytest.approx(np.mean(run.episodes["cost"][late] > 25), rel=1e-3)
+            assert seed == run.seed
+            assert rate == pytest.approx(np.mean(run.episodes["cost"][late] > 25), rel=1e-3)
             assert ret == pytest.approx(run.episodes["return"][late].mean(), rel=1e-3)
         for axis, (value, low, high) in enumerate(shown["medians"]):
             points = [point[axis] for point in shown["points"]]
             assert value == pytest.approx(np.median(points), rel=2e-3)
-            assert (low, high) == (min(points), max(points))
+            assert (low, high) == ((min(points), max(points)) if len(points) > 1 else (None, None))
 
 
-def test_the_page_in_a_browser(many, tmp_path):
-    """Where a browser is installed it opens the page; the structure is asserted either way."""
-    write_page(gather([many]), tmp_path / "page.html")
-    reader = Reader((tmp_path / "page.html").read_text())
-    sections = {attributes.get("id") for tag, attributes in reader.tags if tag == "section"}
-    assert sections == {"notices", "overview", "frontier", "profiles", "tables", "run", "skipped"}
-    if CHROMIUM is None:
-        return
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_in_a_browser(many, tmp_path, width):
+    write_page(load_report([many]), tmp_path / "page.html")
     with Browser(tmp_path / "profile") as browser:
-        for width, phone in ((1280, False), (390, True)):
-            browser.size(width, 900, phone)
-            browser.open(f"file://{tmp_path}/page.html", "document.querySelectorAll('.curve').length > 0")
-            assert browser.ask("document.documentElement.scrollWidth") <= width
-            assert browser.ask("document.querySelectorAll('#overview .curve').length") == 4
-            assert browser.ask("document.querySelectorAll('#overview .plot line.limit').length") == 1
-            assert "episodes over the limit of 25" in browser.ask(
-                "document.querySelector('#notices').textContent"
+        browser.size(width, 900, phone=width < 400)
+        browser.open(f"file://{tmp_path}/page.html", "document.querySelectorAll('.curve').length > 0")
+
+        def count(selector):
+            return browser.ask(f"document.querySelectorAll({selector!r}).length")
+
+        def text(selector):
+            return browser.ask(f"document.querySelector({selector!r}).textContent")
+
+        assert browser.ask("document.documentElement.scrollWidth") <= width
+        assert (count("#overview .curve"), count("#overview .plot line.limit")) == (4, 1)
+        assert "violation rate (cost > 25)" in text("#notices")
+        assert count("#profiles .curve") == 4
+        assert count("#tables .hint") > 0 if width < 400 else count("#tables .hint") <= 1
+        choose_curves(browser)
+        marks = [count(f"#frontier {kind}") for kind in (".mark:not(.median)", ".median", ".interval")]
+        assert marks == [4, 2, 4]
+        assert "seed 1: return" in text("#frontier")
+        assert count("#run .shade") > 0
+        assert "recover" in text(".facts")
+        assert "seed-9" in text("#skipped")
+        seen = {  # the slider changes the bars
+            browser.ask(
+                f"(() => {{ const s = document.getElementById('epoch'); s.value = {value};"
+                "s.dispatchEvent(new Event('input'));"
+                "const b = document.querySelectorAll('#distribution rect');"
+                "return [...b].map((r) => r.getAttribute('height')).join(); })()"
             )
-            assert browser.ask("document.querySelectorAll('#profiles .curve').length") == 4
-            hints = browser.ask("document.querySelectorAll('#tables .hint').length")
-            assert hints > 0 if phone else hints <= 1
-            choose(browser)
-            assert browser.ask("document.querySelectorAll('#frontier .mark:not(.median)').length") == 4
-            assert browser.ask("document.querySelectorAll('#frontier .median').length") == 2
-            assert browser.ask("document.querySelectorAll('#frontier .interval').length") == 4
-            assert "seed 1: return" in browser.ask("document.querySelector('#frontier').textContent")
-            assert browser.ask("document.querySelectorAll('#run .shade').length") > 0
-            assert "recover" in browser.ask("document.querySelector('.facts').textContent")
-            assert browser.ask("document.querySelector('#skipped').textContent.includes('seed-9')")
-            # The slider moves, and the bars with it.
-            seen = {
-                browser.ask(
-                    f"(() => {{ const s = document.getElementById('epoch'); s.value = {value};"
-                    "s.dispatchEvent(new Event('input'));"
-                    "const b = document.querySelectorAll('#distribution rect');"
-                    "return document.querySelector('output').textContent"
-                    " + [...b].map((r) => r.getAttribute('height')).join(); })()"
-                )
-                for value in range(4)
-            }
-            assert len(seen) == 4
-            # Another run can be chosen.
-            before = browser.ask("document.querySelector('pre').textContent")
-            browser.ask("document.querySelector('[aria-label=\"next run\"]').click()")
-            assert browser.ask("document.querySelector('pre').textContent") != before
-        assert browser.complaints == []
-        assert {address.split("#")[0] for address in browser.requests} <= {
-            f"file://{tmp_path}/page.html",
-            "data:,",
+            for value in range(4)
         }
+        assert len(seen) == 4
+        before = text("pre")
+        browser.ask("document.querySelector('[aria-label=\"next run\"]').click()")
+        assert text("pre") != before
+        assert browser.complaints == []
+        own = {f"file://{tmp_path}/page.html", "data:,"}
+        assert {address.split("#")[0] for address in browser.requests} <= own
 
 
-def choose(browser):
+def choose_curves(browser):
     """Choose other metrics, smoothing, axis and methods, look, and choose back."""
     curves = "[...document.querySelectorAll('#overview .curve')].map((c) => c.getAttribute('d'))"
     before = browser.ask(curves)
@@ -292,17 +268,18 @@ def choose(browser):
             f"e.dispatchEvent(new Event('{event}')); }})()"
         )
 
-    browser.ask("document.querySelector('[data-metric=over]').click()")
-    assert len(browser.ask(curves)) == 6
-    browser.ask("document.querySelector('[data-metric=over]').click()")
-    assert browser.ask(curves) == before
+    for metric in ("violation_rate", "cvar"):
+        browser.ask(f"document.querySelector('[data-metric={metric}]').click()")
+        assert len(browser.ask(curves)) == 6
+        browser.ask(f"document.querySelector('[data-metric={metric}]').click()")
+        assert browser.ask(curves) == before
     change("smooth", 5, "change")
     smooth = browser.ask(curves)
     assert len(smooth) == 4
     assert not set(smooth) & set(before)
     change("smooth", 1, "change")
     change("axis", "hours", "change")  # which these runs did not log
-    assert "did not log their time" in browser.ask("document.querySelector('#overview').textContent")
+    assert "have no log of their time" in browser.ask("document.querySelector('#overview').textContent")
     change("axis", "steps", "change")
     change("filter", "goal STEIN", "input")
     assert len(browser.ask(curves)) == 2
@@ -315,23 +292,134 @@ def choose(browser):
     assert browser.ask(curves) == before
 
 
-def test_odd_runs_in_a_browser(tmp_path):
-    """One epoch, no episodes, no bound, a certificate that cannot be built, and no run at all."""
-    write_run(tmp_path / "one", epochs=1)
+def test_unusual_runs(tmp_path):
+    """One epoch, no episodes, a limit of 0, an unknown preset, no run at all."""
+    write_run(tmp_path / "one", epochs=1, cost_limit=0.0)
     (write_run(tmp_path / "none", algo="cpo", epochs=2) / "episodes.csv").unlink()
-    write_run(tmp_path / "odd", algo="evo", epochs=3, preset="of the future")
+    write_run(tmp_path / "odd", algo="evo", epochs=3, algorithm={"preset": "unknown"})
     for name in ("one", "none", "odd", "nothing"):
-        data = fitting_data(gather([tmp_path / name]))
-        (tmp_path / f"{name}.html").write_text(page(data))
-        assert len(Reader(page(data)).data["runs"]) == (name != "nothing")
+        text = page(make_data(load_report([tmp_path / name])))
+        (tmp_path / f"{name}.html").write_text(text)
+        assert len(Reader(text).data["runs"]) == (name != "nothing")
     if CHROMIUM is None:
         return
     with Browser(tmp_path / "profile") as browser:
         browser.size(390, 800, phone=True)
         for name in ("one", "none", "odd"):
-            browser.open(
-                f"file://{tmp_path}/{name}.html", "document.querySelectorAll('#run .plot').length >= 4"
-            )
+            ready = "document.querySelectorAll('#run .plot').length >= 4"
+            browser.open(f"file://{tmp_path}/{name}.html", ready)
             assert browser.ask("document.documentElement.scrollWidth") <= 390
+            assert "NaN" not in browser.ask("document.querySelector('main').innerHTML")
         browser.open(f"file://{tmp_path}/nothing.html", "document.querySelector('.empty') !== null")
         assert browser.complaints == []
+
+
+# The dashboard
+
+
+@contextmanager
+def serving(*roots):
+    with make_server(roots, pause=0.0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def ask(port, path="/", method="GET", headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.putrequest(method, path, skip_host=bool(headers and "Host" in headers))
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+def test_dashboard_serves_the_page_and_its_data(tmp_path):
+    folder = write_run(tmp_path)
+    with serving(tmp_path) as port:
+        status, headers, body = ask(port)
+        assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert b"connect-src 'self'" in body
+        status, headers, body = ask(port, "/data.json")
+        assert json.loads(body)["runs"][0]["path"] == str(folder)
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert ask(port, "/data.json", headers={"If-None-Match": headers["ETag"]})[0] == 304
+        assert json.loads(ask(port, "/monitors.json")[2]) == {"monitors": []}
+
+
+def test_dashboard_serves_nothing_else(tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = write_run(tmp_path / "runs")
+    paths = (
+        "/secret.txt",
+        "/../secret.txt",
+        "/%2e%2e/secret.txt",
+        "/etc/passwd",
+        "//etc/passwd",
+        str(folder),
+    )
+    with serving(tmp_path / "runs") as port:
+        for path in paths:
+            assert ask(port, path)[0] == 404, path
+        for method in ("POST", "PUT", "DELETE", "HEAD"):
+            assert ask(port, "/", method)[0] == 501
+        assert ask(port, headers={"Host": f"localhost:{port}"})[0] == 200
+        # Another name that points at this machine must not read the runs.
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", ""):
+            assert ask(port, "/data.json", headers={"Host": host})[0] == 403
+        with pytest.raises(InputError, match=rf"Port {port} .* choose another --port"):
+            make_server([tmp_path], port)
+
+
+def grow(folder):
+    """Append one epoch as training does: episodes first."""
+    epoch = len((folder / "progress.csv").read_text().splitlines()) - 1
+    with open(folder / "episodes.csv", "a") as file:
+        file.write(f"{epoch},{1000 * epoch + 500},5.0,3.0,250\n")
+    with open(folder / "progress.csv", "a") as file:
+        file.write(f"{1000 * (epoch + 1)},{epoch},5.0,3.0,5.0,3.0,0,0.1,0.1,0.1,0,0,0.1\n")
+
+
+def test_data_is_computed_again_after_a_change_and_a_pause(tmp_path, monkeypatch):
+    clock = iter([0.0, 2.0, 2.5, 11.9, 12.0, 12.1])  # two seconds of work, then five times that of pause
+    monkeypatch.setattr("steingate.report.dashboard.monotonic", lambda: next(clock))
+    folder = write_run(tmp_path, epochs=5)
+    source = Source([tmp_path], pause=5.0)
+    first = source.content()
+    grow(folder)
+    assert source.content() == source.content() == first
+    assert source.content() != first
+
+
+def test_dashboard_follows_a_run(tmp_path):
+    with serving(tmp_path / "runs") as port:
+        assert json.loads(ask(port, "/data.json")[2])["runs"] == []
+        folder = write_run(tmp_path / "runs", epochs=5, planned=9)
+        assert json.loads(ask(port, "/data.json")[2])["runs"][0]["epochs"] == 5
+        if CHROMIUM is not None:
+            watch(f"http://127.0.0.1:{port}/", folder, tmp_path / "profile")
+        grow(folder)
+        assert json.loads(ask(port, "/data.json")[2])["runs"][0]["epochs"] in (6, 7)
+
+
+def watch(address, folder, profile):
+    with Browser(profile) as browser:
+        browser.size(1000, 800)
+        browser.open(address, "document.querySelectorAll('#run .curve').length > 0")
+        points = "document.querySelector('#run .curve').getAttribute('d').split(/[ML]/).length - 1"
+        assert browser.ask(points) == 5
+        assert "5 of 9" in browser.ask("document.querySelector('.facts').textContent")
+        grow(folder)
+        browser.until(f"{points} === 6")
+        assert "6 of 9" in browser.ask("document.querySelector('.facts').textContent")
+        assert browser.ask("document.querySelector('#status').textContent").startswith("live")
+        assert browser.complaints == []
+        assert all(request.startswith((address, "data:")) for request in browser.requests)

@@ -1,118 +1,168 @@
+"""Summaries recounted from the files, tables in all formats, and the paper's numbers."""
+
 import csv
 import io
+import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from steingate.report.evidence import gather
-from steingate.report.formats import Table, to_csv, to_html, to_latex, to_markdown, to_rich
-from steingate.report.report_tables import (
+from scipy.stats import trim_mean
+from tests.report.made_up import write_run
+
+from steingate.errors import InputError
+from steingate.report import summary
+from steingate.report.load import load_runs
+from steingate.report.page import certification_notices
+from steingate.report.paper import paper_numbers, paper_result
+from steingate.report.statistics import Estimate
+from steingate.report.summary import load_report, overall
+from steingate.report.tables import (
+    Table,
     estimate,
     feasibility_table,
     number,
     report_tables,
     steps,
     task,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    to_rich,
     write_tables,
 )
-from steingate.report.seeds import Estimate
-from tests.report.made_up import write_run
+from steingate.training.config import make_config
 
-from steingate.errors import InputError
+TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
+ALGOS = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate")
 
 
 @pytest.fixture
-def evidence(tmp_path):
+def report(tmp_path):
     for seed in range(3):
         write_run(tmp_path, seed=seed, epochs=20, steps=20_000)
         write_run(tmp_path, algo="cpo", seed=seed, epochs=20, steps=20_000)
     write_run(tmp_path, algo="cpo", env="Home-made", seed=0, planned=40)
-    return gather([tmp_path])
+    return load_report([tmp_path])
 
 
-def test_the_summary_against_loops_over_its_files(evidence):
+def test_summary_is_recounted_from_the_files(report):
     group, found = next(
-        pair for pair in evidence.by_task()["SafetyPointGoal1-v0"] if pair[0].algo == "steingate"
+        pair for pair in report.by_task()["SafetyPointGoal1-v0"] if pair[0].algo == "steingate"
     )
-    epochs, episodes, everything, switched = [], [], [], []
+    epochs, episodes, everything, switches = [], [], [], []
     for run in group.runs:
         with open(run.path / "progress.csv") as file:
             rows = list(csv.DictReader(file))
         epochs += [(float(row["Metrics/EpRet"]), float(row["Metrics/EpCost"])) for row in rows[16:]]
         modes = [row["Gate/Mode"] for row in rows]
-        switched.append(sum(a != b for a, b in pairwise(modes)))
+        switches.append(sum(a != b for a, b in pairwise(modes)))
         with open(run.path / "episodes.csv") as file:
             mine = list(csv.DictReader(file))
         everything += [float(row["cost"]) for row in mine]
         episodes += [(float(row["return"]), float(row["cost"])) for row in mine if int(row["epoch"]) >= 16]
     assert len(epochs) == 12
     assert found.epoch_feasibility == sum(cost <= 25 for _, cost in epochs) / 12
-    if any(cost <= 25 for _, cost in epochs):
-        assert found.epoch_return == pytest.approx(np.mean([ret for ret, cost in epochs if cost <= 25]))
+    feasible = [ret for ret, cost in epochs if cost <= 25]
+    assert found.epoch_return == pytest.approx(np.mean(feasible) if feasible else np.nan, nan_ok=True)
     safe = [ret for ret, cost in episodes if cost <= 25]
     assert found.episode_feasibility == pytest.approx(len(safe) / len(episodes))
-    assert found.exceedance == pytest.approx(1 - len(safe) / len(episodes))
+    assert found.violation_rate == pytest.approx(1 - len(safe) / len(episodes))
     assert found.episode_return == pytest.approx(np.mean(safe))
-    assert found.worst == max(cost for _, cost in episodes)
-    assert found.worst_ever == max(everything)
+    assert found.max_cost == max(cost for _, cost in episodes)
+    assert found.training_max_cost == max(everything)
     over = [cost - 25 for cost in everything if cost > 25]
-    assert found.violations == pytest.approx(len(over) / 3)
+    assert found.training_violations == pytest.approx(len(over) / 3)
+    assert found.training_violation_rate == pytest.approx(len(over) / len(everything))
     assert found.mean_excess == pytest.approx(np.mean(over))
     assert found.total_excess == pytest.approx(sum(over) / 3)
-    assert found.switches == pytest.approx(np.mean(switched))
+    assert found.mode_switches == pytest.approx(np.mean(switches))
     assert (found.seeds, found.complete, found.steps) == (3, 3, 400_000)
-    # The gate recovers whenever an epoch's mean cost is above the limit; each seed starts and may end so.
     recovering = np.concatenate([run.modes == 2 for run in group.runs])
     starts = sum(int(np.sum(np.diff(np.r_[0, run.modes == 2]) == 1)) for run in group.runs)
-    assert found.recover_share == pytest.approx(recovering.mean())
-    assert found.recover_dwell == pytest.approx(recovering.sum() / starts)
-    # One point per seed, from its own episodes; each seed has as many of them.
+    assert found.recovery_fraction == pytest.approx(recovering.mean())
+    assert found.recovery_length == pytest.approx(recovering.sum() / starts)
+    # Each seed has as many episodes in the tail.
     by_seed = np.array(episodes).reshape(3, -1, 2)
-    over = (by_seed[:, :, 1] > 25).mean(axis=1)
+    rates = (by_seed[:, :, 1] > 25).mean(axis=1)
     assert found.seed_return.value == pytest.approx(np.sort(by_seed[:, :, 0].mean(axis=1))[1])
-    assert found.seed_exceedance.value == pytest.approx(np.sort(over)[1])
-    assert min(over) <= found.seed_exceedance.low <= found.seed_exceedance.high <= max(over)
+    assert found.seed_violation_rate.value == pytest.approx(np.sort(rates)[1])
+    assert min(rates) <= found.seed_violation_rate.low <= found.seed_violation_rate.high <= max(rates)
 
 
-def test_unfinished_runs_are_marked(evidence):
-    other = evidence.summaries[0]
-    assert (other.env, other.seeds, other.complete) == ("Home-made", 1, 0)
-    assert feasibility_table([other]).rows[0][2] == "1 (1 unfinished)"
+def test_scores_over_all_tasks_are_relative_to_the_best_method(tmp_path):
+    for algo in ("steingate", "cpo"):
+        for seed in (0, 1):
+            for env in TASKS[:2]:
+                write_run(tmp_path, algo, env, seed=seed)
+    write_run(tmp_path, "evo", TASKS[0])
+    report = load_report([tmp_path])
+    found = report.overall
+    assert [item.label for item in found.methods] == ["cpo", "steingate"]
+    assert (found.missing, found.unscaled) == (["evo"], [])
+    returns, safe = {}, {}
+    for run in report.runs:
+        late = run.episodes["epoch"] >= 16
+        returns.setdefault((run.env, run.algo), []).append(run.episodes["return"][late].mean())
+        safe.setdefault(run.algo, []).append((run.episodes["cost"][late] <= 25.0).mean())
+    for env, scale in found.scales.items():
+        assert scale == pytest.approx(max(np.mean(m) for (name, _), m in returns.items() if name == env))
+    for item in found.methods:
+        scores = [np.array(returns[env, item.label]) / scale for env, scale in found.scales.items()]
+        assert item.ret.iqm.value == pytest.approx(trim_mean(np.concatenate(scores), 0.25))
+        assert item.safety.gap.value == pytest.approx(1.0 - np.mean(safe[item.label]))
 
 
-def test_the_papers_numbers_stand_where_they_belong(evidence, tmp_path):
-    table = feasibility_table(evidence.summaries)
-    assert len(set(table.headings)) == len(table.headings)
-    epochs, ret = (table.headings.index(name) for name in ("paper's epochs", "paper's return"))
-    assert [(row[0], row[1], row[epochs], row[ret]) for row in table.rows] == [
-        ("Home-made", "cpo", "–", "–"),
-        ("PointGoal1", "cpo", "0.258", "19.21"),
-        ("PointGoal1", "steingate", "0.987", "9.77"),
-    ]
-    assert any("not yet comparable" in note for note in table.notes)
-    assert not any("left out beside runs" in note for note in table.notes)
-    write_run(tmp_path / "other", variant="corrected", steps=20_000)
-    table = feasibility_table(gather([tmp_path / "other"]).summaries)
-    assert not any("paper" in heading for heading in table.headings)
-    assert any("left out beside runs" in note for note in table.notes)
+def test_tasks_without_a_positive_return_are_left_out(tmp_path, monkeypatch):
+    for env in TASKS[:2]:
+        write_run(tmp_path, "cpo", env)
+    groups = load_report([tmp_path]).groups
+    score = summary.TailScore
+    monkeypatch.setattr(summary, "tail_score", lambda run: score(3.0 if "Goal" in run.env else -3.0, 0.0))
+    found = overall(groups)
+    assert (found.scales, found.unscaled) == ({TASKS[0]: 3.0}, [TASKS[1]])
+    monkeypatch.setattr(summary, "tail_score", lambda run: score(-1.0, 0.0))
+    assert not overall(groups).methods
 
 
-@pytest.mark.parametrize("window", [1, 5, 1000])
-def test_the_window_of_the_log_does_not_change_the_tables(tmp_path, window):
+def test_certifications_are_quoted_or_counted(tmp_path):
+    results = (
+        {"certified": True, "which": "last"},
+        {"certified": True, "which": "earlier"},
+        {"certified": False},
+    )
+    for seed, result in enumerate((*results, None)):
+        folder = write_run(tmp_path, algo="cpo", seed=seed, epochs=1)
+        if result:
+            (folder / "certification.json").write_text(json.dumps({"sentence": "It is so."} | result))
+    text = "PointGoal1, cpo: 2 of 4 seeds have a certified policy, in 1 of them the final one; "
+    notices = certification_notices(load_report([tmp_path]).groups)
+    assert notices == [f"{text}1 have no certification result."]
+    (folder / "certification.json").write_text("[")
+    assert certification_notices(load_report([folder]).groups) == []
+    first = folder.with_name("seed-0")
+    assert certification_notices(load_report([first]).groups) == ["PointGoal1, cpo: It is so."]
+
+
+# Tables
+
+
+@pytest.mark.parametrize("window", [1, 1000])
+def test_window_of_the_log_does_not_change_the_tables(tmp_path, window):
     write_run(tmp_path / "usual", epochs=60)
     write_run(tmp_path / "other", epochs=60, window=window)
-    usual, other = (gather([tmp_path / name]) for name in ("usual", "other"))
+    usual, other = (load_report([tmp_path / name]) for name in ("usual", "other"))
     assert not np.array_equal(*(found.runs[0].progress["Metrics/EpCost"] for found in (usual, other)))
     for first, second in zip(report_tables(usual)[:3], report_tables(other)[:3], strict=True):
         assert first.rows == second.rows
 
 
-def test_formats_hold_the_same_cells(evidence, tmp_path):
-    table = report_tables(evidence)[1]
-    markdown = [
-        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in to_markdown(table).splitlines()
-    ]
+def test_formats_have_the_same_cells(report):
+    table = report_tables(report)[1]
+    lines = to_markdown(table).splitlines()
     cells = [list(row) for row in table.rows]
+    markdown = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     assert markdown[4 : 4 + len(cells)] == cells
     assert list(csv.reader(io.StringIO(to_csv(table)))) == [list(table.headings), *cells]
     latex = [line for line in to_latex(table).splitlines() if line.endswith("\\\\")]
@@ -122,36 +172,90 @@ def test_formats_hold_the_same_cells(evidence, tmp_path):
     assert to_html(table).count("<tr") == 1 + len(cells)
 
 
-def test_signs_of_the_formats_are_escaped():
+def test_special_characters_are_escaped():
     table = Table(["a|b", "c_d & e"], [["<b>x</b>", "50 % ± 1"]], 1, "<i>", ["50 % & more"])
     assert "a\\|b" in to_markdown(table)
+    assert "<b>" not in to_markdown(table) + to_html(table)
     assert "c\\_d \\& e" in to_latex(table)
     assert "50 \\% $\\pm$ 1" in to_latex(table)
-    assert "<b>" not in to_html(table)
     assert "&lt;i&gt;" in to_html(table)
 
 
-def test_numbers_in_words():
-    assert task("SafetyPointGoal1-v0") == "PointGoal1"
+def test_numbers_as_text():
     assert task("module:Class") == "module:Class"
     assert [steps(n) for n in (200_000, 10_000_000, 1_500_000)] == ["200k", "10M", "1.5M"]
-    assert number(-1.234) == "−1.23"
-    assert number(np.nan) == "–"
+    assert (number(-1.234), number(np.nan)) == ("−1.23", "–")
     assert estimate(Estimate(1.0, 0.5, 2.0)) == "1.00 [0.50, 2.00]"
     assert estimate(Estimate(1.0, np.nan, np.nan)) == "1.00"
 
 
-def test_files_of_tables(evidence, tmp_path):
+def test_table_files(report, tmp_path):
     for suffix in ("md", "csv", "tex"):
-        write_tables(evidence, tmp_path / f"t.{suffix}")
+        write_tables(report, tmp_path / f"t.{suffix}")
     assert (tmp_path / "t.tex").read_text().count("\\begin{tabular}") == 5
     assert "Probability of improvement" in (tmp_path / "t.md").read_text()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "t.csv").read_text())))
-    assert float(rows[2]["epoch_feasibility"]) == evidence.summaries[2].epoch_feasibility
-    assert float(rows[2]["seed_return_low"]) == evidence.summaries[2].seed_return.low
-    assert rows[0]["paper_return"] == ""
-    assert rows[2]["paper_return"] == "9.77"
+    assert float(rows[2]["epoch_feasibility"]) == report.summaries[2].epoch_feasibility
+    assert float(rows[2]["seed_return_low"]) == report.summaries[2].seed_return.low
+    assert [row["paper_return"] for row in rows] == ["", "19.21", "9.77"]
     with pytest.raises(InputError, match=r"end the name with \.md"):
-        write_tables(evidence, tmp_path / "t.doc")
+        write_tables(report, tmp_path / "t.doc")
     with pytest.raises(InputError, match="no folder"):
-        write_tables(evidence, tmp_path / "no" / "t.md")
+        write_tables(report, tmp_path / "no" / "t.md")
+
+
+# The paper's numbers
+
+
+def test_papers_numbers_are_beside_runs_with_its_settings(report, tmp_path):
+    table = feasibility_table(report.summaries)
+    assert len(set(table.headings)) == len(table.headings)
+    columns = [
+        table.headings.index(name) for name in ("task", "algorithm", "paper's epochs", "paper's return")
+    ]
+    assert [[row[i] for i in columns] for row in table.rows] == [
+        ["Home-made", "cpo", "–", "–"],
+        ["PointGoal1", "cpo", "0.258", "19.21"],
+        ["PointGoal1", "steingate", "0.987", "9.77"],
+    ]
+    assert [row[2] for row in table.rows] == ["1 (1 unfinished)", "3", "3"]
+    assert any("not comparable" in note for note in table.notes)
+    assert not any("shown only beside" in note for note in table.notes)
+    write_run(tmp_path / "other", algorithm={"variant": "corrected"}, steps=20_000)
+    table = feasibility_table(load_report([tmp_path / "other"]).summaries)
+    assert not any("paper" in heading for heading in table.headings)
+    assert any("shown only beside" in note for note in table.notes)
+
+
+def test_papers_feasibilities_are_counts_of_600_epochs():
+    found = [paper_numbers(env, algo).feasibility for env in TASKS for algo in ALGOS]
+    assert all(any(round(k / 600, 3) == value for k in range(601)) for value in found)
+    assert paper_numbers(f"steingate/{TASKS[1]}", "trpo-simmer") == (0.915, 40.80)
+    assert paper_numbers(TASKS[0], "ppo") is paper_numbers("SafetyAntVelocity-v1", "cpo") is None
+
+
+@pytest.mark.parametrize("algo", ALGOS)
+def test_any_other_setting_removes_the_papers_numbers(algo):
+    for env in TASKS:
+        config = make_config({"env": env, "algo": algo, "variant": "published", "total_steps": 2_000_000})
+        run = json.loads(json.dumps(config.to_dict()))
+        key = "algorithm" if "algorithm" in run else "recipe"
+        assert paper_result(run) == paper_numbers(env, algo)
+        for name, value in run[key].items():
+            other = {**value, next(iter(value), "budget"): 0.77} if isinstance(value, dict) else "another"
+            assert paper_result(run | {key: run[key] | {name: other}}) is None, name
+    changes = {
+        "cost_limit": 10.0,
+        "window": 10,
+        "num_envs": 4,
+        "steps_per_epoch": 8000,
+        "carry_episodes": True,
+    }
+    for name, value in (changes | {"env_options": {"max_episode_steps": 500}}).items():
+        assert paper_result(run | {name: value}) is None, name
+    assert paper_result(run | {"seed": 9, "threads": 2, "out": "x"}) is not None
+
+
+def test_runs_without_settings_are_compared_by_what_they_have(tmp_path):
+    (run,), _ = load_runs([write_run(tmp_path, algorithm={})])
+    assert paper_result(run.config) is None

@@ -83,7 +83,7 @@ def evaluate(args: argparse.Namespace) -> int:
             print("\n" * (number > 0), end="")
             _print_evaluation(result)
     if args.plot:
-        from steingate.report.run_figure import save_run_figure
+        from steingate.report.figures import save_run_figure
 
         save_run_figure(args.run, args.plot)
         print(args.plot, file=sys.stderr if args.json else sys.stdout)

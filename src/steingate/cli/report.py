@@ -2,11 +2,16 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steingate.cli.output import PIPE_WIDTH, warn
 from steingate.cli.parser import Parser
 from steingate.errors import InputError
+
+if TYPE_CHECKING:
+    from steingate.report.load import Run, Skipped
 
 RUNS = "run folders, archives, or folders that contain some"
 
@@ -32,44 +37,44 @@ def report(args: argparse.Namespace) -> int:
 
 
 def write_report(
-    folders: list[str],
+    roots: Sequence[str],
     page: str,
     title: str,
-    tables: list[str] | None = None,
-    figures: list[str] | None = None,
-    frontiers: list[str] | None = None,
+    tables: Sequence[str] = (),
+    figures: Sequence[str] = (),
+    frontiers: Sequence[str] = (),
 ) -> None:
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
     from rich.console import Console
 
-    from steingate.report.load import require_runs
+    from steingate.report.figures import save_curves_figure, save_frontier_figure
     from steingate.report.page import write_page
-    from steingate.report.summary import load_report
+    from steingate.report.summary import make_report
     from steingate.report.tables import feasibility_table, to_rich, write_tables
 
-    require_runs(folders)
-    found = load_report(folders)
-    for item in found.skipped:
-        warn(f"steingate: skipped {item.path}: {item.reason}")
-    if not found.runs:
-        raise InputError(f"There is no run in {', '.join(folders)}; steingate train makes one.")
+    found = make_report(*_load(roots))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(to_rich(feasibility_table(found.summaries)))
     write_page(found, page, title)
     print(page)
-    for path in tables or []:
-        write_tables(found, path)
-        print(path)
-    for path in figures or []:
-        from steingate.report.curves_figure import save_curves_figure
+    writers = ((write_tables, tables), (save_curves_figure, figures), (save_frontier_figure, frontiers))
+    for write, paths in writers:
+        for path in paths:
+            write(found, path)
+            print(path)
 
-        save_curves_figure(found, path)
-        print(path)
-    for path in frontiers or []:
-        from steingate.report.curves_figure import save_frontier_figure
 
-        save_frontier_figure(found, path)
-        print(path)
+def _load(roots: Sequence[str]) -> "tuple[list[Run], list[Skipped]]":
+    """Load runs and warn about those that are skipped; an ``InputError`` if there is none."""
+    from steingate.report.load import load_runs, require_runs
+
+    require_runs(roots)
+    runs, skipped = load_runs(roots)
+    for item in skipped:
+        warn(f"steingate: skipped {item.path}: {item.reason}")
+    if not runs:
+        raise InputError(f"There is no run in {', '.join(roots)}; steingate train makes one.")
+    return runs, skipped
 
 
 def archive_arguments(parser: Parser) -> None:
@@ -85,21 +90,15 @@ def archive_arguments(parser: Parser) -> None:
 def archive(args: argparse.Namespace) -> int:
     """Write the archive and print its size."""
     from steingate.report.archive import write_archive
-    from steingate.report.load import load_runs, require_runs
 
-    require_runs(args.runs)
-    runs, skipped = load_runs(args.runs)
-    for item in skipped:
-        warn(f"steingate: skipped {item.path}: {item.reason}")
+    runs, _ = _load(args.runs)
     included = []
     for run in runs:
         if run.complete or args.all:
             included.append(run)
         else:
-            warn(
-                f"steingate: skipped {run.path}: {run.n_epochs} of {run.planned_epochs} epochs "
-                "(--all includes it)."
-            )
+            epochs = f"{run.n_epochs} of {run.planned_epochs} epochs"
+            warn(f"steingate: skipped {run.path}: {epochs} (--all includes it).")
     if not included:
         raise InputError(f"There is no finished run in {', '.join(args.runs)}.")
     write_archive(included, args.runs, args.out, args.digits)

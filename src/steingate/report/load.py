@@ -218,7 +218,9 @@ def _make_run(data: RunData) -> Run:
     check_record(data.path, data.record)
     _check_progress(data.path, data.progress)
     _check_episodes(data.path, data.episodes)
-    modes = effective_modes(data.progress["Gate/Mode"], data.progress.get("Loss/Case"))
+    modes = effective_modes(
+        data.progress["Gate/Mode"], data.progress.get("Loss/Case", data.progress.get("Step/Case"))
+    )
     known = data.episodes["epoch"] < len(modes)
     episodes = {name: cells[known] for name, cells in data.episodes.items()}
     epoch, cost = episodes["epoch"], episodes["cost"]

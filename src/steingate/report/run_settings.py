@@ -58,7 +58,7 @@ def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:
     >>> find_setting({"seed": 3, "algorithm": {"certificate": {"budget": 0.2}}}, "certificate.budget")
     0.2
     """
-    for table in (config.get("algorithm"), config):
+    for table in (_table(config), config):
         value = table
         for key in name.split("."):
             value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
@@ -75,7 +75,9 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
     >>> settings({"algo": "cpo", "seed": 3, "algorithm": {"max_kl": 0.1, "ppo": {"epochs": 40}}})
     {'algo': 'cpo', 'max_kl': 0.1, 'ppo.epochs': 40}
     """
-    result = flatten({key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm")})
+    result = flatten(
+        {key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm", "recipe")}
+    )
     if "env" in result:
         result["env"] = str(result["env"]).removeprefix("steingate/")
     return result | flatten(_table(config))
@@ -105,7 +107,9 @@ def canonical(value: Any) -> str:
 
 def to_toml(config: dict[str, Any]) -> str:
     """Return a configuration as a TOML file for ``steingate train --config``."""
-    table = {key: value for key, value in config.items() if key != "algorithm"} | _table(config)
+    table = {key: value for key, value in config.items() if key not in ("algorithm", "recipe")} | _table(
+        config
+    )
     return "".join(f"{key} = {_toml(value)}\n" for key, value in flatten(table).items() if value is not None)
 
 
@@ -123,7 +127,7 @@ def _depth(value: Any, limit: int) -> int:
 
 
 def _table(config: dict[str, Any]) -> dict[str, Any]:
-    table = config.get("algorithm")
+    table = config.get("algorithm", config.get("recipe"))
     return table if isinstance(table, dict) else {}
 
 

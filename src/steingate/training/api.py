@@ -45,7 +45,7 @@ class Run:
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Return the figure of the training; ``file`` saves it as PNG, SVG or PDF."""
-        figures = import_module("steingate.report.run_figure")  # a higher layer, imported only on demand
+        figures = import_module("steingate.report.figures")  # a higher layer, imported only on demand
         if file is not None:
             figures.save_run_figure(self.path, file)
         return figures.run_figure(self.path)

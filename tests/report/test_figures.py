@@ -1,0 +1,163 @@
+"""Figures show the numbers of the runs, and equal input gives equal files."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report.made_up import set_columns, write_run
+
+from steingate.errors import InputError, RunError
+from steingate.report.figures import (
+    curves_figure,
+    frontier_figure,
+    not_dominated,
+    run_figure,
+    save_curves_figure,
+    save_frontier_figure,
+    save_run_figure,
+)
+from steingate.report.summary import load_report, make_report, seed_scores
+
+GRID = st.lists(st.tuples(st.integers(0, 4).map(float), st.integers(0, 4).map(float)), max_size=8)
+
+
+@pytest.fixture
+def report(tmp_path):
+    for seed in range(3):
+        write_run(tmp_path, seed=seed, plot_style={"order": 2, "color": "#1f8a7d"})
+        write_run(tmp_path, algo="cpo", seed=seed, plot_style={"order": 1, "color": "#2f6f9f"})
+    write_run(tmp_path, algo="cpo", env="SafetyCarGoal1-v0", cost_limit=10.0)
+    return load_report([tmp_path])
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_curves_have_a_column_per_task(report):
+    figure = curves_figure(report)
+    car_return, point_return, car_cost, point_cost = figure.axes
+    assert [panel.get_title() for panel in (car_return, point_return)] == ["CarGoal1", "PointGoal1"]
+    assert (car_return.get_ylabel(), car_cost.get_ylabel()) == ("return", "cost")
+    assert [len(panel.lines) for panel in figure.axes] == [1, 2, 2, 3]
+    assert [len(panel.collections) for panel in figure.axes] == [0, 2, 0, 2]
+    assert set(car_cost.lines[-1].get_ydata()) == {10.0}
+    assert set(point_cost.lines[-1].get_ydata()) == {25.0}
+    group = next(group for group in report.groups if group.label == "steingate")
+    mean = np.mean([run.recent["cost"] for run in group.runs], axis=0)
+    np.testing.assert_allclose(point_cost.lines[1].get_ydata(), mean)
+    assert [line.get_color() for line in point_return.lines] == ["#2f6f9f", "#1f8a7d"]
+    assert legend(figure) == ["cpo", "steingate", "limit"]
+
+
+def test_curves_of_one_task_are_side_by_side(tmp_path):
+    write_run(tmp_path, cost_limit=0.0)
+    figure = curves_figure(load_report([tmp_path]))
+    figure.draw_without_rendering()
+    left, right = figure.axes
+    assert left.get_position().y0 == right.get_position().y0
+    assert left.get_position().x1 < right.get_position().x0
+    assert (left.get_ylabel(), right.get_ylabel()) == ("return", "cost")
+    assert left.get_xlabel() == right.get_xlabel() != ""
+
+
+def test_long_labels_fit_under_the_panels(tmp_path):
+    for size in (0.1, 0.2):
+        options = {"max_kl": size, "damping": size, "backtrack_coef": size}
+        write_run(tmp_path / f"{size}", algo="a-method-with-a-long-name", algorithm=options)
+    figure = curves_figure(load_report([tmp_path]))
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0.0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert box.y1 < figure.axes[1].get_tightbbox().y0
+
+
+@given(GRID)
+def test_front_is_the_points_that_no_other_dominates(points):
+    def dominates(a, b):
+        return a[0] >= b[0] and a[1] <= b[1] and a != b
+
+    expected = {i for i, point in enumerate(points) if not any(dominates(other, point) for other in points)}
+    chosen = not_dominated(points)
+    assert set(chosen) == expected
+    assert len(chosen) == len(expected)
+    assert [points[i][1] for i in chosen] == sorted(points[i][1] for i in chosen)
+
+
+def test_frontier_shows_seeds_medians_and_intervals(report):
+    assert not_dominated([(np.nan, 0.0), (1.0, np.nan), (2.0, 0.5)]) == [2]
+    figure = frontier_figure(report)
+    car, point = figure.axes
+    assert [panel.get_title() for panel in figure.axes] == ["CarGoal1", "PointGoal1"]
+    assert ["cost > 10" in car.get_xlabel(), "cost > 25" in point.get_xlabel()] == [True, True]
+    members = report.by_task()["SafetyPointGoal1-v0"]
+    dots = [drawn for drawn in point.collections if drawn.get_offsets().shape == (3, 2)]
+    assert len(dots) == len(point.containers) == 2
+    for (group, summary), drawn, bars in zip(members, dots, point.containers, strict=True):
+        scores = seed_scores(group).values()
+        np.testing.assert_allclose(drawn.get_offsets(), [(100 * s.violation_rate, s.ret) for s in scores])
+        middle, _, arms = bars.lines
+        assert middle.get_xydata()[0] == pytest.approx(np.median(np.asarray(drawn.get_offsets()), axis=0))
+        across, along = (arm.get_segments()[0] for arm in arms)
+        x, y = summary.seed_violation_rate, summary.seed_return
+        np.testing.assert_allclose(across[:, 0], [100 * x.low, 100 * x.high])
+        np.testing.assert_allclose(along[:, 1], [y.low, y.high])
+    assert legend(figure) == ["cpo", "steingate", "not dominated"]
+
+
+def test_runs_without_episodes_have_no_point(tmp_path):
+    (write_run(tmp_path) / "episodes.csv").unlink()
+    report = load_report([tmp_path])
+    assert seed_scores(report.groups[0]) == {}
+    assert frontier_figure(report).axes[0].containers == []
+
+
+def test_panels_of_a_run_show_its_numbers(tmp_path):
+    folder = write_run(tmp_path, epochs=12)
+    set_columns(folder, Gate_Mode=[0, 2] * 6)
+    figure = run_figure(folder)
+    ret, cost, bound, mode = figure.axes
+    assert [panel.get_ylabel() for panel in figure.axes] == ["return", "cost", "bound", "mode"]
+    report = load_report([folder])
+    np.testing.assert_allclose(ret.lines[0].get_ydata(), report.runs[0].progress["Train/EpRet"])
+    np.testing.assert_allclose(ret.lines[0].get_xdata(), np.arange(1.0, 13.0))
+    assert ret.collections[0].get_offsets()[:, 0].max() == pytest.approx(12.0)
+    assert (mode.get_xlabel(), mode.get_xlim()) == ("environment steps, thousands", (0.0, 12.0))
+    assert 25.0 in cost.lines[2].get_ydata()
+    assert len(bound.patches) == 4
+    assert len(mode.patches) == 12
+    labels = [text.get_text() for text in mode.get_legend().get_texts()]
+    assert labels == ["improve 50%", "recover 50%"]
+    costs = report.runs[0].episodes["cost"][-8:]
+    assert f"{(costs > 25).sum()} violations in 8 episodes" in figure.texts[1].get_text()
+
+
+def test_run_without_a_bound_has_no_panel_for_it(tmp_path):
+    folder = write_run(tmp_path, algo="cpo", cost_limit=0.0)
+    (folder / "episodes.csv").unlink()
+    assert [panel.get_ylabel() for panel in run_figure(folder).axes] == ["return", "cost", "mode"]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_files_repeat(report, tmp_path, suffix):
+    for save, source in (
+        (save_curves_figure, report),
+        (save_frontier_figure, report),
+        (save_run_figure, report.runs[0].path),
+    ):
+        files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+        for file in files:
+            save(source, file)
+        assert files[0].stat().st_size > 5000
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_bad_targets_are_named(report, tmp_path):
+    with pytest.raises(InputError, match="end the name with"):
+        save_curves_figure(report, tmp_path / "x.jpg")
+    with pytest.raises(InputError, match="cannot be written"):
+        save_curves_figure(report, tmp_path / "no" / "x.png")
+    with pytest.raises(InputError, match="no run to draw"):
+        curves_figure(make_report([]))
+    with pytest.raises(RunError, match="not a run folder"):
+        run_figure(tmp_path / "no")

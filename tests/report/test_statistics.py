@@ -1,0 +1,221 @@
+"""Statistics against SciPy, rliable, brute force and exact distributions."""
+
+import json
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom, ecdf, mannwhitneyu, norm, trim_mean
+
+from steingate.errors import InputError
+from steingate.report.statistics import (
+    bootstrap,
+    cvar,
+    feasible_return,
+    interquartile_mean,
+    max_cost,
+    mean,
+    mode_lengths,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    switches,
+    tail_feasibility,
+    tail_start,
+    task_median,
+    violation_rate,
+    window_cvar,
+    window_means,
+)
+from steingate.report.summary import THRESHOLDS, aggregate
+
+COSTS = st.lists(st.integers(0, 60), min_size=1, max_size=40)
+RLIABLE = json.loads((Path(__file__).parents[1] / "data" / "rliable.json").read_text())
+TASKS = [np.array([0.1, 0.9, 0.4]), np.array([1.3, 0.2]), np.array([0.75])]
+
+
+# Episodes and epochs
+
+
+@pytest.mark.parametrize(("epochs", "start"), [(500, 400), (15, 12), (10, 8), (9, 8), (4, 3), (1, 0), (0, 0)])
+def test_tail_is_the_last_fifth_and_at_least_one_epoch(epochs, start):
+    assert tail_start(epochs) == start
+
+
+def test_windows_contain_the_last_episodes_by_the_end_of_each_epoch():
+    rng = np.random.default_rng(0)
+    counts = [0, 3, 0, 7, 1, 0, 12, 2]
+    epoch = np.repeat(np.arange(len(counts)), counts)
+    values = rng.normal(size=len(epoch))
+    means = window_means(values, epoch, len(counts), window=5)
+    tails = window_cvar(values, epoch, len(counts), window=5, level=0.8)
+    for index in range(len(counts)):
+        queue = [value for value, when in zip(values, epoch, strict=True) if when <= index][-5:]
+        if queue:
+            assert means[index] == pytest.approx(np.mean(queue))
+            assert tails[index] == pytest.approx(cvar(queue, 0.8))
+        else:
+            assert np.isnan([means[index], tails[index]]).all()
+
+
+def test_feasibility_by_epoch_and_by_episode():
+    # Two epochs of four episodes: the mean of the first is within the limit although an episode is not.
+    cost, ret, epoch = np.array([0.0, 0, 0, 60, 30, 30, 30, 30]), np.arange(8.0), np.repeat([0, 1], 4)
+    means = window_means(cost, epoch, 2, window=4)
+    assert tail_feasibility(means, 25.0) == 0.5
+    assert feasible_return(window_means(ret, epoch, 2, 4), means, 25.0) == 1.5
+    assert tail_feasibility(cost, 25.0) == 3 / 8
+    assert feasible_return(ret, cost, 25.0) == 1.0
+    assert (tail_feasibility([25.0], 25.0), violation_rate([25.0], 25.0)) == (1.0, 0.0)
+
+
+@given(COSTS, st.integers(0, 60))
+def test_feasibility_and_violation_rate_add_up(cost, limit):
+    assert tail_feasibility(cost, limit) + violation_rate(cost, limit) == pytest.approx(1.0)
+
+
+@given(COSTS, st.sampled_from([0.5, 0.9, 0.95]))
+def test_cvar_solves_its_variational_problem(cost, level):
+    # Rockafellar and Uryasev: CVaR = min over u of u + E[(C - u)+] / (1 - level), attained at a sample.
+    cost = np.array(cost, float)
+    least = min(u + np.maximum(cost - u, 0.0).mean() / (1 - level) for u in cost)
+    assert cvar(cost, level) == pytest.approx(least)
+
+
+def test_cvar_of_an_exponential_distribution_is_its_quantile_plus_its_mean():
+    x = -np.log1p(-(np.arange(200_000) + 0.5) / 200_000)
+    for level in (0.9, 0.95):
+        assert cvar(x, level) == pytest.approx(1.0 - np.log(1 - level), abs=1e-3)
+
+
+def test_without_episodes_everything_is_unknown():
+    unknown = [tail_feasibility([], 1.0), violation_rate([], 1.0), cvar([], 0.9), max_cost([])]
+    assert np.isnan([*unknown, feasible_return([1.0], [2.0], 1.0)]).all()
+    assert tail_feasibility([np.nan, 0.0], 1.0) == 1.0
+    assert max_cost([3.0, np.nan, 7.0]) == 7.0
+
+
+@given(st.lists(st.integers(0, 2), max_size=60))
+def test_sequences_of_modes(modes):
+    lengths = {mode: mode_lengths(modes, mode) for mode in range(3)}
+    assert all(lengths[mode].sum() == modes.count(mode) for mode in range(3))
+    assert switches(modes) == max(sum(map(len, lengths.values())) - 1, 0)
+
+
+# Scores of seeds
+
+
+@pytest.mark.parametrize("size", range(1, 14))
+def test_interquartile_mean_is_scipys_trimmed_mean(size):
+    scores = np.random.default_rng(size).normal(size=(3, size))
+    np.testing.assert_allclose(interquartile_mean([scores]), trim_mean(scores, 0.25, axis=1))
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+@pytest.mark.parametrize(("key", "statistic"), [("iqm", interquartile_mean), ("mean", mean)])
+def test_intervals_agree_with_rliable(name, key, statistic):
+    found = bootstrap(list(np.array(RLIABLE[name]).T), statistic, draws=20_000)
+    value, low, high = RLIABLE[key][name]
+    assert found.value == pytest.approx(value, rel=1e-12)
+    # Both have the noise of their resampling, about 0.02 of the interval at 4000 draws.
+    assert [found.low, found.high] == pytest.approx([low, high], abs=0.05 * (high - low))
+
+
+def test_probability_of_improvement_agrees_with_rliable():
+    x, y = (list(np.array(RLIABLE[name]).T) for name in "xy")
+    found = probability_of_improvement(x, y, draws=10_000)
+    value, low, high = RLIABLE["improvement"]
+    assert found.value == pytest.approx(value, rel=1e-12)
+    assert [found.low, found.high] == pytest.approx([low, high], abs=0.06 * (high - low))
+
+
+def test_probability_of_improvement_counts_pairs():
+    rng = np.random.default_rng(1)
+    x, y = rng.integers(0, 5, 9).astype(float), rng.integers(0, 5, 6).astype(float)
+    found = probability_of_improvement([x], [y], draws=10).value
+    assert found == pytest.approx(np.mean([(a > b) + 0.5 * (a == b) for a, b in product(x, y)]))
+    assert found == pytest.approx(mannwhitneyu(x, y).statistic / (len(x) * len(y)))
+
+
+def test_bootstrap_of_two_scores_is_exact():
+    # Resampled means of (0, 1) are 0, 1/2 and 1 with probabilities 1/4, 1/2 and 1/4.
+    found = bootstrap([[0.0, 1.0]], mean, draws=20_000, confidence=0.4)
+    assert found == (0.5, 0.5, 0.5)
+    assert bootstrap([[0.0, 1.0]], mean, draws=20_000, confidence=0.6) == (0.5, 0.0, 1.0)
+
+
+def test_bootstrap_of_many_scores_is_normal():
+    scores = np.random.default_rng(2).normal(size=400)
+    found = bootstrap([scores], mean, draws=8000)
+    radius = norm.ppf(0.975) * scores.std() / np.sqrt(len(scores))
+    assert [found.high - found.value, found.value - found.low] == pytest.approx([radius, radius], rel=0.06)
+
+
+@pytest.mark.parametrize("name", ["iqm", "median", "gap"])
+def test_intervals_are_those_of_all_resamples(name):
+    """Two tasks of three and two seeds have 27 x 4 equally probable resamples."""
+    tasks = TASKS[:2]
+    every = []
+    for first in product(tasks[0], repeat=3):
+        for second in product(tasks[1], repeat=2):
+            flat = [*first, *second]
+            values = {
+                "iqm": trim_mean(flat, 0.25),
+                "median": (sum(first) / 3 + sum(second) / 2) / 2,
+                "gap": sum(max(1.0 - score, 0.0) for score in flat) / 5,
+            }
+            every.append(values[name])
+    estimate = getattr(aggregate(tasks, draws=40_000), name)
+    for level, bound in ((0.025, estimate.low), (0.975, estimate.high)):
+        # The probability that a resample is below, and at most at, the bound encloses the level.
+        assert np.mean(np.array(every) < bound - 1e-9) <= level + 0.004
+        assert np.mean(np.array(every) <= bound + 1e-9) >= level - 0.004
+
+
+def test_aggregates_are_those_of_scipy_and_of_loops():
+    found, flat = aggregate(TASKS), np.concatenate(TASKS)
+    assert found.iqm.value == pytest.approx(trim_mean(flat, 0.25))
+    assert found.median.value == pytest.approx(sorted(sum(scores) / len(scores) for scores in TASKS)[1])
+    assert found.gap.value == pytest.approx(sum(1.0 - score for score in flat if score < 1.0) / len(flat))
+    np.testing.assert_allclose(found.profile, ecdf(flat).sf.evaluate(THRESHOLDS))
+
+
+def test_band_of_a_profile_is_binomial_within_one_task():
+    """10 of 40 seeds score above one half: the number in a resample is binomial."""
+    scores = np.concatenate([np.full(10, 0.8), np.full(30, 0.3)])
+    found, place = aggregate([scores], draws=20_000), int(np.argmin(abs(THRESHOLDS - 0.5)))
+    assert found.profile[place] == pytest.approx(0.25)
+    exact = binom(40, 0.25).interval(0.95)
+    assert [40 * found.low[place], 40 * found.high[place]] == pytest.approx(exact, abs=1.0)
+
+
+def test_resampling_stays_within_tasks():
+    found = aggregate([[0.2, 0.2, 0.2], [0.8, 0.8]])
+    for estimate in (found.iqm, found.median, found.gap):
+        assert (estimate.low, estimate.high) == pytest.approx((estimate.value, estimate.value))
+
+
+def test_one_seed_per_task_has_no_interval():
+    found = aggregate([[0.5], [0.7]])
+    assert np.isnan([found.iqm.low, found.gap.high, *found.low, *found.high]).all()
+    assert found.median.value == pytest.approx(0.6)
+    assert np.isnan(probability_of_improvement([[1.0]], [[0.0]]).low)
+
+
+def test_statistics_of_many_resamples_are_those_of_each():
+    drawn = [np.random.default_rng(0).random((7, 3)), np.random.default_rng(1).random((7, 2))]
+    for statistic in (task_median, optimality_gap, lambda scores: performance_profile(scores, THRESHOLDS)):
+        rows = [statistic([scores[i] for scores in drawn]) for i in range(7)]
+        np.testing.assert_allclose(statistic(drawn), rows)
+
+
+def test_missing_scores_are_refused():
+    with pytest.raises(InputError, match="at least one score"):
+        bootstrap([[1.0], []])
+    with pytest.raises(InputError, match="at least one score"):
+        probability_of_improvement([[]], [[1.0]])
+    with pytest.raises(InputError, match="there are 1 and 2"):
+        probability_of_improvement([[1.0]], [[1.0], [2.0]])
