@@ -37,7 +37,7 @@ def test_bars_are_the_terms_of_the_bound(preset):
     values, edges, _ = interior.patches[0].get_data()
     assert (values * np.diff(edges)).sum() == pytest.approx(result.interior_mass)
     texts = [text.get_text() for text in figure.texts]
-    assert ("OPEN" if result.safe else "SHUT") in texts
+    assert ("OPEN" if result.safe else "CLOSED") in texts
 
 
 @pytest.mark.parametrize(

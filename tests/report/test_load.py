@@ -166,7 +166,7 @@ def test_equal_runs_give_equal_files_and_rounding_is_stable(folders, tmp_path):
     for run, other in zip(runs, load_runs([archive])[0], strict=True):
         np.testing.assert_array_equal(other.episodes["cost"], run.episodes["cost"])
         np.testing.assert_allclose(other.episodes["return"], run.episodes["return"], rtol=5e-4)
-    assert str(folders) not in lzma.open(archive, "rt").read()
+    assert str(folders).encode() not in lzma.decompress(archive.read_bytes())
 
 
 def test_two_runs_with_one_name_are_refused(folders, tmp_path):

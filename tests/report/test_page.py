@@ -15,7 +15,7 @@ import pytest
 from tests.report.browser import CHROMIUM, Browser
 from tests.report.made_up import write_run
 
-from steingate.certificates.certificate import Certificate
+from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError
 from steingate.report.dashboard import Source, make_server
 from steingate.report.load import load_runs
@@ -137,7 +137,7 @@ def test_reference_is_that_of_the_certificate(tmp_path):
     write_run(tmp_path, algorithm={"preset": "released", "certificate": {"zero_mass": 0.2, "one_mass": 0.1}})
     (run,) = load_runs([tmp_path])[0]
     reference = run_reference(run)
-    certificate = Certificate.preset("released", 25.0, zero_mass=0.2, one_mass=0.1)
+    certificate = SteinCertificate.released(25.0, zero_mass=0.2, one_mass=0.1)
     assert (reference.scale, reference.zero_mass, reference.one_mass) == (50.0, 0.2, 0.1)
     # The density is per bin: all bins have the probability that the atoms leave.
     grid = np.linspace(0, 1, len(reference.density))
@@ -153,8 +153,7 @@ def test_reference_is_that_of_the_certificate(tmp_path):
     [
         {"preset": "unknown"},
         {"preset": "released", "certificate": {"reference": "tests.report.trap:Reference"}},
-        {"preset": "released", "certificate": {"risk": "sys:exit"}},
-        {"preset": "released", "certificate": {"reference": "Beta(1e-300, 1e300)"}},
+        {"preset": "released", "certificate": {"risk_function": "sys:exit"}},
         {"preset": "released", "certificate": 7},
     ],
 )
@@ -244,7 +243,8 @@ def test_page_in_a_browser(many, tmp_path, width):
                 f"(() => {{ const s = document.getElementById('epoch'); s.value = {value};"
                 "s.dispatchEvent(new Event('input'));"
                 "const b = document.querySelectorAll('#distribution rect');"
-                "return [...b].map((r) => r.getAttribute('height')).join(); })()"
+                "return document.querySelector('output').textContent"
+                " + [...b].map((r) => r.getAttribute('height')).join(); })()"
             )
             for value in range(4)
         }
@@ -293,10 +293,11 @@ def choose_curves(browser):
 
 
 def test_unusual_runs(tmp_path):
-    """One epoch, no episodes, a limit of 0, an unknown preset, no run at all."""
+    """One epoch, no episodes, a limit of 0, an extreme reference, no run at all."""
     write_run(tmp_path / "one", epochs=1, cost_limit=0.0)
     (write_run(tmp_path / "none", algo="cpo", epochs=2) / "episodes.csv").unlink()
-    write_run(tmp_path / "odd", algo="evo", epochs=3, algorithm={"preset": "unknown"})
+    odd = {"preset": "released", "certificate": {"reference": "Beta(1e-300, 1e300)"}}
+    write_run(tmp_path / "odd", algo="evo", epochs=3, algorithm=odd)
     for name in ("one", "none", "odd", "nothing"):
         text = page(make_data(load_report([tmp_path / name])))
         (tmp_path / f"{name}.html").write_text(text)

@@ -46,7 +46,8 @@ class Source:
                 if state != self._state:
                     self._content = to_json(make_data(load_report(self.roots))).encode()
                     self._state = state
-                    self._next = monotonic() + self._pause * (monotonic() - start)
+                    now = monotonic()
+                    self._next = now + self._pause * (now - start)
             return self._content
 
 

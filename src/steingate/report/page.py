@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate import __version__
-from steingate.certificates.certificate import Certificate
+from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
 from steingate.gates.modes import NAMES
 from steingate.report.groups import Group
@@ -205,35 +205,28 @@ class Reference(NamedTuple):
 
     name: str  # density and preset; empty if the certificate cannot be built from the configuration
     scale: float  # cost that is normalized to 1
-    zero_tol: float  # normalized costs up to it are the lower atom
-    one_tol: float  # normalized costs from 1 - one_tol are the upper atom
+    atom_tol: float  # normalized costs closer than this to 0 or 1 belong to the atoms
     zero_mass: float  # probabilities of the atoms
     one_mass: float
     density: Array  # probability per histogram bin at evenly spaced costs from 0 to scale
 
 
 def run_reference(run: Run) -> Reference:
-    """Return the reference of a run's certificate; without one, an empty one up to twice the limit."""
-    preset, options = run.setting("preset", "released"), run.setting("certificate", {})
-    empty = Reference("", 2.0 * run.limit or 1.0, 1e-4, 1e-4, 0.0, 0.0, np.zeros(0))
-    if ":" in canonical(list(options.values())):  # names of Python objects; a report imports none
-        return empty
+    """Return the reference of a run's Stein certificate; without one, an empty one up to twice the limit."""
+    preset, options = str(run.setting("preset", "released")), run.setting("certificate", {})
     try:
-        certificate = Certificate.preset(str(preset), run.limit, **options)
-        # A density that is infinite at an end is evaluated a little before it.
-        grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
-        density = (1.0 - certificate.zero_mass - certificate.one_mass) * certificate.interior.pdf(grid) / BINS
-    except (SteingateError, ArithmeticError, AttributeError, TypeError, ValueError):
-        return empty
-    return Reference(
-        f"{certificate.reference_name}, preset {preset}",
-        certificate.scale,
-        certificate.zero_tol,
-        certificate.one_tol,
-        certificate.zero_mass,
-        certificate.one_mass,
-        np.asarray(density, np.float64),
-    )
+        with np.errstate(all="ignore"):
+            certificate = SteinCertificate.from_name(preset, run.limit, imports=False, **options)
+            # A density that is infinite at an end is evaluated a little before it.
+            grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
+            masses = certificate.zero_mass, certificate.one_mass
+            density = np.asarray((1.0 - sum(masses)) / BINS * certificate.interior.pdf(grid), np.float64)
+        if np.isfinite(density).all():
+            name = f"{certificate.reference_name}, preset {preset}"
+            return Reference(name, certificate.scale, certificate.atom_tol, *masses, density)
+    except (SteingateError, ArithmeticError, TypeError, ValueError):
+        pass
+    return Reference("", 2.0 * run.limit or 1.0, 1e-4, 0.0, 0.0, np.zeros(0))
 
 
 def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: Reference) -> Integers:
@@ -243,7 +236,7 @@ def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: Re
     """
     x = np.clip(np.asarray(cost, np.float64) / reference.scale, 0.0, 1.0)
     inner = 2 + np.minimum((x * BINS).astype(np.int64), BINS - 1)
-    column = np.where(x <= reference.zero_tol, 0, np.where(x >= 1.0 - reference.one_tol, 1, inner))
+    column = np.where(x <= reference.atom_tol, 0, np.where(x >= 1.0 - reference.atom_tol, 1, inner))
     width = 2 + BINS
     return np.bincount(row * width + column, minlength=rows * width).reshape(rows, width)
 

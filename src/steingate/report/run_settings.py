@@ -34,7 +34,7 @@ def check_record(path: Path, record: dict[str, Any]) -> None:
         kind = str if name in _TEXTS else int if name in _INTEGERS else int | float
         if isinstance(value, bool) or not isinstance(value, kind):
             raise RunError(f"{file} is damaged: {name} is {value!r}.")
-        if name not in _TEXTS and not -_MAX < value < _MAX:
+        if isinstance(value, int | float) and not -_MAX < value < _MAX:
             raise RunError(f"{file} is damaged: {name} is out of range.")
     if config["cost_limit"] < 0 or config["steps_per_epoch"] < 1:
         raise RunError(f"{file} is damaged: cost_limit or steps_per_epoch is out of range.")
@@ -45,9 +45,11 @@ def plot_style(record: dict[str, Any]) -> tuple[float, str | None]:
     style = record.get("plot_style")
     style = style if isinstance(style, dict) else {}
     order, color = style.get("order"), style.get("color")
-    valid = isinstance(order, int | float) and not isinstance(order, bool) and -_MAX < order < _MAX
-    known = isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color)
-    return float(order) if valid else inf, color.lower() if known else None
+    if isinstance(order, bool) or not isinstance(order, int | float) or not -_MAX < order < _MAX:
+        order = inf
+    if not isinstance(color, str) or not re.fullmatch("#[0-9a-fA-F]{6}", color):
+        color = None
+    return float(order), color and color.lower()
 
 
 def find_setting(config: dict[str, Any], name: str, default: Any = None) -> Any:
@@ -107,10 +109,9 @@ def canonical(value: Any) -> str:
 
 def to_toml(config: dict[str, Any]) -> str:
     """Return a configuration as a TOML file for ``steingate train --config``."""
-    table = {key: value for key, value in config.items() if key not in ("algorithm", "recipe")} | _table(
-        config
-    )
-    return "".join(f"{key} = {_toml(value)}\n" for key, value in flatten(table).items() if value is not None)
+    run = {key: value for key, value in config.items() if key not in ("algorithm", "recipe")}
+    options = flatten(run | _table(config)).items()
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in options if value is not None)
 
 
 def printable(name: Any) -> str:

@@ -282,8 +282,14 @@ def aggregate(tasks: Sequence[npt.ArrayLike], draws: int = 2000) -> Aggregate:
     if max(map(len, scores)) > 1:
         profiles = performance_profile(resample(scores, draws), THRESHOLDS)
         low, high = np.quantile(profiles, [0.025, 0.975], axis=0)
-    estimates = [bootstrap(scores, kind, draws) for kind in (interquartile_mean, task_median, optimality_gap)]
-    return Aggregate(*estimates, performance_profile(scores, THRESHOLDS), low, high)
+    return Aggregate(
+        bootstrap(scores, interquartile_mean, draws),
+        bootstrap(scores, task_median, draws),
+        bootstrap(scores, optimality_gap, draws),
+        performance_profile(scores, THRESHOLDS),
+        low,
+        high,
+    )
 
 
 def _scores_by_method(groups: Sequence[Group]) -> dict[str, dict[str, Array]]:
