@@ -15,6 +15,8 @@ from steingate.cli import main
 from steingate.cli.cost_lines import Line, Reader
 from steingate.errors import InputError
 
+COMMAND = [sys.executable, "-m", "steingate", "monitor"]
+
 
 def costs(seed=0, n=300, p=0.02):
     rng = np.random.default_rng(seed)
@@ -24,6 +26,12 @@ def costs(seed=0, n=300, p=0.02):
 def write(path, values):
     path.write_text("".join(f"{value}\n" for value in values))
     return str(path)
+
+
+def wait_for(state, episodes):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (state.exists() and Monitor.load(state).episodes >= episodes):
+        time.sleep(0.01)
 
 
 def run_json(capsys, *argv):
@@ -53,7 +61,7 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
         ('{"c": 3}\n{"c": 40.0}\n{"c": 5}\n', ("--column", "c")),
     ],
 )
-def test_lines_of_every_kind(tmp_path, capsys, text, options):
+def test_kinds_of_lines(tmp_path, capsys, text, options):
     (tmp_path / "c").write_text(text, encoding="utf-8")
     _, shown = run_json(capsys, str(tmp_path / "c"), "--limit", "25", *options)
     assert (shown["episodes"], shown["violations"], shown["max_cost"]) == (3, 1, 40.0)
@@ -98,7 +106,7 @@ def test_bad_lines_are_one_sentence_and_status_2(tmp_path, capsys, text, words):
         (["c", "--limit", "25", "--plot", "x.doc"], ".png"),
     ],
 )
-def test_mistakes_are_one_sentence(tmp_path, capsys, monkeypatch, argv, words):
+def test_wrong_options_are_one_sentence(tmp_path, capsys, monkeypatch, argv, words):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "c", [1.0])
     assert main(["monitor", *argv]) == 2
@@ -117,7 +125,7 @@ def test_statuses_for_scripts(tmp_path, values, status):
     assert main(["monitor", file, *options]) == 0
 
 
-def test_a_restart_goes_on_where_it_was(tmp_path, capsys):
+def test_a_restart_continues(tmp_path, capsys):
     values, file, state = costs(1), tmp_path / "c.csv", str(tmp_path / "s.json")
     file.write_text("episode,cost\n" + "".join(f"{i},{c}\n" for i, c in enumerate(values[:120])) + "120,3")
     _, first = run_json(capsys, str(file), "--limit", "25", "--state", state)
@@ -152,18 +160,14 @@ def test_several_costs_with_one_limit_each(tmp_path, capsys):
     assert Monitors.load(state).episodes == 60
 
 
-def test_alarms_run_a_command_once_and_survive_its_failure(tmp_path, capfd):
+def test_the_alarm_command_runs_once_and_may_fail(tmp_path, capfd):
     values = [1.0] * 100 + [40.0] * 30
     file, state, log = write(tmp_path / "c", values), str(tmp_path / "s"), tmp_path / "log"
     command = f"echo $STEINGATE_EVENT $STEINGATE_EPISODE >> '{log}'; exit 3"
     argv = [
         "monitor",
         file,
-        "--limit",
-        "25",
-        "--baseline",
-        "0.05",
-        "--state",
+        *["--limit", "25", "--baseline", "0.05", "--state"],
         state,
         "--alarm-command",
         command,
@@ -189,18 +193,15 @@ def test_until_stops_at_the_episode_that_decides(tmp_path, capsys):
     assert 100 < run_json(capsys, file, "--limit", "25", "--until", "drift")[1]["episodes"] < 200
 
 
-def test_a_pipe_is_read_as_it_comes_and_ctrl_c_keeps_the_state(tmp_path):
+def test_a_pipe_is_read_as_it_comes_and_ctrl_c_saves_the_state(tmp_path):
     state = tmp_path / "s"
-    argv = [sys.executable, "-m", "steingate", "monitor", "-", "--limit", "25", "--state", str(state)]
-    child = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    argv = [*COMMAND, "-", "--limit", "25", "--state", str(state)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    child = subprocess.Popen(argv, text=True, **pipes)
     child.stdin.write("1\n" * 40)
     child.stdin.flush()
     assert child.stdout.readline() == "episode 36: certified\n"
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not (state.exists() and Monitor.load(state).episodes == 40):
-        time.sleep(0.01)
+    wait_for(state, 40)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert child.returncode == 130
@@ -208,7 +209,7 @@ def test_a_pipe_is_read_as_it_comes_and_ctrl_c_keeps_the_state(tmp_path):
     assert Monitor.load(state).episodes == 40
 
 
-def test_ctrl_c_in_the_middle_of_a_line_leaves_it_counted_whole(tmp_path, monkeypatch):
+def test_ctrl_c_while_a_line_is_counted(tmp_path, monkeypatch):
     state, real = tmp_path / "s", Monitor.update
 
     def interrupted(self, cost):
@@ -227,11 +228,11 @@ def test_ctrl_c_in_the_middle_of_a_line_leaves_it_counted_whole(tmp_path, monkey
     assert Monitor.load(state).state_dict() == exact.state_dict()
 
 
-def test_a_terminal_sees_a_live_table_that_vanishes(tmp_path):
+def test_a_terminal_shows_a_live_table_that_is_removed(tmp_path):
     import pty
 
     controller, terminal = pty.openpty()
-    argv = [sys.executable, "-m", "steingate", "monitor", "-", "--limit", "25"]
+    argv = [*COMMAND, "-", "--limit", "25"]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=terminal, stderr=subprocess.PIPE, env=env)
     os.close(terminal)
@@ -251,27 +252,16 @@ def test_a_terminal_sees_a_live_table_that_vanishes(tmp_path):
     assert child.wait(30) == 0
     assert child.stderr.read() == b""
     child.stderr.close()
-    live, _, rest = seen.rpartition(b"\x1b[2K")  # the table is wiped out before the summary
+    live, _, rest = seen.rpartition(b"\x1b[2K")  # the table is removed before the summary
     assert b"UNDECIDED" in live
     assert b"mean cost" in rest
 
 
 def test_a_growing_file_is_followed_through_kill_9(tmp_path):
-    """Lines are appended while the watcher is killed and started again: each counts exactly once."""
+    """Lines are appended while the command is killed and restarted: each counts once."""
     file, state, values = tmp_path / "c", tmp_path / "s", costs(2, 400, 0.1)
     file.write_text("")
-    argv = [
-        sys.executable,
-        "-m",
-        "steingate",
-        "monitor",
-        str(file),
-        "--limit",
-        "25",
-        "--follow",
-        "--state",
-        str(state),
-    ]
+    argv = [*COMMAND, str(file), "--limit", "25", "--follow", "--state", str(state)]
     done = 0
     for kill in range(2):
         child = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
@@ -281,11 +271,7 @@ def test_a_growing_file_is_followed_through_kill_9(tmp_path):
                 out.write(f"{values[done]}\n")
                 out.flush()
                 done += 1
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (
-            state.exists() and Monitor.load(state).episodes > 100 * kill
-        ):
-            time.sleep(0.01)
+        wait_for(state, 100 * kill + 1)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
     assert main(["monitor", str(file), "--state", str(state)]) == 0
@@ -315,14 +301,14 @@ def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
     monitor_figure(Monitors({"a": 1, "b": 2}))
 
 
-def test_readers_remember_their_columns():
+def test_columns_of_a_header():
     reader = Reader(("a", "b"))
     assert reader.costs(Line(1, "b, a", 0)) is None
     assert reader.costs(Line(2, "1, 2", 0)) == {"a": 2.0, "b": 1.0}
     assert reader.costs(Line(3, "", 0)) is None
 
 
-def test_comments_above_the_heading_are_passed_over():
+def test_comments_before_the_header_are_skipped():
     """Stable-Baselines3 writes one; further down a line that begins so is no cost."""
     reader = Reader(("cost",))
     lines = ['#{"t_start": 1.0, "env_id": "Safe-v0"}', "r,l,t,cost", "1.5,200,3.25,7"]

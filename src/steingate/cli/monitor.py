@@ -64,7 +64,9 @@ def monitor_arguments(parser: Parser) -> None:
 def monitor(args: Namespace) -> int:
     """Read costs until they end or ``--until`` is reached, and print the result."""
     state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitors = make_monitor(args) if state is None else continue_monitor(args, restore_monitor(state))
+    monitors = (
+        make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
+    )
     if args.rearm:
         monitors.rearm()
     session = Session(args, monitors, (state or {}).get("source", {}))
@@ -83,35 +85,38 @@ def monitor(args: Namespace) -> int:
     return STATUS[monitors.status] if args.check else 0
 
 
-def make_monitor(args: Namespace) -> Monitor | Monitors:
+def make_monitor(args: Namespace, limits: list[str]) -> Monitor | Monitors:
     """Return a new monitor, or several if the limits have names."""
-    if not args.limit:
+    if not limits:
         raise InputError("Give --limit D, or --state of an earlier run.")
-    names = [text.rpartition("=")[0] for text in args.limit]
-    values = [_float("--limit", text.rpartition("=")[2]) for text in args.limit]
+    names = [text.rpartition("=")[0] for text in limits]
+    values = [_float("--limit", text.rpartition("=")[2]) for text in limits]
     settings = _settings(args)
-    if names == [""]:
-        return _single_monitor(args, {"limit": values[0], **settings})
-    if "" in names or len(set(names)) < len(names):
-        raise InputError(f"The limits {', '.join(args.limit)} need different names, as in --limit speed=10.")
-    if args.baseline is not None:
-        settings["baseline"] = _float("--baseline", args.baseline)
-    return Monitors(dict(zip(names, values, strict=True)), **settings)
+    if names != [""]:
+        if "" in names or len(set(names)) < len(names):
+            raise InputError(f"The limits {', '.join(limits)} need different names, as in --limit speed=10.")
+        if args.baseline is not None:
+            settings["baseline"] = _float("--baseline", args.baseline)
+        return Monitors(dict(zip(names, values, strict=True)), **settings)
+    if args.baseline is None:
+        return Monitor(values[0], **settings)
+    try:
+        baseline = float(args.baseline)
+    except ValueError:
+        return Monitor.watch(read_costs(args.baseline, args.column), limit=values[0], **settings)
+    return Monitor(values[0], **settings, baseline=baseline)
 
 
 def continue_monitor(args: Namespace, stored: Monitor | Monitors) -> Monitor | Monitors:
     """Return a stored monitor; options that contradict it are an error."""
-    old = by_name(stored)
-    if args.limit:
-        new = by_name(make_monitor(args))
-    elif isinstance(stored, Monitor):
-        new = by_name(_single_monitor(args, {"limit": stored.limit, **_settings(args)}))
-    else:
-        new = dict(Monitors({name: each.limit for name, each in old.items()}, **_settings(args)))
+    old, prefix = by_name(stored), "{}=" if isinstance(stored, Monitors) else ""
+    same = [prefix.format(name) + repr(each.limit) for name, each in old.items()]
+    new = by_name(make_monitor(args, args.limit or same))
     if set(new) != set(old):
         raise InputError(f"{args.state} monitors other costs; use another --state.")
+    given = sorted({"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])})
     for key, each in old.items():
-        for name in sorted({"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])}):
+        for name in given:
             before, now = getattr(each, name), getattr(new[key], name)
             if before != now:
                 raise InputError(
@@ -119,16 +124,6 @@ def continue_monitor(args: Namespace, stored: Monitor | Monitors) -> Monitor | M
                     "same options."
                 )
     return stored
-
-
-def _single_monitor(args: Namespace, settings: dict[str, Any]) -> Monitor:
-    if args.baseline is None:
-        return Monitor(**settings)
-    try:
-        baseline = float(args.baseline)
-    except ValueError:
-        return Monitor.watch(read_costs(args.baseline, args.column), **settings)
-    return Monitor(**settings, baseline=baseline)
 
 
 def _settings(args: Namespace) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.certificates.costs import check_costs
-from steingate.errors import InputError
+from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import DriftDetector
 from steingate.monitoring.state import as_count, as_real, read_state, require, write_state
@@ -71,7 +71,7 @@ class Monitor:
         run_length: float = 10_000.0,
         cap: float | None = None,
     ) -> None:
-        self.limit = 0.0 if _is_real(limit) and limit == 0.0 else _positive("limit", limit)
+        self.limit = 0.0 if is_real(limit) and limit == 0.0 else _positive("limit", limit)
         self.budget = _probability("budget", budget)
         self.delta = _probability("delta", delta)
         self.baseline = _probability("baseline", self.budget if baseline is None else baseline)
@@ -352,25 +352,20 @@ def status(monitor: Any) -> str:
     return next((name for name in ("unsafe", "drift", "certified") if getattr(monitor, name)), "undecided")
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
 def _number(cost: object) -> float:
-    if isinstance(cost, np.ndarray) and cost.ndim == 0:
-        cost = cost[()]
-    if not _is_real(cost):
+    value = cost[()] if isinstance(cost, np.ndarray) and cost.ndim == 0 else cost
+    if not is_real(value):
         raise InputError(f"The cost {cost!r} is not a number: pass one real number per episode.")
-    return float(cost)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _positive(name: str, value: object) -> float:
-    if not (_is_real(value) and 1e-300 < value < 1e300):  # type: ignore[operator]
+    if not (is_real(value) and 1e-300 < value < 1e300):
         raise InputError(f"{name} is {value!r}: give a positive number.")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _probability(name: str, value: object) -> float:
-    if not (_is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):  # type: ignore[operator]
+    if not (is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):
         raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)

@@ -25,13 +25,13 @@ def summary(monitor: "Monitor") -> str:
     if monitor.unsafe:
         return (
             f"Unsafe since episode {monitor.unsafe_at}: {over:,} of {n:,} episodes cost more than "
-            f"{number(monitor.limit)}; with {percent(confidence)} confidence more than {budget} do. Take this "
-            "policy out of service."
+            f"{number(monitor.limit)}; with {percent(confidence)} confidence more than {budget} do. "
+            "Take this policy out of service."
         )
     if monitor.drift:
         return (
-            f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of the "
-            f"episodes cost more than {number(monitor.limit)} (mean distance of false alarms: "
+            f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of "
+            f"the episodes cost more than {number(monitor.limit)} (mean distance of false alarms: "
             f"{monitor.run_length:,.0f} episodes or more). Stop, find the cause and calibrate again."
         )
     if monitor.certified:
