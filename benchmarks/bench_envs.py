@@ -20,11 +20,11 @@ import mujoco
 import mujoco.batch
 import numpy as np
 
-from steingate.tasks.catalog import TASKS, TaskSpec
-from steingate.tasks.contact_plan import FREE
-from steingate.tasks.models import world_xml
-from steingate.tasks.vector import SafetyVectorEnv
-from steingate.tasks.velocity_models import load_robot
+from steingate.tasks.catalog import CIRCLE_RADIUS, GOAL_RADIUS, HAZARD_RADIUS, TASKS, TaskSpec
+from steingate.tasks.environments import SafetyVectorEnv
+from steingate.tasks.mujoco_handoff import CLOSED_FORM
+from steingate.tasks.navigation_models import world_xml
+from steingate.tasks.velocity import load_robot
 
 IDS = [
     *(
@@ -71,8 +71,25 @@ def full_model(task: TaskSpec) -> mujoco.MjModel:
         model = load_robot(task.agent)
         model.opt.disableflags = 0
         return model
-    text = world_xml(task, task.count("vases"), ghosts=True, original_options=True)
-    return mujoco.MjModel.from_xml_string(text)
+    spec = mujoco.MjSpec.from_string(world_xml(task, task.count("vases")))
+    spec.option.tolerance, spec.option.disableflags = mujoco.MjOption().tolerance, 0
+    for pair in list(spec.pairs):
+        spec.delete(pair)
+    cylinder, box = mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_BOX
+    shapes = {
+        "goal": (cylinder, (GOAL_RADIUS, GOAL_RADIUS / 2, 0.0), GOAL_RADIUS / 2 + 0.01),
+        "hazards": (cylinder, (HAZARD_RADIUS, 0.01, 0.0), 0.02),
+        "circle": (cylinder, (CIRCLE_RADIUS, 0.01, 0.0), 0.01),
+        "sigwalls": (box, (0.05, 3.5, 0.3), 0.25),
+    }
+    for group in task.objects:
+        for i in range(group.count if group.kind in shapes else 0):
+            kind, size, height = shapes[group.kind]
+            x, y = group.fixed[i] if group.fixed else (0.0, 0.0)
+            turned = group.kind == "sigwalls" and x == 0.0
+            body = spec.worldbody.add_body(pos=(x, y, height), euler=(0.0, 0.0, np.pi / 2 if turned else 0.0))
+            body.add_geom(type=kind, size=size, contype=0, conaffinity=0)
+    return spec.compile()
 
 
 def bare_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
@@ -124,8 +141,8 @@ def engine_share(task: TaskSpec) -> float:
     rng = np.random.default_rng(1)
     for _ in range(task.max_episode_steps):
         env.step(rng.uniform(-task.action_bound, task.action_bound, (32, task.action_size)))
-    tally = env._world.tally
-    return float(100.0 * (1.0 - tally[FREE] / tally.sum()))
+    counts = env.simulation.step_counts
+    return float(100.0 * (1.0 - counts[CLOSED_FORM] / counts.sum()))
 
 
 def reset_time(task: TaskSpec) -> float:

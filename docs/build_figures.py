@@ -42,7 +42,7 @@ from steingate.report.tables import task
 from steingate.tasks.catalog import TASKS as NATIVE_TASKS
 from steingate.tasks.catalog import TaskSpec
 from steingate.tasks.render import Renderer
-from steingate.tasks.vector import SafetyVectorEnv
+from steingate.tasks.environments import SafetyVectorEnv
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"

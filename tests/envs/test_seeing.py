@@ -63,7 +63,7 @@ def test_places_tell_where_the_agent_is(task, last):
     for _ in range(100):
         obs = envs.step(rng.uniform(-1.0, 1.0, (4, 2)))[0]
     assert obs.shape == (4, last + 6)
-    x, y = envs._world.q[:, :2].T
+    x, y = envs.simulation.q[:, :2].T
     # The center of the circle, seen from the agent, along -y and to the left of that.
     np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
     assert np.hypot(x, y).min() > 0.1

@@ -3,7 +3,7 @@ import pytest
 
 from steingate.errors import InputError
 from steingate.gates.sight import Senses, Sight
-from steingate.tasks.nav_sensors import see
+from steingate.tasks.navigation_kernels import add_lidar_target
 
 
 def test_only_numbers_bounded_by_0_and_1_are_repeated():
@@ -29,7 +29,7 @@ def seen(place, heading, target, speed=(0.0, 0.0), lidar_range=6.0, north=-0.5):
     turn = np.eye(3)
     turn[:2, :2] = [[np.cos(heading), -np.sin(heading)], [np.sin(heading), np.cos(heading)]]
     bins = np.zeros(16)
-    see(*target, np.array([*place, 0.0]), turn, lidar_range, bins)
+    add_lidar_target(*target, np.array([*place, 0.0]), turn, lidar_range, bins)
     return np.concatenate([turn[1, :2] * north, turn[:2, :2].T @ speed, bins])
 
 

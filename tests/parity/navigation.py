@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import mujoco
 import numpy as np
 from tests.parity.recordings import Array, Finding, Recording, at_most, equal
 
 from steingate.tasks.catalog import find_task
-from steingate.tasks.contact_plan import CALM_SPEED, CALM_TURN, MOVING, STILL
-from steingate.tasks.layouts import placement, sample_layout
-from steingate.tasks.models import STATE_SIZE, compile_world
+from steingate.tasks.layouts import Placement, make_placement, sample_layouts, seeded_states
+from steingate.tasks.mujoco_handoff import AT_REST, CALM_SPEED, CALM_TURN, MOVING
 from steingate.tasks.navigation import Navigation
-from steingate.tasks.physics import Simulations
-from steingate.tasks.streams import seeded_states
+from steingate.tasks.navigation_models import STATE_SIZE, compile_world
 
 _CHUNK = 64
 
@@ -29,7 +28,7 @@ def check_navigation(recording: Recording, threads: int) -> list[Finding]:
     for physics in ("auto", "mujoco"):
         case = Case(recording, threads, physics)
         findings += _check_states(case) + _check_steps(case)
-        if case.spec.agent == "car":
+        if case.task.agent == "car":
             findings += _check_free_runs(case)
     return findings + _check_contact_counts(case)
 
@@ -48,20 +47,20 @@ class Case:
 
     def __init__(self, recording: Recording, threads: int, physics: str) -> None:
         self.recording, self.threads, self.physics = recording, threads, physics
-        self.spec = find_task(recording.env_ids[0])
-        nq, nv = STATE_SIZE[self.spec.agent]
+        self.task = find_task(recording.env_ids[0])
+        nq, nv = STATE_SIZE[self.task.agent]
         qpos, qvel = recording["row_qpos"], recording["row_qvel"]
         self.q, self.v = qpos[:, :nq].copy(), qvel[:, :nv].copy()
-        if self.spec.agent == "point":  # the original's Point uses the frame of its first pose
+        if self.task.agent == "point":  # the original's Point uses the frame of its first pose
             episode = np.repeat(np.arange(len(recording["ep_len"])), recording["ep_len"] + 1)
             yaw = recording["agent_rot0"][episode]
             self.q[:, :2] = recording["agent_xy0"][episode] + _rotate(qpos[:, :2], yaw)
             self.q[:, 2] += yaw
             self.v[:, :2] = _rotate(qvel[:, :2], yaw)
-        vases = self.spec.count("vases")
+        vases = self.task.count("vases")
         self.vase_q = qpos[:, nq:].reshape(len(qpos), vases, 7)
         self.vase_v = qvel[:, nv:].reshape(len(qpos), vases, 6)
-        self.has_goal = self.spec.family == "goal"
+        self.has_goal = self.task.family == "goal"
         self.goal = recording["row_goal_pos"][:, :2] if self.has_goal else np.zeros((len(qpos), 2))
         self.hazards, self.vases = (
             recording["obj_pos0"][:, [name.startswith(kind) for name in recording.meta["obj_names"]], :2]
@@ -73,7 +72,7 @@ class Case:
     def regular(self) -> Array:
         """Rows (as flags) at which rounding does not decide about contacts: all but the Car's first."""
         flags = np.ones(len(self.q), dtype=np.bool_)
-        if self.spec.agent == "car":
+        if self.task.agent == "car":
             flags[self.recording.first_rows] = False
         return flags
 
@@ -81,10 +80,10 @@ class Case:
         """Return the recorded actions of some steps."""
         return np.ascontiguousarray(self.recording["step_action"][steps])
 
-    def task(self, count: int) -> Navigation:
+    def simulate(self, count: int) -> Navigation:
         """Return the task with ``count`` simulations on the reference layout stream."""
         return Navigation(
-            self.spec, count, threads=self.threads, physics=self.physics, layout_stream="reference"
+            self.task, count, threads=self.threads, physics=self.physics, layout_stream="reference"
         )
 
     def set_states(self, task: Navigation, rows: Array) -> None:
@@ -93,14 +92,14 @@ class Case:
         task.vase_q[:], task.vase_v[:], task.vase_warm[:] = self.vase_q[rows], self.vase_v[rows], 0.0
         speed = np.linalg.norm(task.vase_v[:, :, :3], axis=2)
         turn = np.linalg.norm(task.vase_v[:, :, 3:], axis=2)
-        task.status[:] = np.where((speed < CALM_SPEED) & (turn < CALM_TURN), STILL, MOVING)
+        task.status[:] = np.where((speed < CALM_SPEED) & (turn < CALM_TURN), AT_REST, MOVING)
         task.calm[:] = 0
 
     def set_objects(self, task: Navigation, steps: Array) -> None:
         """Put goals and hazards where they are during recorded steps."""
         if self.has_goal:
-            task.xy[:, task.law.goal] = self.goal[self.recording.after[steps] - 1]
-            task.xy[:, task.law.rows("hazards")] = self.hazards[self.recording.episode[steps]]
+            task.xy[:, task.placement.goal] = self.goal[self.recording.after[steps] - 1]
+            task.xy[:, task.placement.rows("hazards")] = self.hazards[self.recording.episode[steps]]
 
     def gaps(self, task: Navigation, rows: Array) -> Array:
         """Return the largest differences (N, 2) of the agents' qpos and qvel to recorded states."""
@@ -117,19 +116,19 @@ def _rotate(xy: Array, yaw: Array) -> Array:
 
 def _check_states(case: Case) -> list[Finding]:
     """Return the findings on all recorded states, evaluated in order so that goals are redrawn on the way."""
-    recording, spec, mode = case.recording, case.spec, f"[{case.physics}]"
+    recording, spec, mode = case.recording, case.task, f"[{case.physics}]"
     lengths = recording["ep_len"]
-    task = case.task(len(lengths))
+    task = case.simulate(len(lengths))
     task.reset(np.arange(len(lengths), dtype=np.int32), [int(seed) for seed in recording["seed"]])
     layout_gaps = [
         np.abs(task.xy[:, 0] - recording["agent_xy0"]),
-        np.abs(task.rot[:, 0] - recording["agent_rot0"]),
-        np.abs(task.xy[:, task.law.rows("hazards")] - case.hazards),
-        np.abs(task.xy[:, task.law.rows("vases")] - case.vases),
+        np.abs(task.yaw[:, 0] - recording["agent_rot0"]),
+        np.abs(task.xy[:, task.placement.rows("hazards")] - case.hazards),
+        np.abs(task.xy[:, task.placement.rows("vases")] - case.vases),
     ]
     obs, goal = np.full(recording["row_obs"].shape, np.nan), np.full(case.goal.shape, np.nan)
     obs[recording.first_rows] = task.out.obs
-    goal[recording.first_rows] = task.xy[:, task.law.goal]
+    goal[recording.first_rows] = task.xy[:, task.placement.goal]
     columns = dict(zip(spec.cost_parts, task.out.parts, strict=True))
     columns |= {name: getattr(task.out, name) for name in ("reward", "cost", "terminated", "goal_met")}
     results = {name: np.full(len(recording.number), np.nan) for name in columns}
@@ -140,7 +139,7 @@ def _check_states(case: Case) -> list[Finding]:
         case.set_states(task, rows)
         task.evaluate(case.actions(steps))
         obs[rows[running]] = task.out.obs[running]
-        goal[rows[running]] = task.xy[running, task.law.goal]
+        goal[rows[running]] = task.xy[running, task.placement.goal]
         for name, column in columns.items():
             results[name][steps[running]] = column[running]
     task.close()
@@ -173,7 +172,7 @@ def _compare_observations(case: Case, obs: Array) -> list[Finding]:
 def _check_steps(case: Case) -> list[Finding]:
     """Return the findings on one simulated step from every recorded state."""
     recording, total = case.recording, len(case.recording.number)
-    task = case.task(_CHUNK)
+    task = case.simulate(_CHUNK)
     gaps = np.zeros((total, 2))
     for start in range(0, total, _CHUNK):
         steps = np.arange(start, min(start + _CHUNK, total))
@@ -201,7 +200,7 @@ def _check_steps(case: Case) -> list[Finding]:
 def _check_free_runs(case: Case) -> list[Finding]:
     """Return the finding on the Car's run from its second state up to its first touch of a vase."""
     recording, lengths = case.recording, case.recording["ep_len"]
-    task = case.task(len(lengths))
+    task = case.simulate(len(lengths))
     case.set_states(task, recording.first_rows + 1)
     case.set_objects(task, recording.first_steps)
     untouched = ~case.touching[recording.first_steps]
@@ -218,18 +217,13 @@ def _check_free_runs(case: Case) -> list[Finding]:
 
 def _check_contact_counts(case: Case) -> list[Finding]:
     """Return the finding on the number of contacts that MuJoCo lists at recorded states."""
-    sims = Simulations(compile_world(case.spec, case.spec.count("vases")), _CHUNK, case.threads)
-    listed = sims.bind("ncon")
-    nq, nv = STATE_SIZE[case.spec.agent]
-    rows = np.arange(len(case.q))
-    counts = np.zeros(len(rows), dtype=np.int64)
-    for start in range(0, len(rows), _CHUNK):
-        chunk = np.resize(rows[start : start + _CHUNK], _CHUNK)
-        sims.qpos[:, :nq], sims.qvel[:, :nv] = case.q[chunk], case.v[chunk]
-        sims.qpos[:, nq:] = case.vase_q[chunk].reshape(_CHUNK, -1)
-        sims.qvel[:, nv:] = case.vase_v[chunk].reshape(_CHUNK, -1)
-        sims.forward()
-        counts[chunk] = listed.reshape(_CHUNK)
+    model = compile_world(case.task, case.task.count("vases"))
+    data, counts = mujoco.MjData(model), np.zeros(len(case.q), dtype=np.int64)
+    for row in range(len(case.q)):
+        data.qpos[:] = np.concatenate([case.q[row], case.vase_q[row].ravel()])
+        data.qvel[:] = np.concatenate([case.v[row], case.vase_v[row].ravel()])
+        mujoco.mj_fwdPosition(model, data)
+        counts[row] = data.ncon
     fraction = float(np.mean(counts[case.regular] == case.recording["row_ncon"][case.regular]))
     limit = 0.985 if case.has_goal else 1.0
     return [Finding("A number of contacts: fraction of rows that agree", fraction, limit, ">=")]
@@ -237,28 +231,27 @@ def _check_contact_counts(case: Case) -> list[Finding]:
 
 def check_layouts(recording: Recording, env_id: str) -> list[Finding]:
     """Return the findings on one task of a ``layouts`` file: positions and yaws must be equal in all bits."""
-    rule = placement(find_task(env_id))
+    rule = make_placement(find_task(env_id))
     states = seeded_states(recording["seeds"].tolist(), "reference")
-    first = [sample_layout(rule, state) for state in states]
-    second = [sample_layout(rule, state) for state in states[: len(recording[f"{env_id}/second_xy"])]]
+    xy, yaw = _sample(rule, states)
+    repeated = len(recording[f"{env_id}/second_xy"])
+    second_xy, second_yaw = _sample(rule, states[:repeated])
     rotated = rule.high[1:, 0] - rule.low[1:, 0] > 1e-6  # yaws of fixed objects are drawn and discarded
     pairs = {
-        "positions": ([layout.xy for layout in first], recording[f"{env_id}/xy"]),
-        "yaws": (
-            [layout.rot[1:][rotated] for layout in first],
-            recording[f"{env_id}/rot"][:, 1:][:, rotated],
-        ),
-        "agent yaw": ([layout.rot[0] for layout in first], recording[f"{env_id}/agent_rot"]),
-        "positions, second reset": ([layout.xy for layout in second], recording[f"{env_id}/second_xy"]),
-        "agent yaw, second reset": (
-            [layout.rot[0] for layout in second],
-            recording[f"{env_id}/second_agent_rot"],
-        ),
+        "positions": (xy, recording[f"{env_id}/xy"]),
+        "yaws": (yaw[:, 1:][:, rotated], recording[f"{env_id}/rot"][:, 1:][:, rotated]),
+        "agent yaw": (yaw[:, 0], recording[f"{env_id}/agent_rot"]),
+        "positions, second reset": (second_xy, recording[f"{env_id}/second_xy"]),
+        "agent yaw, second reset": (second_yaw[:, 0], recording[f"{env_id}/second_agent_rot"]),
     }
-    if rule.goal >= 0:
-        goals = [layout.goal_first for layout in first]
-        pairs["discarded first goal"] = (goals, recording[f"{env_id}/goal_first"])
     findings: list[Finding] = []
     for name, (ours, theirs) in pairs.items():
-        findings += at_most(f"C {env_id} {name}", np.abs(np.array(ours) - theirs), 0.0)
+        findings += at_most(f"C {env_id} {name}", np.abs(ours - theirs), 0.0)
     return findings
+
+
+def _sample(rule: Placement, states: Array) -> tuple[Array, Array]:
+    """Return positions (E, R, 2) and yaws (E, R) of one layout per stream state."""
+    xy, yaw = np.empty((len(states), len(rule.kinds), 2)), np.empty((len(states), len(rule.kinds)))
+    sample_layouts(rule, states, np.ones(len(states), bool), xy, yaw)
+    return xy, yaw

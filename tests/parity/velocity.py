@@ -62,23 +62,23 @@ def _errors(task: Velocity, recording: Recording, *, simulate: bool) -> dict[str
 
 def _chunk_errors(task: Velocity, recording: Recording, steps: Array, *, simulate: bool) -> dict[str, Array]:
     """Return errors and results of as many steps as the task has simulations."""
-    sims, out, positions = task.sims, task.out, recording["row_ref_xy"]
+    out, positions = task.out, recording["row_ref_xy"]
     after = recording.after[steps]
     rows = after - 1 if simulate else after
-    sims.reset()
-    sims.qpos[:] = recording["row_qpos"][rows]
-    sims.qvel[:] = recording["row_qvel"][rows]
+    task.batch.reset(None, stage=0)
+    task.qpos[:] = recording["row_qpos"][rows]
+    task.qvel[:] = recording["row_qvel"][rows]
     actions = np.ascontiguousarray(recording["step_action"][steps])
     if simulate:
-        task.place[:] = positions[after - 1]
+        task.position[:] = positions[after - 1]
         task.step(actions)
     else:
-        task.judge(positions[after - 1], positions[after], actions)
+        task.evaluate(positions[after - 1], positions[after], actions)
     split = task.model.nq - task.robot.rules.hidden + task.model.nv
     gap = np.abs(out.obs - recording["row_obs"][after])
     return {
-        "qpos": np.abs(sims.qpos - recording["row_qpos"][after]).max(axis=1),
-        "qvel": np.abs(sims.qvel - recording["row_qvel"][after]).max(axis=1),
+        "qpos": np.abs(task.qpos - recording["row_qpos"][after]).max(axis=1),
+        "qvel": np.abs(task.qvel - recording["row_qvel"][after]).max(axis=1),
         "obs": gap[:, :split].max(axis=1),
         "extra_obs": gap[:, split:].max(axis=1, initial=0.0),
         "reward": np.abs(out.reward - recording["step_reward"][steps]),
@@ -93,6 +93,6 @@ def _check_resets(task: Velocity, recording: Recording) -> list[Finding]:
     for episode in np.flatnonzero(recording["policy"] != "kick"):  # these were pushed after the reset
         row = recording.first_rows[episode]
         task.reset(np.zeros(1, dtype=np.int32), [int(recording["seed"][episode])])
-        gaps.append(np.abs(task.sims.qpos[0] - recording["row_qpos"][row]).max())
-        gaps.append(np.abs(task.sims.qvel[0] - recording["row_qvel"][row]).max())
+        gaps.append(np.abs(task.qpos[0] - recording["row_qpos"][row]).max())
+        gaps.append(np.abs(task.qvel[0] - recording["row_qvel"][row]).max())
     return at_most("C state after reset by seed", gaps, 0.0)

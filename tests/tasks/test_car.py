@@ -1,4 +1,4 @@
-"""The Car's closed motion against the engine with its solver run to the end (tolerance 0)."""
+"""Dynamics of the Car against MuJoCo with its solver run to convergence (tolerance 0)."""
 
 import copy
 import itertools
@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from steingate.errors import InputError
-from steingate.tasks import car, floor_system
-from steingate.tasks.car_model import read_car
+from steingate.tasks import car, car_model
+from steingate.tasks import car_contacts as cc
+from steingate.tasks.car_model import car_parameters, read_car
 from steingate.tasks.catalog import find_task
-from steingate.tasks.models import compile_world
+from steingate.tasks.navigation_models import compile_world
 
 MODEL = compile_world(find_task("SafetyCarCircle1-v0"), 0)
-NUMBERS = car.constants(MODEL)
-NOTHING = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
+PARAMETERS = car_parameters(MODEL)
+NO_VASES = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
 BOUND = 1e-12
 
 
@@ -25,12 +26,12 @@ def exact(model):
     return model
 
 
-def move(q, v, action, substeps=10, edges=None, numbers=NUMBERS):
-    """Return result, state and acceleration after a step of the closed motion from a copy of a state."""
+def move(q, v, action, substeps=10, edges=None, parameters=PARAMETERS):
+    """Return result, state and acceleration after a closed-form step from a copy of a state."""
     q, v, acc = q.copy(), v.copy(), np.zeros(3)
     edges = np.zeros(5, np.int64) if edges is None else edges
-    work = np.full(floor_system.SIZE, np.nan)
-    done = car.advance(numbers, q, v, edges, *action, substeps, *NOTHING, acc, work)
+    work = np.full(cc.SIZE, np.nan)
+    done = car.advance(parameters, q, v, edges, *action, substeps, *NO_VASES, acc, work)
     return done, q, v, acc
 
 
@@ -85,14 +86,14 @@ def differences(kind, count, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["uniform", "held", "bang-bang", "small"])
-def test_a_step_is_the_engines(kind):
+def test_a_step_is_mujocos(kind):
     gaps, refused = differences(kind, 400)
     assert refused == 0
     assert gaps[:, :2].max() < BOUND
     assert gaps[:, 2].max() < 1e-11
 
 
-def test_a_thrown_car_moves_as_in_the_engine_or_is_left_to_it():
+def test_a_thrown_car_moves_as_in_mujoco_or_is_refused():
     gaps, refused = differences("thrown", 400)
     assert 0 < refused < 200
     assert gaps[:, :2].max() < BOUND
@@ -100,7 +101,7 @@ def test_a_thrown_car_moves_as_in_the_engine_or_is_left_to_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["uniform", "held", "bang-bang", "small", "thrown"])
-def test_ten_thousand_steps_are_the_engines(kind):
+def test_ten_thousand_steps_are_mujocos(kind):
     gaps, refused = differences(kind, 10_000, seed=1)
     assert refused == 0 or kind == "thrown"
     assert len(gaps) >= 5_000
@@ -130,14 +131,14 @@ def test_results_do_not_depend_on_the_edges_the_solver_starts_from():
 
 
 def test_the_solution_minimizes_the_cost():
-    """The gradient of the engine's cost, written down plainly, is zero where the solver says."""
-    w, size = np.zeros(floor_system.SIZE), floor_system.COLUMNS
+    """The gradient of MuJoCo's cost, computed with plain matrices, is zero at the solution."""
+    w, size = np.zeros(cc.SIZE), cc.COLUMNS
     for q, v, action in states(20):
         edges = np.zeros(5, np.int64)
-        car.advance(NUMBERS, q.copy(), v.copy(), edges, *action, 0, *NOTHING, np.zeros(3), w)
-        rolling = w[floor_system.ROLLING :][:12].reshape(3, 4)
-        y, force = w[floor_system.Y :][:11], w[floor_system.FORCE :][:11]
-        k = NUMBERS[0]
+        car.advance(PARAMETERS, q.copy(), v.copy(), edges, *action, 0, *NO_VASES, np.zeros(3), w)
+        rolling = w[cc.ROLLING :][:12].reshape(3, 4)
+        y, force = w[cc.Y :][:11], w[cc.FORCE :][:11]
+        k = PARAMETERS[0]
         turned = np.zeros(9)
         mujoco.mju_quat2Mat(turned, q[3:7])
         turned = turned.reshape(3, 3)
@@ -145,7 +146,7 @@ def test_the_solution_minimizes_the_cost():
         mass = np.diag([k["mass"]] * 3 + [0.0] * 3 + [k["wheel"]] * 2 + [k["ball"]] * 3)
         mass[3:6, 3:6] = turned @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turned.T
         gradient, contacts = mass @ y - force, w[: 5 * size].reshape(5, size)
-        for i in np.flatnonzero(contacts[:, floor_system.STIFF]):
+        for i in np.flatnonzero(contacts[:, cc.STIFFNESS]):
             c, rows = contacts[i], np.zeros((6, 11))
             rows[0, 2] = rows[1, 1] = rows[2, 0] = 1.0
             rows[:3, 3:6] = c[:9].reshape(3, 3)
@@ -159,8 +160,8 @@ def test_the_solution_minimizes_the_cost():
             mu = k["friction"][[0, 0, 1, 2, 2]]
             for j, sign in itertools.product(range(5), (1.0, -1.0)):
                 edge = rows[0] + sign * mu[j] * rows[1 + j]
-                value = edge @ y + c[floor_system.OFFSET]
-                gradient += c[floor_system.STIFF] * min(value, 0.0) * edge
+                value = edge @ y + c[cc.OFFSET]
+                gradient += c[cc.STIFFNESS] * min(value, 0.0) * edge
         assert np.abs(gradient).max() < 1e-11 * np.abs(force).max()
 
 
@@ -173,14 +174,14 @@ def standing(height=0.0, turn=(1.0, 0.0, 0.0, 0.0)):
 
 
 REFUSALS = {
-    "the start, exactly on the floor": (car.GRAZING, MODEL.qpos0, np.zeros(11)),
-    "upside down": (car.CHASSIS, *standing(-0.04, (0.0, 0.0, 1.0, 0.0))),
-    "a wheel flat on its side": (car.LYING, *standing(0.055, (1.0, 0.0, 1.0, 0.0))),
+    "the start, exactly on the floor": (car.AMBIGUOUS_CONTACT, MODEL.qpos0, np.zeros(11)),
+    "upside down": (car.CHASSIS_CONTACT, *standing(-0.04, (0.0, 0.0, 1.0, 0.0))),
+    "a wheel flat on its side": (car.WHEEL_ON_SIDE, *standing(0.055, (1.0, 0.0, 1.0, 0.0))),
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_is_not_described_is_refused_with_nothing_changed(name):
+def test_states_that_are_not_described_are_refused_with_nothing_changed(name):
     reason, q, v = REFUSALS[name]
     edges = np.array([1, 2, 3, 4, 5])
     done, after_q, after_v, acc = move(q, v, (0.01, 0.01), edges=edges)
@@ -192,14 +193,14 @@ def test_what_is_not_described_is_refused_with_nothing_changed(name):
 
 
 def test_a_solver_that_does_not_end_is_refused_at_any_substep():
-    """As happens when an edge lies exactly at zero and rounding flips it for ever."""
-    hasty = NUMBERS.copy()
-    hasty["most_steps"] = 1
+    """As happens when an edge is exactly zero and rounding flips it forever."""
+    hasty = PARAMETERS.copy()
+    hasty["max_steps"] = 1
     refused = 0
     for q, v, action in states(40):
         edges = np.array([1023, 0, 1023, 0, 1023])
-        done, after_q, after_v, acc = move(q, v, action, edges=edges, numbers=hasty)
-        if done != car.UNSOLVED:
+        done, after_q, after_v, acc = move(q, v, action, edges=edges, parameters=hasty)
+        if done != car.NOT_CONVERGED:
             continue
         refused += 1
         assert np.array_equal(after_q, q)
@@ -219,8 +220,7 @@ def test_a_step_is_its_substeps():
         np.testing.assert_allclose(acc, part, atol=1e-11)
 
 
-def test_fast_rotations_take_the_long_way():
-    """A half angle beyond the series: the wheel's and ball's rates are far beyond what motors reach."""
+def test_fast_rotations_do_not_use_the_series():
     q, v = standing(0.3)
     v[3:6], v[8:11] = [30.0, -200.0, 100.0], [0.0, 300.0, 0.0]
     data = mujoco.MjData(exact(MODEL))
@@ -289,22 +289,14 @@ CHANGES = {
     "air": _option("viscosity", 0.1),
     "elliptic cones": _option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
     "impratio": _option("impratio", 2.0),
-    "another integrator": _option("integrator", mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
+    "another integrator": _option("integrator", mujoco.mjtIntegrator.mjINT_RK4),
     "no contacts": _option("disableflags", int(mujoco.mjtDisableBit.mjDSBL_CONTACT)),
     "exact diagonal": _option("enableflags", int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT)),
 }
 FOLLOWED = {
     *("mass of the chassis", "mass of both wheels", "inertia of the chassis", "center of mass"),
-    *(
-        "sliding friction",
-        "spin friction",
-        "roll friction",
-        "solref",
-        "solref of the floor",
-        "solimp",
-        "ball size",
-    ),
-    *("damping", "motor limit", "time step", "gravity"),
+    *("sliding friction", "spin friction", "roll friction", "solref", "solref of the floor", "solimp"),
+    *("ball size", "damping", "motor limit", "time step", "gravity"),
 }
 
 
@@ -315,15 +307,15 @@ def test_a_changed_model_is_followed_or_refused(name):
     mujoco.mj_setConst(model, mujoco.MjData(model))
     if name not in FOLLOWED:
         with pytest.raises(InputError, match="physics='mujoco'"):
-            car.constants(model)
+            car_parameters(model)
         return
-    numbers = car.constants(model)
+    parameters = car_parameters(model)
     data, todo = mujoco.MjData(model), actions("uniform", np.random.default_rng(0))
     mujoco.mj_step(model, data, 10)
     worst, changed = 0.0, 0.0
     for _ in range(60):
         data.ctrl[:] = next(todo)
-        done, q, v, _ = move(data.qpos, data.qvel, data.ctrl, numbers=numbers)
+        done, q, v, _ = move(data.qpos, data.qvel, data.ctrl, parameters=parameters)
         usual = move(data.qpos, data.qvel, data.ctrl)
         mujoco.mj_step(model, data, 10)
         if done > 0:
@@ -333,14 +325,12 @@ def test_a_changed_model_is_followed_or_refused(name):
     assert changed > 1e-6, "the change does nothing"
 
 
-def test_numbers_that_contradict_the_engine_are_refused(monkeypatch):
-    """What reading the model overlooks, trying it against the engine does not."""
-
+def test_parameters_that_contradict_mujoco_are_refused(monkeypatch):
     def wrong(model):
-        numbers = read_car(model)
-        numbers["friction"] *= 1.0001
-        return numbers
+        parameters = read_car(model)
+        parameters["friction"] *= 1.0001
+        return parameters
 
-    monkeypatch.setattr(car, "read_car", wrong)
-    with pytest.raises(InputError, match="does not move"):
-        car.constants(MODEL)
+    monkeypatch.setattr(car_model, "read_car", wrong)
+    with pytest.raises(InputError, match="not MuJoCo's"):
+        car_parameters(MODEL)

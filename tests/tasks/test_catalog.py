@@ -13,7 +13,7 @@ SIZES = {  # observation entries of Point and Car
 }
 
 
-def test_there_are_twelve_navigation_and_six_velocity_tasks():
+def test_twelve_navigation_and_six_velocity_tasks():
     families = [task.family for task in TASKS.values()]
     assert (families.count("goal"), families.count("circle"), families.count("velocity")) == (6, 6, 6)
     assert all(env_id == task.env_id for env_id, task in TASKS.items())
@@ -30,13 +30,10 @@ def test_navigation_sizes(name, agent):
     assert (task.lidar_range, task.action_size) == ((3.0 if "Goal" in name else 6.0), 2)
 
 
-def test_what_stands_where():
+def test_objects():
     goal1, goal2 = find_task("SafetyPointGoal1-v0"), find_task("SafetyCarGoal2-v0")
-    assert [(o.kind, o.count, o.keepout) for o in goal1.objects] == [
-        ("goal", 1, 0.305),
-        ("hazards", 8, 0.18),
-        ("vases", 1, 0.15),
-    ]
+    objects = [(o.kind, o.count, o.keepout) for o in goal1.objects]
+    assert objects == [("goal", 1, 0.305), ("hazards", 8, 0.18), ("vases", 1, 0.15)]
     assert (goal2.count("hazards"), goal2.count("vases"), goal2.extent) == (10, 10, 2.0)
     walls = find_task("SafetyCarCircle2-v0").objects[1]
     assert sorted(walls.fixed) == [(-1.125, 0.0), (0.0, -1.125), (0.0, 1.125), (1.125, 0.0)]
@@ -56,17 +53,13 @@ def test_what_stands_where():
 )
 def test_velocity_tasks(robot, limit, period, obs, act, bound):
     task = find_task(f"Safety{robot}Velocity-v1")
-    assert (task.speed_limit, task.observation_size, task.action_size, task.action_bound) == (
-        limit,
-        obs,
-        act,
-        bound,
-    )
+    sizes = (task.speed_limit, task.observation_size, task.action_size, task.action_bound)
+    assert sizes == (limit, obs, act, bound)
     assert task.period == pytest.approx(period)
     assert task.lidar == ()
 
 
-def test_prefix_is_optional_and_unknown_tasks_are_named():
+def test_prefix_is_optional_and_unknown_tasks_are_refused():
     assert find_task("steingate/SafetyPointGoal1-v0") is find_task("SafetyPointGoal1-v0")
     with pytest.raises(InputError, match="SafetyPointPush1-v0"):
         find_task("SafetyPointPush1-v0")

@@ -1,4 +1,4 @@
-"""Layouts: the recorded ones bit for bit, and the law of the default stream."""
+"""Random streams against published outputs and NumPy; layouts against recordings and the placement rule."""
 
 import dataclasses
 import json
@@ -11,12 +11,48 @@ from scipy import stats
 from steingate.errors import InputError
 from steingate.tasks import layouts
 from steingate.tasks.catalog import TASKS, ObjectSpec
-from steingate.tasks.streams import STREAMS, seeded_states
+from steingate.tasks.layouts import STREAMS, make_placement, next_double, sample_layouts, seeded_states
 
 DATA = Path(__file__).parent.parent / "data" / "envs"
 NAVIGATION = [task for task in TASKS.values() if task.family != "velocity"]
 POINT = [task for task in NAVIGATION if task.agent == "point"]
 NAMES = [task.env_id for task in POINT]
+
+# First outputs of xoshiro256++ from the state (1, 2, 3, 4), from its authors' C code.
+XOSHIRO = [
+    *(41943041, 58720359, 3588806011781223, 3591011842654386, 9228616714210784205),
+    *(9973669472204895162, 14011001112246962877, 12406186145184390807, 15849039046786891736),
+    10450023813501588000,
+]
+
+
+def test_independent_stream_is_xoshiro():
+    state = np.array([1, 2, 3, 4], dtype=np.uint64)
+    assert [next_double(state) for _ in XOSHIRO] == [(word >> 11) * 2.0**-53 for word in XOSHIRO]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 20017, 2**32 - 1])
+def test_reference_stream_is_numpys_legacy_generator(seed):
+    (state,) = seeded_states([seed], "reference")
+    numbers = [next_double(state) for _ in range(2000)]  # several refills of the key
+    assert numbers == np.random.RandomState(seed).random_sample(2000).tolist()
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_numbers_are_uniform_and_seeds_unrelated(stream):
+    rows = seeded_states(range(2000), stream)
+    first = np.array([next_double(row) for row in rows])
+    second = np.array([next_double(row) for row in rows])
+    assert stats.kstest(first, "uniform").pvalue > 1e-3
+    assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 0.1
+    assert abs(np.corrcoef(first, second)[0, 1]) < 0.1
+    one, other = seeded_states([None, None], stream)
+    assert not np.array_equal(one, other)
+
+
+def test_seeds_of_the_reference_stream_have_32_bits():
+    with pytest.raises(InputError, match="4294967296"):
+        seeded_states([2**32], "reference")
 
 
 @pytest.fixture(scope="module")
@@ -25,124 +61,91 @@ def recorded():
         return dict(file)
 
 
-def batch(spec, count, *, stream="independent", seed=0):
-    law = layouts.placement(spec)
-    states = seeded_states(range(seed, seed + count), stream)
-    rows = len(law.kinds)
-    xy, rot, first = np.empty((count, rows, 2)), np.empty((count, rows)), np.empty((count, 2))
-    layouts.sample_layouts(law, states, np.ones(count, bool), xy, rot, first)
-    return law, xy, rot, first
+def sample(placement, states):
+    count, rows = len(states), len(placement.kinds)
+    xy, yaw = np.empty((count, rows, 2)), np.empty((count, rows))
+    sample_layouts(placement, states, np.ones(count, bool), xy, yaw)
+    return xy, yaw
 
 
-@pytest.mark.parametrize("spec", POINT, ids=NAMES)
-def test_reference_stream_repeats_recorded_layouts(spec, recorded):
-    law = layouts.placement(spec)
-    assert len(json.loads(str(recorded["meta"]))[spec.env_id]) == len(law.kinds)
+def batch(task, count, *, stream="independent", seed=0):
+    placement = make_placement(task)
+    return placement, *sample(placement, seeded_states(range(seed, seed + count), stream))
+
+
+@pytest.mark.parametrize("task", POINT, ids=NAMES)
+def test_reference_stream_repeats_recorded_layouts(task, recorded):
+    placement, key = make_placement(task), task.env_id
+    assert len(json.loads(str(recorded["meta"]))[key]) == len(placement.kinds)
     states = seeded_states(recorded["seeds"].tolist(), "reference")
-    drawn = [layouts.sample_layout(law, state) for state in states]
-    again = [layouts.sample_layout(law, state) for state in states[:10]]
-    key = spec.env_id
-    np.testing.assert_array_equal([lay.xy for lay in drawn], recorded[f"{key}/xy"])
-    np.testing.assert_array_equal([lay.rot[0] for lay in drawn], recorded[f"{key}/agent_rot"])
-    np.testing.assert_array_equal([lay.goal_first for lay in drawn], recorded[f"{key}/goal_first"])
-    np.testing.assert_array_equal([lay.xy for lay in again], recorded[f"{key}/second_xy"])
-    np.testing.assert_array_equal([lay.rot[0] for lay in again], recorded[f"{key}/second_agent_rot"])
-    if spec.family == "goal":
-        np.testing.assert_array_equal([lay.rot[1:] for lay in drawn], recorded[f"{key}/rot"][:, 1:])
+    xy, yaw = sample(placement, states)
+    second_xy, second_yaw = sample(placement, states[:10])
+    np.testing.assert_array_equal(xy, recorded[f"{key}/xy"])
+    np.testing.assert_array_equal(yaw[:, 0], recorded[f"{key}/agent_rot"])
+    np.testing.assert_array_equal(second_xy, recorded[f"{key}/second_xy"])
+    np.testing.assert_array_equal(second_yaw[:, 0], recorded[f"{key}/second_agent_rot"])
+    if task.family == "goal":
+        np.testing.assert_array_equal(yaw[:, 1:], recorded[f"{key}/rot"][:, 1:])
 
 
-@pytest.mark.parametrize("spec", NAVIGATION, ids=[task.env_id for task in NAVIGATION])
-@pytest.mark.parametrize(("stream", "count"), [("independent", 10_000), ("reference", 500)])
-def test_no_layout_violates_a_keepout(spec, stream, count):
-    law, xy, rot, first = batch(spec, count, stream=stream)
-    if law.goal >= 0:
-        # Others respect the discarded first goal; the final goal respects them.
-        before = xy.copy()
-        before[:, law.goal] = first
-        assert not np.array_equal(before, xy)
-    for positions in (xy,) if law.goal < 0 else (xy, before):
-        assert np.all((positions >= law.low) & (positions <= law.high))
-        for i in range(1, len(law.kinds)):
-            gap = np.linalg.norm(positions[:, i, None] - positions[:, :i], axis=-1)
-            assert np.all(gap >= law.keepout[i] + law.keepout[:i] - 1e-12)
-    assert np.all((rot >= 0.0) & (rot < 2 * np.pi))
+@pytest.mark.parametrize("task", NAVIGATION, ids=[task.env_id for task in NAVIGATION])
+@pytest.mark.parametrize(("stream", "count"), [("independent", 5_000), ("reference", 500)])
+def test_no_layout_violates_a_keepout(task, stream, count):
+    placement, xy, yaw = batch(task, count, stream=stream)
+    assert np.all((xy >= placement.low) & (xy <= placement.high))
+    for i in range(1, len(placement.kinds)):
+        gap = np.linalg.norm(xy[:, i, None] - xy[:, :i], axis=-1)
+        assert np.all(gap >= placement.keepout[i] + placement.keepout[:i] - 1e-12)
+    assert np.all((yaw >= 0.0) & (yaw < 2 * np.pi))
 
 
-@pytest.mark.parametrize("spec", POINT, ids=NAMES)
-def test_marginals_match_the_recorded_ones(spec, recorded):
-    law, xy, rot, _ = batch(spec, 10_000, seed=1_000_000)
-    theirs = recorded[f"{spec.env_id}/xy"]
-    pairs = [(rot[:, 0], recorded[f"{spec.env_id}/agent_rot"])]
+@pytest.mark.parametrize("task", POINT, ids=NAMES)
+def test_marginals_match_the_recorded_ones(task, recorded):
+    placement, xy, yaw = batch(task, 10_000, seed=1_000_000)
+    theirs = recorded[f"{task.env_id}/xy"]
+    pairs = [(yaw[:, 0], recorded[f"{task.env_id}/agent_rot"])]
     for kind in ("agent", "goal", "hazards", "vases"):
-        rows = law.rows(kind)
+        rows = placement.rows(kind)
         pairs += [(xy[:, rows, axis].ravel(), theirs[:, rows, axis].ravel()) for axis in (0, 1) if rows.stop]
-    if law.goal >= 0:
-        ours, others = (np.linalg.norm(p[:, law.goal] - p[:, 0], axis=-1) for p in (xy, theirs))
+    if placement.goal >= 0:
+        ours, others = (np.linalg.norm(p[:, placement.goal] - p[:, 0], axis=-1) for p in (xy, theirs))
         pairs.append((ours, others))
     assert min(stats.ks_2samp(a, b).pvalue for a, b in pairs) > 1e-3
 
 
-@pytest.mark.parametrize("stream", STREAMS)
-def test_an_environments_layouts_do_not_depend_on_the_others(stream):
-    spec = TASKS["SafetyPointGoal2-v0"]
-    law, xy, rot, first = batch(spec, 6, stream=stream)
-    states = seeded_states(range(6), stream)
-    alone = layouts.sample_layout(law, states[4])
-    np.testing.assert_array_equal(alone.xy, xy[4])
-    np.testing.assert_array_equal(alone.rot, rot[4])
-    np.testing.assert_array_equal(alone.goal_first, first[4])
-
-
 def test_only_masked_rows_change():
-    law, xy, rot, first = batch(TASKS["SafetyCarGoal1-v0"], 5)
+    placement, xy, yaw = batch(TASKS["SafetyCarGoal1-v0"], 5)
     states = seeded_states(range(50, 55))
-    kept = [a.copy() for a in (states, xy, rot, first)]
+    before = [a.copy() for a in (states, xy, yaw)]
     mask = np.array([False, True, False, False, True])
-    layouts.sample_layouts(law, states, mask, xy, rot, first)
-    for now, before in zip((states, xy, rot, first), kept, strict=True):
-        changed = np.any((now != before).reshape(5, -1), axis=1)
-        np.testing.assert_array_equal(changed, mask)
+    sample_layouts(placement, states, mask, xy, yaw)
+    for now, then in zip((states, xy, yaw), before, strict=True):
+        np.testing.assert_array_equal(np.any((now != then).reshape(5, -1), axis=1), mask)
 
 
 def test_a_new_goal_keeps_clear_of_present_positions():
-    law, xy, _, _ = batch(TASKS["SafetyPointGoal2-v0"], 300)
-    states = seeded_states(range(900, 1200))
-    xy[:, 0] = xy[:, law.goal]  # the agent stands on the goal it has reached
-    for state, positions in zip(states, xy, strict=True):
+    placement, xy, _ = batch(TASKS["SafetyPointGoal2-v0"], 300)
+    goal, keepout = placement.goal, placement.keepout
+    xy[:, 0] = xy[:, goal]  # the agent stands on the goal it has reached
+    for state, positions in zip(seeded_states(range(900, 1200)), xy, strict=True):
         others = positions.copy()
-        assert layouts.draw_goal(state, law.low, law.high, law.keepout, law.goal, positions)
-        gap = np.linalg.norm(positions[law.goal] - np.delete(positions, law.goal, axis=0), axis=1)
-        assert np.all(gap >= np.delete(law.keepout, law.goal) + law.keepout[law.goal] - 1e-12)
-        np.testing.assert_array_equal(np.delete(positions, law.goal, 0), np.delete(others, law.goal, 0))
+        assert layouts.draw_goal(state, placement.low, placement.high, keepout, goal, positions)
+        gap = np.linalg.norm(positions[goal] - np.delete(positions, goal, axis=0), axis=1)
+        assert np.all(gap >= np.delete(keepout, goal) + keepout[goal] - 1e-12)
+        np.testing.assert_array_equal(np.delete(positions, goal, 0), np.delete(others, goal, 0))
 
 
-def test_a_goal_without_room_is_refused_and_changes_nothing():
-    law, xy, _, _ = batch(TASKS["SafetyPointGoal0-v0"], 1)
-    (state,) = seeded_states([0])
-    keepout = law.keepout.copy()
-    keepout[0] = 10.0
-    before = xy[0].copy()
-    assert not layouts.draw_goal(state, law.low, law.high, keepout, law.goal, xy[0])
+def test_impossible_placements_are_refused():
+    placement, xy, _ = batch(TASKS["SafetyPointGoal0-v0"], 1)
+    (state,), before = seeded_states([0]), xy[0].copy()
+    huge = np.array([10.0, placement.keepout[1]])
+    assert not layouts.draw_goal(state, placement.low, placement.high, huge, placement.goal, xy[0])
     np.testing.assert_array_equal(xy[0], before)
-
-
-@pytest.mark.parametrize("stream", STREAMS)
-def test_impossible_placements_end_in_an_error(stream):
-    crowded = dataclasses.replace(
-        TASKS["SafetyPointGoal1-v0"], objects=(ObjectSpec("goal", 1, 0.305), ObjectSpec("hazards", 60, 0.4))
-    )
-    (state,) = seeded_states([0], stream)
-    with pytest.raises(InputError, match=r"SafetyPointGoal1-v0.*keepouts"):
-        layouts.sample_layout(layouts.placement(crowded), state)
-
-
-def test_a_keepout_larger_than_the_extent_is_an_error():
-    narrow = dataclasses.replace(TASKS["SafetyPointGoal1-v0"], extent=0.17, agent_extent=1.0)
+    task = TASKS["SafetyPointGoal1-v0"]
+    crowd = (ObjectSpec("goal", 1, 0.305), ObjectSpec("hazards", 60, 0.4))
+    crowded = make_placement(dataclasses.replace(task, objects=crowd))
+    for stream in STREAMS:
+        with pytest.raises(InputError, match=r"SafetyPointGoal1-v0.*keepouts"):
+            sample(crowded, seeded_states([0], stream))
     with pytest.raises(InputError, match="goal"):
-        layouts.placement(narrow)
-
-
-def test_a_goal_that_cannot_be_drawn_again_at_reset_is_an_error():
-    law = layouts.placement(TASKS["SafetyCarGoal2-v0"])
-    with pytest.raises(InputError, match=r"SafetyCarGoal2-v0.*goal"):
-        layouts.check_status(law, layouts.NO_GOAL)
+        make_placement(dataclasses.replace(task, extent=0.17, agent_extent=1.0))

@@ -1,14 +1,215 @@
+"""Goal and Circle tasks: models, sensors, rewards and costs by definition; both physics; recordings."""
+
+import math
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 
-from steingate.tasks.catalog import find_task
+from steingate.tasks.catalog import HAZARD_RADIUS, VASE_SPEED_LIMIT, WALL, find_task
+from steingate.tasks.environments import SafetyVectorEnv
+from steingate.tasks.mujoco_handoff import MOVING
 from steingate.tasks.navigation import Navigation
-from steingate.tasks.vector import SafetyVectorEnv
+from steingate.tasks.navigation_kernels import add_lidar_target, write_rotation
+from steingate.tasks.navigation_models import compile_world, settling_curve
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "envs"
 COUNT = 12
+POINT, CAR = find_task("SafetyPointGoal2-v0"), find_task("SafetyCarGoal2-v0")
+
+
+def started(name, num_envs=1, **options):
+    nav = Navigation(find_task(name), num_envs, **options)
+    nav.reset(np.arange(num_envs, dtype=np.int32), list(range(num_envs)))
+    return nav
+
+
+def test_point_has_the_mass_center_and_inertia_of_the_specification():
+    model = compile_world(POINT, 1)
+    data, inertia = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, inertia)
+    assert model.body("agent").mass[0] == pytest.approx(0.005188790204786, abs=1e-15)
+    assert model.body("agent").ipos == pytest.approx([0.019272315136, 0, 0], abs=1e-12)
+    assert inertia[2, 2] == pytest.approx(2.842182748581e-5, abs=1e-16)
+    assert inertia[1, 2] == pytest.approx(1e-4, abs=1e-17)
+
+
+def test_car_has_the_masses_and_moments_of_the_specification():
+    model = compile_world(CAR, 1)
+    masses = [model.body(name).mass[0] for name in ("agent", "left", "right", "rear")]
+    assert masses == pytest.approx([0.0239, 0.00196349540849, 0.00196349540849, 0.00261799387799], abs=1e-14)
+    assert sum(masses) == pytest.approx(0.03044498469498, abs=1e-14)
+    assert model.body("agent").ipos == pytest.approx([0, 0.003953974895, 0.0010041841], abs=1e-10)
+    moments = [2.284420719e-4, 1.739005823e-4, 9.481184368e-5]
+    assert model.body("agent").inertia == pytest.approx(moments, abs=1e-13)
+
+
+@pytest.mark.parametrize("task", [POINT, CAR], ids=["point", "car"])
+def test_vases_and_options(task):
+    model = compile_world(task, 3)
+    assert model.body("vase2").mass[0] == pytest.approx(8e-6)
+    assert model.opt.tolerance == 1e-14
+    assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_NATIVECCD
+    assert model.opt.timestep == task.timestep
+    assert set(model.geom_condim) == {6}
+    assert model.npair == 3 * (1 if task is POINT else 5) + 3
+    assert set(model.pair_solref[:, 0]) == {-1250.0}
+
+
+@pytest.mark.parametrize("task", [POINT, CAR], ids=["point", "car"])
+def test_settling_curve_is_the_motion_of_an_untouched_vase(task):
+    model, curve = compile_world(task, 4), settling_curve(task)
+    data = mujoco.MjData(model)
+    data.qpos[-4:] = np.cos(0.4), 0, 0, np.sin(0.4)
+    for step in range(1000):
+        row = curve[min(step, len(curve) - 1)]
+        assert data.qpos[-5] == pytest.approx(row[0], abs=1e-12)
+        assert data.qvel[-4] == pytest.approx(row[1], abs=1e-11)
+        mujoco.mj_step(model, data)
+    assert np.abs(curve[:, 1]).max() < VASE_SPEED_LIMIT
+    assert curve[-2, 0] == pytest.approx(curve[-1, 0], abs=1e-15)
+
+
+def test_mujoco_mode_is_a_plain_loop_of_mujoco_bit_for_bit():
+    nav = started("SafetyCarGoal1-v0", 3, threads=2, physics="mujoco")
+    actions = np.random.default_rng(0).uniform(-1, 1, (8, 3, 2))
+    model = compile_world(nav.task, 1)
+    data = mujoco.MjData(model)
+    data.qpos[:] = [*nav.q[1], *nav.vase_q[1, 0]]
+    for action in actions:
+        nav.step(action)
+        data.ctrl[:] = action[1]
+        mujoco.mj_step(model, data, 10)
+        mujoco.mj_forward(model, data)
+        assert np.array_equal([*nav.q[1], *nav.vase_q[1, 0]], data.qpos)
+        assert np.array_equal(nav.acc[1], data.qacc[:3])
+
+
+def matrix(quaternion):
+    """Return MuJoCo's rotation matrix of a quaternion."""
+    out = np.zeros(9)
+    mujoco.mju_quat2Mat(out, np.asarray(quaternion) / np.linalg.norm(quaternion))
+    return out.reshape(3, 3)
+
+
+def lidar(targets, position, turn, reach):
+    """Return the 16 bins by definition."""
+    bins = np.zeros(16)
+    for x, y in targets:
+        e = turn.T @ (np.array([x, y, 0.0]) - position)
+        angle = np.arctan2(e[1], e[0]) % (2 * np.pi)
+        place = angle / (2 * np.pi / 16)
+        b = int(place)
+        signal = max(0.0, reach - np.hypot(e[0], e[1])) / reach
+        for index, value in ((b, 1.0), (b + 1, place - b), (b - 1, 1 - (place - b))):
+            bins[index % 16] = max(bins[index % 16], value * signal)
+    return bins
+
+
+def test_lidar_follows_its_definition_also_when_tilted():
+    rng, turn = np.random.default_rng(0), np.zeros((3, 3))
+    for _ in range(200):
+        quaternion = rng.normal(size=4)
+        write_rotation(quaternion, turn)
+        np.testing.assert_allclose(turn, matrix(quaternion), atol=1e-14)
+        position, targets, bins = rng.uniform(-2, 2, 3), rng.uniform(-3, 3, (5, 2)), np.zeros(16)
+        for x, y in targets:
+            add_lidar_target(x, y, position, turn, 3.0, bins)
+        np.testing.assert_allclose(bins, lidar(targets, position, turn, 3.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("y", [-1e-17, -1e-300, -0.0, 0.0, 1e-17])
+def test_lidar_at_angles_that_round_to_a_full_turn(y):
+    bins = np.zeros(16)
+    add_lidar_target(1.0, y, np.zeros(3), np.eye(3), 3.0, bins)
+    assert bins[[15, 0]] == pytest.approx([2 / 3, 2 / 3])
+    assert bins[1:15].max() < 1e-12
+
+
+def test_lidar_at_and_beyond_its_range():
+    bins = np.zeros(16)
+    add_lidar_target(3.0, 0.1, np.zeros(3), np.eye(3), 3.0, bins)
+    assert not bins.any()
+    add_lidar_target(0.0, 0.0, np.zeros(3), np.eye(3), 3.0, bins)
+    assert bins.max() == 1.0
+
+
+def test_the_first_observation_of_a_point_at_rest():
+    nav = started("SafetyPointCircle1-v0", 3)
+    yaw = nav.q[:, 2]
+    expected = np.zeros((3, 12))
+    expected[:, 2] = 9.81
+    expected[:, 9], expected[:, 10] = -0.5 * np.sin(yaw), -0.5 * np.cos(yaw)
+    np.testing.assert_allclose(nav.out.obs[:, :12], expected, atol=1e-12)
+
+
+def test_hazards_cost_inside_their_radius_only():
+    nav = started("SafetyPointGoal1-v0", 3)
+    nav.xy[:, nav.placement.rows("hazards")] = 9.0
+    nav.xy[:, nav.placement.rows("hazards").start + 1] = 0.0
+    nav.q[:, :2] = [[math.nextafter(HAZARD_RADIUS, 0), 0.0], [HAZARD_RADIUS, 0.0], [0.0, 0.1]]
+    nav.evaluate(np.zeros((3, 2)))
+    assert nav.out.cost.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_vases_cost_from_the_speed_limit_on():
+    nav = started("SafetyPointGoal2-v0", 3)
+    nav.q[:, :2] = 9.0
+    nav.status[:, 4] = MOVING
+    nav.vase_v[0, 4, 3] = 1.0  # rotation alone costs nothing
+    nav.vase_v[1, 4, 2], nav.vase_v[2, 4, 2] = VASE_SPEED_LIMIT, math.nextafter(VASE_SPEED_LIMIT, 0)
+    nav.evaluate(np.zeros((3, 2)))
+    assert nav.out.parts[2].tolist() == [0.0, 1.0, 0.0]
+
+
+def test_boundaries_are_strict_and_level_two_has_four():
+    for level, y_costs in ((1, 0.0), (2, 1.0)):
+        nav = started(f"SafetyPointCircle{level}-v0", 4)
+        outside = math.nextafter(WALL, 2)
+        nav.q[:, :2] = [[WALL, 0.1], [-outside, 0.1], [0.1, outside], [0.1, -WALL]]
+        nav.v[:] = 0.0
+        nav.evaluate(np.zeros((4, 2)))
+        assert nav.out.cost.tolist() == [0.0, 1.0, y_costs, 0.0]
+
+
+def test_circle_reward_by_hand():
+    nav = started("SafetyPointCircle0-v0", 2)
+    nav.q[:], nav.v[:] = [0.0, 2.0, 0.3], [[-0.7, 0.4, 1.0], [0.7, -0.4, -1.0]]
+    nav.evaluate(np.zeros((2, 2)))
+    assert nav.out.reward == pytest.approx([0.1 * 0.7 / 1.5, -0.1 * 0.7 / 1.5])
+
+
+def goal_task(distance, before=1.0):
+    """Return one Goal0 simulation at a distance from its goal, with another distance one step before."""
+    nav = started("SafetyPointGoal0-v0")
+    nav.xy[0, 1], nav.q[0], nav.distance[0] = 0.0, [distance, 0.0, 0.0], before
+    nav.evaluate(np.zeros((1, 2)))
+    return nav
+
+
+def test_goal_reward_and_new_goal():
+    missed, met = goal_task(math.nextafter(0.3, 1)), goal_task(0.3)
+    assert missed.out.reward[0] == pytest.approx(0.7)
+    assert not missed.out.goal_met[0]
+    assert np.array_equal(missed.xy[0, 1], [0.0, 0.0])
+    assert met.out.goal_met[0]
+    assert met.out.reward[0] == pytest.approx(1.7)
+    gap = np.hypot(*(met.xy[0, 1] - met.q[0, :2]))
+    assert gap >= 0.4 + 0.305
+    assert met.distance[0] == pytest.approx(gap)
+    assert met.out.obs[0, 12:].max() == pytest.approx((3 - gap) / 3)  # the observation shows the new goal
+    assert goal_task(1.0, before=100.0).out.reward[0] == 10.0
+
+
+def test_a_goal_that_finds_no_place_terminates():
+    nav = started("SafetyPointGoal1-v0")
+    nav.placement.keepout[nav.placement.rows("hazards")] = 9.0
+    nav.xy[0, nav.placement.goal] = nav.q[0, :2]
+    nav.evaluate(np.zeros((1, 2)))
+    assert nav.out.goal_met[0]
+    assert nav.out.terminated[0]
 
 
 def steer(nav, rng):
@@ -16,14 +217,14 @@ def steer(nav, rng):
     n = len(nav.q)
     away = nav.vase_q[:, :, :2] - nav.q[:, None, :2]
     nearest = away[np.arange(n), np.argmin((away**2).sum(2), axis=1)]
-    if nav.spec.agent == "point":
+    if nav.task.agent == "point":
         heading = nav.q[:, 2]
     else:  # the Car's front is -y
         heading = 2 * np.arctan2(nav.q[:, 6], nav.q[:, 3]) - np.pi / 2
     error = np.arctan2(nearest[:, 1], nearest[:, 0]) - heading
     error = (error + np.pi) % (2 * np.pi) - np.pi
     noise = rng.normal(size=(n, 2))
-    if nav.spec.agent == "point":
+    if nav.task.agent == "point":
         thrust = np.where(np.cos(error) > 0.5, 0.05, -0.01)
         return np.stack([thrust, error], axis=1) + noise * [0.02, 0.3]
     ahead, turn = 0.012 * np.cos(error), np.clip(0.012 * error, -0.015, 0.015)
@@ -31,13 +232,9 @@ def steer(nav, rng):
 
 
 @pytest.mark.parametrize("name", ["SafetyPointGoal1-v0", "SafetyPointGoal2-v0", "SafetyCarGoal2-v0"])
-def test_hand_over_agrees_with_the_engine_everywhere(name):
-    """Agents that ram vases: the planned step is the step of the full engine, vase by vase, cost by cost."""
-    spec = find_task(name)
-    auto, full = Navigation(spec, COUNT), Navigation(spec, COUNT, physics="mujoco")
-    ids, rng = np.arange(COUNT, dtype=np.int32), np.random.default_rng(1)
-    for nav in (auto, full):
-        nav.reset(ids, list(range(COUNT)))
+def test_both_kinds_of_physics_agree_while_agents_push_vases(name):
+    auto, full = started(name, COUNT), started(name, COUNT, physics="mujoco")
+    rng = np.random.default_rng(1)
     agents, vases, used, pushed = [], [], [], 0
     for _ in range(140):
         actions = steer(full, rng)
@@ -49,8 +246,8 @@ def test_hand_over_agrees_with_the_engine_everywhere(name):
         np.testing.assert_allclose(auto.out.reward, full.out.reward, atol=1e-6)
         used.append(auto._active.any(axis=1))
         pushed += int((np.linalg.norm(full.vase_v[..., :3], axis=2) > 0.01).sum())
-        # the Point's servo multiplies rounding errors, so both go on from the same state
-        for field in ("q", "v", "warm", "last", "xy", "streams"):
+        # The Point's servo amplifies rounding errors, so both continue from the same state.
+        for field in ("q", "v", "warm", "distance", "xy", "streams"):
             getattr(auto, field)[...] = getattr(full, field)
         for field in ("vase_q", "vase_v", "vase_warm"):
             getattr(auto, field)[auto._active] = getattr(full, field)[auto._active]
@@ -63,16 +260,12 @@ def test_hand_over_agrees_with_the_engine_everywhere(name):
     assert vases.max() < 1e-5
 
 
-def test_a_point_turning_into_a_vase_keeps_agreeing_for_many_steps():
-    """At full turn the servo saturates, so that trajectories can be compared without meeting in between."""
-    spec = find_task("SafetyPointGoal1-v0")
+def test_both_kinds_of_physics_agree_for_many_steps():
+    """A Point turns into a vase; at full turn the servo saturates, so that errors do not grow."""
     runs = []
     for physics in ("auto", "mujoco"):
-        nav = Navigation(spec, 1, physics=physics)
-        nav.reset(np.zeros(1, np.int32), [0])
-        nav.q[0] = 0.0, 0.0, 0.0
-        nav.xy[0, 1] = 3.0
-        nav.vase_q[0, 0, :2] = 0.12, 0.45
+        nav = started("SafetyPointGoal1-v0", physics=physics)
+        nav.q[0], nav.xy[0, 1], nav.vase_q[0, 0, :2] = 0.0, 3.0, [0.12, 0.45]
         path = []
         for _ in range(120):
             nav.step(np.array([[1.0, 1.0]]))
@@ -85,8 +278,8 @@ def test_a_point_turning_into_a_vase_keeps_agreeing_for_many_steps():
 
 
 @pytest.mark.parametrize("name", ["SafetyCarGoal1-v0", "SafetyCarCircle1-v0"])
-def test_a_recorded_episode_of_the_car_repeats_itself(name):
-    """Seed and actions in, the original's observations, rewards, costs and goals out, step after step."""
+def test_a_recorded_episode_of_the_car_is_repeated(name):
+    """From seed and actions: the original's observations, rewards, costs and goals at every step."""
     with np.load(RECORDINGS / f"nav_{name}.npz") as file:
         length, seed = int(file["ep_len"][0]), int(file["seed"][0])
         obs, actions = file["row_obs"][: length + 1], file["step_action"][:length]
@@ -95,46 +288,9 @@ def test_a_recorded_episode_of_the_car_repeats_itself(name):
     first, _ = env.reset(seed=seed)
     np.testing.assert_allclose(first[0], obs[0], atol=1e-9)
     for k in range(length):
-        seen, gained, _, _, info = env.step(actions[k][None])
-        np.testing.assert_allclose(seen[0], obs[k + 1], atol=1e-8)
+        current, gained, _, _, info = env.step(actions[k][None])
+        np.testing.assert_allclose(current[0], obs[k + 1], atol=1e-8)
         assert gained[0] == pytest.approx(reward[k], abs=1e-9)
         assert (info["cost"][0], info["goal_met"][0]) == (cost[k], met[k])
     assert cost.sum() > 0
     assert met.sum() > 0 or "Circle" in name
-
-
-def test_a_goal_that_finds_no_place_terminates():
-    nav = Navigation(find_task("SafetyPointGoal1-v0"), 1)
-    nav.reset(np.zeros(1, np.int32), [0])
-    nav.law.keepout[nav.law.rows("hazards")] = 9.0
-    nav.xy[0, nav.law.goal] = nav.q[0, :2]
-    nav.evaluate(np.zeros((1, 2)))
-    assert nav.out.goal_met[0]
-    assert nav.out.terminated[0]
-
-
-def test_scene_shows_what_is_there():
-    nav = Navigation(find_task("SafetyCarGoal2-v0"), 2)
-    nav.reset(np.arange(2, dtype=np.int32), [0, 1])
-    scene = nav.scene(1)
-    assert {key: value.shape for key, value in scene.items()} == {
-        "qpos": (13,),
-        "goal": (1, 2),
-        "hazards": (10, 2),
-        "vases": (10, 7),
-        "obs": (72,),
-        "cost": (),
-    }
-    assert np.array_equal(scene["qpos"], nav.q[1])
-    scene["qpos"][:] = 0.0
-    assert nav.q[1].any()
-
-
-def test_the_first_observation_of_a_point_at_rest():
-    nav = Navigation(find_task("SafetyPointCircle1-v0"), 3)
-    nav.reset(np.arange(3, dtype=np.int32), [0, 1, 2])
-    yaw = nav.q[:, 2]
-    expected = np.zeros((3, 12))
-    expected[:, 2] = 9.81
-    expected[:, 9], expected[:, 10] = -0.5 * np.sin(yaw), -0.5 * np.cos(yaw)
-    np.testing.assert_allclose(nav.out.obs[:, :12], expected, atol=1e-12)

@@ -6,11 +6,11 @@ import pytest
 
 from steingate.tasks import point
 from steingate.tasks.catalog import find_task
-from steingate.tasks.models import compile_world
+from steingate.tasks.navigation_models import compile_world
 
 MODEL = compile_world(find_task("SafetyPointCircle1-v0"), 0)
 H = 0.002
-NOTHING = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
+NO_VASES = np.zeros((0, 7)), np.zeros((0, 7)), np.zeros(0, bool), 0, 0.0
 
 
 def states(count, seed=0):
@@ -27,13 +27,13 @@ def test_constants_are_those_of_the_compiled_model():
     assert mass * offset == pytest.approx(point.MOMENT, rel=1e-14)
 
 
-def test_one_step_is_the_engines():
+def test_a_step_is_mujocos():
     data = mujoco.MjData(MODEL)
     errors = []
     for q, v, action in states(400):
         data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, action
         mujoco.mj_step(MODEL, data, 10)
-        point.run(q, v, action[0], action[1], H, 10, *NOTHING, np.zeros(3))
+        point.advance(q, v, action[0], action[1], H, 10, *NO_VASES, np.zeros(3))
         errors.append((np.abs(q - data.qpos).max(), np.abs(v - data.qvel).max()))
     qpos, qvel = np.array(errors).T
     assert qpos.max() < 1e-11
@@ -41,7 +41,7 @@ def test_one_step_is_the_engines():
     assert qvel.max() < 1e-8  # the turn servo multiplies rounding errors by about four per substep
 
 
-def test_explicit_acceleration_is_the_engines():
+def test_explicit_acceleration_is_mujocos():
     data, acc = mujoco.MjData(MODEL), np.zeros(3)
     for q, v, action in states(100, seed=1):
         data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, action
@@ -53,20 +53,20 @@ def test_explicit_acceleration_is_the_engines():
 def test_terminal_speeds():
     q, v, acc = np.zeros(3), np.zeros(3), np.zeros(3)
     for _ in range(500):
-        point.run(q, v, 1.0, 0.0, H, 10, *NOTHING, acc)
+        point.advance(q, v, 1.0, 0.0, H, 10, *NO_VASES, acc)
     assert math.hypot(v[0], v[1]) == pytest.approx(1.5, abs=0.1)
     for _ in range(500):
-        point.run(q, v, 0.0, 1.0, H, 10, *NOTHING, acc)
+        point.advance(q, v, 0.0, 1.0, H, 10, *NO_VASES, acc)
     assert v[2] == pytest.approx(3.0, abs=0.01)
 
 
 def test_bounds_of_the_contact_test_hold():
-    """Nothing moves the origin further in a step than the bound says, and no geom sticks out."""
+    """No action moves the origin further in a step than the bound, and no geom exceeds the reach."""
     worst = 0.0
     for q, v, action in states(4000, seed=2):
-        v[2] = np.clip(v[2], -4, 4)  # 3 rad/s is the limit, and the chatter adds up to 1
+        v[2] = np.clip(v[2], -4, 4)  # the limit of 3 rad/s and oscillations of up to 1
         speed, start = math.hypot(v[0], v[1]), q[:2].copy()
-        point.run(q, v, action[0], action[1], H, 10, *NOTHING, np.zeros(3))
+        point.advance(q, v, action[0], action[1], H, 10, *NO_VASES, np.zeros(3))
         worst = max(worst, math.hypot(*(q[:2] - start)) - speed * 10 * H)
     assert 0.0 < worst < point.SPEED_GAIN * 10 * H
     corner = math.hypot(0.15, 0.05)

@@ -9,8 +9,7 @@ import gymnasium
 from steingate.tasks.catalog import TASKS, TaskSpec, find_task
 
 if TYPE_CHECKING:
-    from steingate.tasks.single import SafetyEnv
-    from steingate.tasks.vector import SafetyVectorEnv
+    from steingate.tasks.environments import SafetyEnv, SafetyVectorEnv
 
 __all__ = ["TASKS", "SafetyEnv", "SafetyVectorEnv", "TaskSpec", "find_task", "register_tasks"]
 
@@ -22,7 +21,7 @@ def register_tasks() -> None:
         if name not in gymnasium.registry:
             gymnasium.register(
                 id=name,
-                entry_point="steingate.tasks.single:SafetyEnv",
+                entry_point="steingate.tasks.environments:SafetyEnv",
                 vector_entry_point="steingate.envs.make:make_native_vec",
                 max_episode_steps=task.max_episode_steps,
                 kwargs={"env_id": task.env_id},
@@ -32,11 +31,11 @@ def register_tasks() -> None:
 def __getattr__(name: str) -> Any:
     """Import the environment classes, and with them numba and MuJoCo, on first use."""
     if name == "SafetyEnv":
-        from steingate.tasks.single import SafetyEnv
+        from steingate.tasks.environments import SafetyEnv
 
         return SafetyEnv
     if name == "SafetyVectorEnv":
-        from steingate.tasks.vector import SafetyVectorEnv
+        from steingate.tasks.environments import SafetyVectorEnv
 
         return SafetyVectorEnv
     raise AttributeError(f"module 'steingate.envs' has no attribute {name!r}")

@@ -28,9 +28,8 @@ from gymnasium.vector import VectorEnv
 from steingate.envs.adapters import CostFunction, EnvAdapter
 from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.envs.worker_pool import EnvSpec, SyncWorkers
-from steingate.errors import InputError, MissingExtraError, SteingateError
+from steingate.errors import InputError, SteingateError, needs
 from steingate.tasks.catalog import TASKS
-from steingate.tasks.inputs import checked_options
 
 _NATIVE_PREFIX = "steingate/"
 _PYTHON_PREFIX = "python:"
@@ -60,7 +59,7 @@ def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -
     num_envs : int
         Number of environments.
     **options
-        Native tasks: those of :class:`~steingate.tasks.vector.SafetyVectorEnv`. Other environments: ``cost``
+        Native tasks: those of :class:`~steingate.tasks.environments.SafetyVectorEnv`. Others: ``cost``
         (a function of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``,
         ``copy``, ``workers`` (number of worker processes: 1 by default, which means this process; None
         measures what is faster, with at most ``threads`` processes); others are passed to the environment.
@@ -99,23 +98,18 @@ def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv
     num_envs : int
         Number of environments.
     **options
-        Those of :class:`~steingate.tasks.vector.SafetyVectorEnv`.
+        Those of :class:`~steingate.tasks.environments.SafetyVectorEnv`.
     """
-    from steingate.tasks.vector import SafetyVectorEnv  # imports MuJoCo and numba
-
-    known = [p for p in inspect.signature(SafetyVectorEnv).parameters if p not in ("env_id", "num_envs")]
-    checked_options(env_id, options, known)
-    try:
-        return SafetyVectorEnv(env_id, num_envs, **options)
-    except ModuleNotFoundError as error:
-        if error.name not in ("mujoco", "numba"):
-            raise
-        raise MissingExtraError(f"The native task {env_id}", "envs") from error
-    except (AttributeError, RuntimeError) as error:
-        if "mujoco" in sys.modules:
-            raise
-        # The import of MuJoCo fails if MUJOCO_GL names a graphics library that is not installed.
-        raise InputError(f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it.") from error
+    with needs(f"The native task {env_id}", "envs"):
+        try:
+            from steingate.tasks.environments import SafetyVectorEnv  # imports MuJoCo and numba
+        except (AttributeError, RuntimeError) as error:
+            if "mujoco" in sys.modules:
+                raise
+            # The import of MuJoCo fails if MUJOCO_GL names a graphics library that is not installed.
+            chosen = os.environ.get("MUJOCO_GL")
+            raise InputError(f"MUJOCO_GL={chosen} does not work here: unset it.") from error
+    return SafetyVectorEnv(env_id, num_envs, **options)
 
 
 def make_sync_workers(spec: EnvSpec, num_envs: int) -> SyncWorkers:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from steingate.envs.adapters import CostFunction, EnvAdapter
 from steingate.envs.worker_pool import EnvSpec, SyncWorkers, WorkerPool, choose_num_processes
 from steingate.errors import InputError, SteingateError
-from steingate.tasks.inputs import checked_seeds
+from steingate.tasks.validation import check_seeds
 
 
 class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]):
@@ -139,7 +139,7 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Start new episodes; an integer seed means ``seed + i`` for environment i."""
         infos: dict[str, Any] = {}
-        seeds = [None if one is None else one % 2**32 for one in checked_seeds(seed, self.num_envs)]
+        seeds = [None if one is None else one % 2**32 for one in check_seeds(seed, self.num_envs)]
         for i, (obs, info) in enumerate(self.worker_pool.reset(seeds, options)):
             self._observations[i] = obs
             infos = self._add_info(infos, info, i)

@@ -1,4 +1,4 @@
-"""The tasks as tables: one frozen record per identifier, with the numbers of placement, reward and cost."""
+"""Table of the native tasks: one record per id, with the numbers of placement, reward and cost."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from steingate.errors import InputError
 
 Family = Literal["goal", "circle", "velocity"]
 
+# Lengths in m.
 GOAL_RADIUS = 0.3
 HAZARD_RADIUS = 0.2
 VASE_HALF = 0.1  # half edge
-VASE_HEIGHT = 0.1 - 4e-5  # start height: slightly inside the floor, so nearly at rest
-VASE_SPEED_LIMIT = 1e-4  # a vase at least this fast counts as moving
+VASE_HEIGHT = 0.1 - 4e-5  # of the center at the start: slightly inside the floor, so nearly at rest
+VASE_SPEED_LIMIT = 1e-4  # m/s; a vase at least this fast counts as moving
 CIRCLE_RADIUS = 1.5
-WALL = 1.125  # the boundary of Circle1 and Circle2
+WALL = 1.125  # boundary of Circle1 and Circle2
 AGENT_HEIGHT = 0.1
 LIDAR_BINS = 16
-COMPASS, VELOCITY = (9, 10), (3, 4)  # where their components ahead and to the left are in an observation
+COMPASS, VELOCITY = (9, 10), (3, 4)  # observation entries: components ahead and to the left
 GRAVITY = 9.81
 MAGNETIC_NORTH = -0.5  # y component of the magnetic field; the others are 0
 
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """One kind of object: how many, how far others stay away, and where it is if it cannot move.
+    """One kind of object in a task.
 
     Attributes
     ----------
     kind : "goal", "hazards", "vases", "circle" or "sigwalls"
-    count : number of instances
-    keepout : radius no other object's keepout may overlap
-    fixed : one (x, y) per instance for objects with a fixed place, otherwise empty
+    count : number of objects
+    keepout : radius that no other object's keepout may overlap, in m
+    fixed : (x, y) of each object if the places are fixed, else empty
     """
 
     kind: str
@@ -47,20 +48,20 @@ class TaskSpec:
 
     Attributes
     ----------
-    env_id : identifier without the ``steingate/`` prefix
+    env_id : id without the ``steingate/`` prefix
     family : "goal", "circle" or "velocity"
-    agent : "point" or "car"; for velocity tasks the robot, e.g. "half_cheetah"
+    agent : "point" or "car"; the robot of velocity tasks, for example "half_cheetah"
     level : 0, 1 or 2 (velocity tasks: 0)
-    observation_size, action_size, action_bound : spaces; actions lie in ±action_bound
-    max_episode_steps : steps until truncation
-    timestep, substeps : engine time step and engine steps per environment step
-    cost_parts : names of the indicators in ``info`` whose maximum is the cost
-    cost_text : what costs, in words
-    extent : half edge E of the placement square [−E, E]²
-    agent_extent, agent_keepout : the agent's own placement square (half edge, before shrinking) and keepout
-    objects : kinds in placement order
-    lidar_range : range of the pseudo lidar
-    speed_limit : velocity above which a velocity task costs
+    observation_size, action_size, action_bound : sizes of the spaces; actions are within ±action_bound
+    max_episode_steps : number of steps until truncation
+    timestep, substeps : MuJoCo's time step in s, and number of MuJoCo steps per environment step
+    cost_parts : names of the indicators in ``info``; the cost is their maximum
+    cost_text : what a step costs 1 for
+    extent : half edge of the square in which objects are placed, in m
+    agent_extent, agent_keepout : half edge of the agent's square before shrinking, and its keepout radius
+    objects : kinds of objects in placement order
+    lidar_range : range of the lidar in m
+    speed_limit : speed above which a step of a velocity task costs, in m/s
     """
 
     env_id: str
@@ -83,39 +84,34 @@ class TaskSpec:
     speed_limit: float = 0.0
 
     def count(self, kind: str) -> int:
-        """Return how many objects of a kind the task has.
-
-        Parameters
-        ----------
-        kind : str
-            Object kind as in ``objects``.
-        """
+        """Return the number of objects of a kind."""
         return sum(o.count for o in self.objects if o.kind == kind)
 
     @property
     def period(self) -> float:
-        """Return the simulated seconds of one environment step."""
+        """Simulated seconds per environment step."""
         return self.timestep * self.substeps
 
     @property
     def sensors(self) -> int:
-        """Return the number of leading observation entries that are not lidar (all of them for velocity)."""
+        """Number of leading observation entries that are not lidar."""
         if self.family == "velocity":
             return self.observation_size
-        return 12 if self.agent == "point" else 24
+        return _SENSORS[self.agent]
 
     @property
     def lidar(self) -> tuple[str, ...]:
-        """Return the kinds seen by the lidar, one block of 16 bins each, in observation order."""
+        """Kinds of objects with a lidar block of 16 bins each, in observation order."""
         return tuple(o.kind for o in self.objects if o.kind != "sigwalls")
 
     @property
-    def rings(self) -> tuple[int, ...]:
-        """Return where in an observation the blocks of the lidar begin."""
+    def lidar_starts(self) -> tuple[int, ...]:
+        """First observation entry of every lidar block."""
         return tuple(self.sensors + LIDAR_BINS * i for i in range(len(self.lidar)))
 
 
-_WALLS = ((WALL, 0.0), (-WALL, 0.0), (0.0, WALL), (0.0, -WALL))
+_SENSORS = {"point": 12, "car": 24}
+_TIMESTEP = {"point": 0.002, "car": 0.004}
 _GOAL = ObjectSpec("goal", 1, 0.305)
 _GOAL_OBJECTS = (
     (_GOAL,),
@@ -124,24 +120,22 @@ _GOAL_OBJECTS = (
 )
 _GOAL_PARTS = ((), ("cost_hazards",), ("cost_hazards", "cost_vases_contact", "cost_vases_velocity"))
 _GOAL_TEXT = ("nothing", "being inside a hazard", "being inside a hazard, touching a vase, a moving vase")
+_WALLS = ((WALL, 0.0), (-WALL, 0.0), (0.0, WALL), (0.0, -WALL))
 _CIRCLE_TEXT = ("nothing", "|x| > 1.125", "|x| > 1.125 or |y| > 1.125")
-_AGENTS = {"point": (12, 0.002), "car": (24, 0.004)}  # sensor entries, engine time step
 
 
 def _goal(agent: str, level: int) -> TaskSpec:
-    sensors, timestep = _AGENTS[agent]
-    objects = _GOAL_OBJECTS[level]
-    extent = (1.0, 1.5, 2.0)[level]
+    objects, extent = _GOAL_OBJECTS[level], (1.0, 1.5, 2.0)[level]
     return TaskSpec(
         env_id=f"Safety{agent.capitalize()}Goal{level}-v0",
         family="goal",
         agent=agent,
         level=level,
-        observation_size=sensors + LIDAR_BINS * len(objects),
+        observation_size=_SENSORS[agent] + LIDAR_BINS * len(objects),
         action_size=2,
         action_bound=1.0,
         max_episode_steps=1000,
-        timestep=timestep,
+        timestep=_TIMESTEP[agent],
         substeps=10,
         cost_parts=_GOAL_PARTS[level],
         cost_text=_GOAL_TEXT[level],
@@ -153,27 +147,23 @@ def _goal(agent: str, level: int) -> TaskSpec:
 
 
 def _circle(agent: str, level: int) -> TaskSpec:
-    sensors, timestep = _AGENTS[agent]
-    objects: tuple[ObjectSpec, ...] = (ObjectSpec("circle", 1, 0.0, ((0.0, 0.0),)),)
-    if level:
-        objects += (ObjectSpec("sigwalls", 2 * level, 0.0, _WALLS[: 2 * level]),)
+    walls = (ObjectSpec("sigwalls", 2 * level, 0.0, _WALLS[: 2 * level]),) if level else ()
     return TaskSpec(
         env_id=f"Safety{agent.capitalize()}Circle{level}-v0",
         family="circle",
         agent=agent,
         level=level,
-        observation_size=sensors + LIDAR_BINS,
+        observation_size=_SENSORS[agent] + LIDAR_BINS,
         action_size=2,
         action_bound=1.0,
         max_episode_steps=500,
-        timestep=timestep,
+        timestep=_TIMESTEP[agent],
         substeps=10,
         cost_parts=("cost_out_of_boundary",) if level else (),
         cost_text=_CIRCLE_TEXT[level],
         extent=2.0,
         agent_extent=0.8,
-        agent_keepout=0.0,
-        objects=objects,
+        objects=(ObjectSpec("circle", 1, 0.0, ((0.0, 0.0),)), *walls),
         lidar_range=6.0,
     )
 
@@ -198,35 +188,20 @@ def _velocity(
     )
 
 
-def _all_tasks() -> dict[str, TaskSpec]:
-    tasks = [f(agent, level) for f in (_goal, _circle) for agent in _AGENTS for level in (0, 1, 2)]
-    tasks += [
-        _velocity("Ant", "ant", 2.6222, 5, 0.01, 27, 8, 1.0),
-        _velocity("HalfCheetah", "half_cheetah", 3.2096, 5, 0.01, 17, 6, 1.0),
-        _velocity("Hopper", "hopper", 0.7402, 4, 0.002, 11, 3, 1.0),
-        _velocity("Humanoid", "humanoid", 1.4149, 5, 0.003, 376, 17, 0.4),
-        _velocity("Swimmer", "swimmer", 0.2282, 4, 0.01, 8, 2, 1.0),
-        _velocity("Walker2d", "walker2d", 2.3415, 4, 0.002, 17, 6, 1.0),
-    ]
-    return {task.env_id: task for task in tasks}
-
-
-TASKS: dict[str, TaskSpec] = _all_tasks()
+_ALL = (
+    *(make(agent, level) for make in (_goal, _circle) for agent in _SENSORS for level in (0, 1, 2)),
+    _velocity("Ant", "ant", 2.6222, 5, 0.01, 27, 8, 1.0),
+    _velocity("HalfCheetah", "half_cheetah", 3.2096, 5, 0.01, 17, 6, 1.0),
+    _velocity("Hopper", "hopper", 0.7402, 4, 0.002, 11, 3, 1.0),
+    _velocity("Humanoid", "humanoid", 1.4149, 5, 0.003, 376, 17, 0.4),
+    _velocity("Swimmer", "swimmer", 0.2282, 4, 0.01, 8, 2, 1.0),
+    _velocity("Walker2d", "walker2d", 2.3415, 4, 0.002, 17, 6, 1.0),
+)
+TASKS: dict[str, TaskSpec] = {task.env_id: task for task in _ALL}
 
 
 def find_task(env_id: str) -> TaskSpec:
-    """Return the task of an identifier, with or without the ``steingate/`` prefix.
-
-    Parameters
-    ----------
-    env_id : str
-        For example ``"SafetyPointGoal1-v0"``.
-
-    Raises
-    ------
-    InputError
-        If there is no such task.
-    """
+    """Return the task of an id such as ``"SafetyPointGoal1-v0"``, with or without ``steingate/``."""
     name = env_id.removeprefix("steingate/")
     if name not in TASKS:
         raise InputError(f"There is no native task {env_id!r}; run `steingate envs` to see all {len(TASKS)}.")

@@ -1,16 +1,25 @@
-"""Where things stand at reset: the placement law, layouts drawn from it, goals drawn again.
+"""Random layouts of the navigation tasks: random streams, placement of agent and objects, new goals.
 
-Objects are placed in a fixed order with the agent first: draw x, then y, uniformly in the object's rectangle
-and accept when the distance to everything placed before is not smaller than the sum of both keepouts. After
-100 refusals the whole layout starts again from the agent. Then come the yaws, and in tasks with a goal
-the goal is drawn once more. Impossible placements end in an `InputError`.
+Objects are placed in a fixed order with the agent first: x, then y, are drawn uniformly in the object's
+rectangle and accepted if the distance to every object placed before is at least the sum of both keepouts.
+After 100 rejections the layout starts again from the agent. Then the yaws are drawn, and in Goal tasks the
+goal is drawn once more.
 
-The ``draw_*`` functions are compiled and take rows of `steingate.tasks.streams`: kernels can call them.
+Every simulation has its own random stream, one row of unsigned integers that compiled functions advance:
+
+``"independent"``
+    xoshiro256++ seeded with NumPy's ``SeedSequence``; rows of 4.
+``"reference"``
+    the Mersenne twister of ``numpy.random.RandomState(seed)``, which repeats layouts and goals of the
+    original tasks bit for bit; rows of 625 (the 624 words of the key, then the position).
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,33 +27,92 @@ from numpy.typing import NDArray
 from steingate.compiled import compiled
 from steingate.errors import InputError
 from steingate.tasks.catalog import TaskSpec
-from steingate.tasks.streams import next_double
+
+Stream = Literal["independent", "reference"]
+STREAMS: Final = ("independent", "reference")
 
 DRAWS_PER_OBJECT: Final = 100
 LAYOUT_ATTEMPTS: Final = 10_000
 GOAL_DRAWS: Final = 10_000
+PLACED, NO_LAYOUT, NO_GOAL = 0, 1, 2  # results of draw_layouts
 
-PLACED: Final = 0
-NO_LAYOUT: Final = 1
-NO_GOAL: Final = 2
+_JITTER: Final = 1e-9  # half edge of the square from which fixed objects are drawn
+_KEY, _SHIFT = 624, 397  # of the Mersenne twister
 
-_JITTER: Final = 1e-9  # fixed objects are drawn too, from a square this small
+
+def seeded_states(seeds: Sequence[int | None], stream: Stream = "independent") -> NDArray[np.uint64]:
+    """Return the states of new random streams, one row per seed; None draws a seed."""
+    states = np.empty((len(seeds), 4 if stream == "independent" else _KEY + 1), dtype=np.uint64)
+    for row, seed in zip(states, seeds, strict=True):
+        if stream == "independent":
+            row[:] = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+            continue
+        if seed is not None and seed >= 2**32:
+            raise InputError(f"Seed {seed} is too large for the reference stream: use one below 2**32.")
+        word = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
+        twister = np.random.RandomState(int(word)).get_state(legacy=False)["state"]
+        row[:_KEY], row[_KEY] = twister["key"], twister["pos"]
+    return states
+
+
+@compiled
+def next_double(state):
+    """Return a uniform number in [0, 1) with 53 random bits, and advance the stream."""
+    if state.shape[0] == 4:
+        return np.float64(_next_xoshiro(state) >> np.uint64(11)) * 2.0**-53
+    high = _next_twister(state) >> np.uint64(5)
+    low = _next_twister(state) >> np.uint64(6)
+    return (np.float64(high) * 67108864.0 + np.float64(low)) / 9007199254740992.0
+
+
+@compiled
+def _next_xoshiro(s):
+    """Return 64 bits of xoshiro256++ (Blackman and Vigna)."""
+    total = s[0] + s[3]
+    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s[0]
+    shifted = s[1] << np.uint64(17)
+    s[2] ^= s[0]
+    s[3] ^= s[1]
+    s[1] ^= s[2]
+    s[0] ^= s[3]
+    s[2] ^= shifted
+    s[3] = (s[3] << np.uint64(45)) | (s[3] >> np.uint64(19))
+    return word
+
+
+@compiled
+def _next_twister(state):
+    """Return 32 bits of MT19937 (Matsumoto and Nishimura)."""
+    position = np.int64(state[_KEY])
+    if position >= _KEY:
+        for i in range(_KEY):
+            y = (state[i] & np.uint64(0x80000000)) | (state[(i + 1) % _KEY] & np.uint64(0x7FFFFFFF))
+            word = state[(i + _SHIFT) % _KEY] ^ (y >> np.uint64(1))
+            if y & np.uint64(1):
+                word ^= np.uint64(0x9908B0DF)
+            state[i] = word
+        position = np.int64(0)
+    y = state[position]
+    state[_KEY] = np.uint64(position + 1)
+    y ^= y >> np.uint64(11)
+    y ^= (y << np.uint64(7)) & np.uint64(0x9D2C5680)
+    y ^= (y << np.uint64(15)) & np.uint64(0xEFC60000)
+    return (y ^ (y >> np.uint64(18))) & np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The placement law of one task as arrays; row 0 is the agent, then the objects in placement order.
+    """Placement rule of a task as arrays; row 0 is the agent, then the objects in placement order.
 
     Attributes
     ----------
-    task : name used in error messages
     kinds : kind of every row, ``"agent"`` first
-    low, high : (n, 2) corners of the rectangle from which each row is drawn
-    keepout : (n,) keepout radius of each row
+    low, high : (R, 2) corners of the rectangle from which each row is drawn
+    keepout : (R,) keepout radius of each row
     goal : row of the goal, or -1 if the task has none
     """
 
-    task: str
+    env_id: str
     kinds: tuple[str, ...]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
@@ -52,44 +120,21 @@ class Placement:
     goal: int
 
     def rows(self, kind: str) -> slice:
-        """Rows of one kind (empty if the task has none)."""
+        """Return the rows of a kind of object; empty if the task has none."""
         if kind not in self.kinds:
             return slice(0, 0)
         first = self.kinds.index(kind)
         return slice(first, first + self.kinds.count(kind))
 
 
-@dataclass(frozen=True)
-class Layout:
-    """One sampled layout; ``xy`` (n, 2) and ``rot`` (n,) follow the rows of the placement, agent first.
-
-    Objects with a fixed place have yaw 0. ``goal_first`` is the discarded first goal, NaN without a goal.
-    """
-
-    xy: NDArray[np.float64]
-    rot: NDArray[np.float64]
-    goal_first: NDArray[np.float64]
-
-
-def placement(spec: TaskSpec) -> Placement:
-    """Return the placement law of a navigation task.
-
-    Parameters
-    ----------
-    spec : TaskSpec
-        Extents, keepouts and object kinds in placement order.
-
-    Raises
-    ------
-    InputError
-        If an object's keepout leaves no room in the task's square.
-    """
-    kinds, keepout, corner = ["agent"], [spec.agent_keepout], spec.agent_extent - spec.agent_keepout
+def make_placement(task: TaskSpec) -> Placement:
+    """Return the placement rule of a navigation task; InputError if an object does not fit."""
+    kinds, keepout, corner = ["agent"], [task.agent_keepout], task.agent_extent - task.agent_keepout
     rectangles = [(-corner, -corner, corner, corner)]
-    for group in spec.objects:
+    for group in task.objects:
         kinds += [group.kind] * group.count
         keepout += [group.keepout] * group.count
-        corner = spec.extent - group.keepout
+        corner = task.extent - group.keepout
         if group.fixed:
             rectangles += [(x - _JITTER, y - _JITTER, x + _JITTER, y + _JITTER) for x, y in group.fixed]
         else:
@@ -97,50 +142,38 @@ def placement(spec: TaskSpec) -> Placement:
     low, high = np.hsplit(np.array(rectangles), 2)
     if np.any(low > high):
         kind = kinds[int(np.argmax(np.any(low > high, axis=1)))]
-        raise InputError(
-            f"{spec.env_id}: the keepout of the {kind} is larger than its extent; make the extent larger."
-        )
+        raise InputError(f"{task.env_id}: the keepout of the {kind} exceeds the extent; enlarge the extent.")
     goal = kinds.index("goal") if "goal" in kinds else -1
-    return Placement(spec.env_id, tuple(kinds), low.copy(), high.copy(), np.array(keepout), goal)
-
-
-def sample_layout(law: Placement, state: NDArray[np.uint64]) -> Layout:
-    """One layout drawn from ``law``; advances the stream in ``state`` (one row of `seeded_states`)."""
-    rows = len(law.kinds)
-    xy, rot, first = np.empty((1, rows, 2)), np.empty((1, rows)), np.empty((1, 2))
-    sample_layouts(law, state[None], np.ones(1, dtype=np.bool_), xy, rot, first)
-    return Layout(xy[0], rot[0], first[0])
+    return Placement(task.env_id, tuple(kinds), low.copy(), high.copy(), np.array(keepout), goal)
 
 
 def sample_layouts(
-    law: Placement,
+    placement: Placement,
     states: NDArray[np.uint64],
     mask: NDArray[np.bool_],
     xy: NDArray[np.float64],
-    rot: NDArray[np.float64],
-    goal_first: NDArray[np.float64],
+    yaw: NDArray[np.float64],
 ) -> None:
-    """Fill the masked rows of ``xy`` (N, n, 2), ``rot`` (N, n) and ``goal_first`` (N, 2) with new layouts."""
-    status = draw_layouts(states, mask, law.low, law.high, law.keepout, law.goal, xy, rot, goal_first)
-    check_status(law, status)
+    """Draw new layouts for the masked simulations into ``xy`` (N, R, 2) and ``yaw`` (N, R).
 
-
-def check_status(law: Placement, status: int) -> None:
-    """Raise the error that belongs to a status of the compiled functions other than ``PLACED``."""
+    ``states`` are the random streams (N, 4 or 625). Objects with a fixed place have yaw 0.
+    """
+    rule = placement.low, placement.high, placement.keepout, placement.goal
+    status = draw_layouts(states, mask, *rule, xy, yaw)
     if status == NO_LAYOUT:
         raise InputError(
-            f"{law.task}: no layout respects all keepouts after {LAYOUT_ATTEMPTS} attempts; "
+            f"{placement.env_id}: no layout respects all keepouts after {LAYOUT_ATTEMPTS} attempts; "
             "use fewer objects, smaller keepouts or a larger extent."
         )
     if status == NO_GOAL:
         raise InputError(
-            f"{law.task}: found no free place for the goal in {GOAL_DRAWS} draws; use fewer objects."
+            f"{placement.env_id}: no free place for the goal in {GOAL_DRAWS} draws; use fewer objects."
         )
 
 
 @compiled
 def _draw_free(state, low, high, keepout, row, placed, draws, xy):
-    """Whether a point for ``row`` clear of the other rows below ``placed`` was found (now ``xy[row]``)."""
+    """Draw ``xy[row]`` clear of the other rows below ``placed``; return whether a place was found."""
     for _ in range(draws):
         x = low[row, 0] + (high[row, 0] - low[row, 0]) * next_double(state)
         y = low[row, 1] + (high[row, 1] - low[row, 1]) * next_double(state)
@@ -160,16 +193,12 @@ def _draw_free(state, low, high, keepout, row, placed, draws, xy):
 
 @compiled
 def draw_goal(state, low, high, keepout, goal, xy):
-    """Whether a free place for the goal was found; it is then in ``xy[goal]``, otherwise ``xy`` is unchanged.
-
-    ``xy`` holds the current positions of all rows; the old goal is not in the way, the agent is.
-    """
+    """Draw a new place of the goal, clear of all other rows of ``xy``; return whether one was found."""
     return _draw_free(state, low, high, keepout, goal, xy.shape[0], GOAL_DRAWS, xy)
 
 
 @compiled
-def draw_layout(state, low, high, keepout, goal, xy, rot, goal_first):
-    """Status of one layout written to ``xy``, ``rot`` and ``goal_first``: PLACED, NO_LAYOUT or NO_GOAL."""
+def _draw_layout(state, low, high, keepout, goal, xy, yaw):
     rows = xy.shape[0]
     complete = False
     for _ in range(LAYOUT_ATTEMPTS):
@@ -184,21 +213,18 @@ def draw_layout(state, low, high, keepout, goal, xy, rot, goal_first):
         return NO_LAYOUT
     for row in range(rows):
         turn = 2.0 * math.pi * next_double(state)
-        rot[row] = turn if high[row, 0] - low[row, 0] > 1e-6 else 0.0
-    goal_first[:] = np.nan
-    if goal >= 0:
-        goal_first[0], goal_first[1] = xy[goal, 0], xy[goal, 1]
-        if not draw_goal(state, low, high, keepout, goal, xy):
-            return NO_GOAL
+        yaw[row] = turn if high[row, 0] - low[row, 0] > 1e-6 else 0.0
+    if goal >= 0 and not draw_goal(state, low, high, keepout, goal, xy):
+        return NO_GOAL
     return PLACED
 
 
 @compiled
-def draw_layouts(states, mask, low, high, keepout, goal, xy, rot, goal_first):
-    """Status of drawing a layout for every masked environment; stops at the first that cannot be placed."""
+def draw_layouts(states, mask, low, high, keepout, goal, xy, yaw):
+    """Draw a layout for every masked simulation; return PLACED, or the result of the first that fails."""
     for i in range(states.shape[0]):
         if mask[i]:
-            status = draw_layout(states[i], low, high, keepout, goal, xy[i], rot[i], goal_first[i])
+            status = _draw_layout(states[i], low, high, keepout, goal, xy[i], yaw[i])
             if status != PLACED:
                 return status
     return PLACED

@@ -1,8 +1,8 @@
-"""The Point without an engine: its exact motion while it touches nothing, in compiled code.
+"""Dynamics of the Point while it touches no vase: MuJoCo's step in closed form, in compiled code.
 
-A planar rigid body with thrust along its nose and a turn servo: q = (x, y, θ) and v in world axes. The
-engine's semi-implicit step with implicit joint damping is the recursion (M + hD) a = f, v += h a, q += h v.
-The servo is unstable inside its force band at this time step and chatters; that belongs to the task.
+A planar rigid body with thrust along its nose and a turn servo: q = (x, y, θ) and v in world axes. MuJoCo's
+semi-implicit Euler step with implicit joint damping D is (M + hD) a = f, v += h a, q += h v. At this time
+step the servo oscillates within its force limits; the original task does the same.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 
 from steingate.compiled import compiled
-from steingate.tasks.footprint import touches_some
+from steingate.tasks.geometry import may_touch_any_vase
 
 MASS = 0.004 / 3.0 * math.pi + 0.001  # sphere of radius 0.1 and nose of edge 0.1, density 1
 MOMENT = 1e-4  # mass times the offset of the center of mass
-# about the vertical through the origin
+# about the vertical axis through the origin:
 INERTIA = 0.4 * (0.004 / 3.0 * math.pi) * 0.01 + 0.001 * (0.01 / 6.0 + 0.01)
 DAMPING = 0.01
 TURN_DAMPING = 0.005
 GEAR = 0.3
 FORCE_LIMIT = 0.05
 
-# How far from its origin the Point reaches (a nose corner), and how much faster its origin can get within one
-# environment step of 0.02 s: thrust 2.9 m/s² and at most 10.4 m/s² from the servo acting on the offset mass.
+# Distance of the farthest point (a corner of the nose) from the origin in m, and a bound on the increase of
+# the origin's speed within an environment step of 0.02 s in m/s: thrust gives 2.9 m/s², the servo at most
+# 10.4 m/s².
 REACH = 0.1582
 SPEED_GAIN = 0.3
 
@@ -35,28 +36,18 @@ def clip(value, limit):
 
 @compiled(error_model="numpy")
 def acceleration(theta, v, thrust, turn, h, out):
-    """Write the acceleration (M + hD)⁻¹ f into ``out``; h = 0 gives the explicit one.
+    """Write the acceleration (M + hD)⁻¹ f to ``out`` (3,); h = 0 gives the explicit one.
 
-    Parameters
-    ----------
-    theta : float
-        Heading.
-    v : (3,) array
-        Velocity (u, w, ω).
-    thrust, turn : float
-        The two controls, already within ±1.
-    h : float
-        Time step of the implicit damping.
-    out : (3,) array
-        Receives the acceleration.
+    ``theta`` is the heading, ``v`` (3,) the velocity (u, w, ω); ``thrust`` and ``turn`` are the controls
+    within ±1.
     """
     s, c = math.sin(theta), math.cos(theta)
     omega = v[2]
-    push = GEAR * clip(thrust, FORCE_LIMIT) + MOMENT * omega * omega
-    f0 = push * c - DAMPING * v[0]
-    f1 = push * s - DAMPING * v[1]
+    force = GEAR * clip(thrust, FORCE_LIMIT) + MOMENT * omega * omega
+    f0 = force * c - DAMPING * v[0]
+    f1 = force * s - DAMPING * v[1]
     f2 = GEAR * clip(turn - GEAR * omega, FORCE_LIMIT) - TURN_DAMPING * omega
-    # block elimination: the two translations share one diagonal entry
+    # block elimination: both translations have the same diagonal entry
     m = MASS + h * DAMPING
     k0, k1 = -MOMENT * s, MOMENT * c
     a2 = (f2 - (k0 * f0 + k1 * f1) / m) / (INERTIA + h * TURN_DAMPING - (k0 * k0 + k1 * k1) / m)
@@ -66,34 +57,33 @@ def acceleration(theta, v, thrust, turn, h, out):
 
 
 @compiled(error_model="numpy")
-def run(q, v, thrust, turn, h, substeps, parts, vase_q, near, close, reach, acc):
-    """Move one Point by some substeps, in place, up to where it may touch a vase.
+def advance(q, v, thrust, turn, h, substeps, parts, vase_q, near, close, reach, acc):
+    """Advance one Point by some substeps, or up to the first one before which it may touch a vase.
 
-    Returns the number of substeps made, which is all of them also where the Point touches only at their end;
-    or ``substeps + 1`` if it touches nothing to the end.
+    Returns the number of substeps made; ``substeps + 1`` if no vase may be touched after the last one either.
 
     Parameters
     ----------
     q, v : (3,) arrays
         Pose (x, y, θ) and velocity in world axes, changed in place.
     thrust, turn : float
-        The two controls, already within ±1.
+        Controls within ±1.
     h : float
-        Engine time step.
+        MuJoCo's time step.
     substeps : int
         Number of substeps; with 0 only the acceleration is computed.
-    parts, vase_q, near, reach : arrays and float
-        The Point's footprint and the vases to look out for; see ``footprint.touches_some``.
+    parts, vase_q, near, reach
+        See ``geometry.may_touch_any_vase``.
     close : int
-        How many vases are marked in ``near``.
+        Number of vases marked in ``near``.
     acc : (3,) array
-        Receives M⁻¹ f at the end with the same controls, if nothing is touched.
+        Receives M⁻¹ f at the end, if no vase may be touched there.
     """
     for done in range(substeps + 1):
         if close > 0:
             c, s = math.cos(q[2]), math.sin(q[2])
-            turned = (c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
-            if touches_some(parts, turned, q[0], q[1], vase_q, near, reach):
+            R = (c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+            if may_touch_any_vase(parts, R, q[0], q[1], vase_q, near, reach):
                 return done
         if done < substeps:
             acceleration(q[2], v, thrust, turn, h, acc)

@@ -1,8 +1,10 @@
-"""Pictures without a display: the graphics library is chosen here, the picture is drawn from ``scene``.
+"""Offscreen rendering with MuJoCo; the content of frames is in ``scene``.
 
-EGL is tried first, then OSMesa, each in a process of its own, because a failed attempt cannot be undone in
-the process that made it. ``MUJOCO_GL`` is respected if it is set.
+EGL is tried first, then OSMesa, each in a new process, because a failed attempt cannot be undone in the
+process that made it. ``MUJOCO_GL`` overrides this.
 """
+
+from __future__ import annotations
 
 import functools
 import importlib
@@ -22,45 +24,43 @@ try:
     import mujoco
 
     from steingate.tasks import scene
-    from steingate.tasks.looks import picture_model
-except (AttributeError, RuntimeError) as broken:  # MuJoCo's own import trips over what MUJOCO_GL names
+except (AttributeError, RuntimeError) as error:  # the import of MuJoCo fails if MUJOCO_GL is not usable
     raise InputError(
-        f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it, and what works is chosen."
-    ) from broken
+        f"MUJOCO_GL={os.environ.get('MUJOCO_GL')} does not work here: unset it to choose automatically."
+    ) from error
 
 BACKENDS = ("egl", "osmesa")
-_OFF = ("disable", "disabled", "off", "false", "0")
-_PROBE = (
-    "import importlib, mujoco, sys\n"
-    "context = importlib.import_module('mujoco.' + sys.argv[1]).GLContext(8, 8)\n"
-    "context.make_current()\n"
-    "model = mujoco.MjModel.from_xml_string('<mujoco/>')\n"
-    "mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100).free()\n"
-    "print('works')\n"
-)
+_DISABLED = ("disable", "disabled", "off", "false", "0")
+_PROBE = """
+import importlib, mujoco, sys
+context = importlib.import_module("mujoco." + sys.argv[1]).GLContext(8, 8)
+context.make_current()
+model = mujoco.MjModel.from_xml_string("<mujoco/>")
+mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100).free()
+print("works")
+"""
 _PROBE_SECONDS = 60
-_NAMES = {"own": "the display's library"}
+_DISPLAY = "display"  # the graphics library of the desktop
 _MAX_SHAPES = 4000
-_KINDS = {
+_GEOMS = {
     "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
     "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
     "box": mujoco.mjtGeom.mjGEOM_BOX,
-    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
 }
 
 
 class Drawable(Protocol):
-    """What the renderer asks of an environment; see ``scene`` for the mapping."""
+    """Environment that can be rendered."""
 
     task: TaskSpec
 
     def scene(self, index: int) -> scene.State:
-        """Return the state of one simulation."""
+        """Return the arrays that determine a frame of one simulation."""
 
 
 @functools.cache
 def works(backend: str) -> bool:
-    """Return whether a graphics library can draw here, found out by drawing in another process."""
+    """Return whether a graphics library can draw on this machine; tried in a new process."""
     environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
     command = [sys.executable, "-c", _PROBE, backend]
     try:
@@ -73,71 +73,50 @@ def works(backend: str) -> bool:
 
 
 def find_backend() -> str:
-    """Return the graphics library to draw with: the one ``MUJOCO_GL`` names, else the first that works.
-
-    Raises
-    ------
-    InputError
-        If drawing is switched off or nothing works.
-    """
+    """Return the graphics library that ``MUJOCO_GL`` names, else the first that works."""
     chosen = os.environ.get("MUJOCO_GL", "").lower().strip()
-    if chosen in _OFF:
-        raise InputError(f"Rendering is switched off by MUJOCO_GL={chosen}: unset it to draw.")
-    if platform.system() != "Linux":
-        return "own"
+    if chosen in _DISABLED:
+        raise InputError(f"Rendering is disabled by MUJOCO_GL={chosen}: unset it to render.")
+    if platform.system() != "Linux" or chosen in ("glfw", "glx"):
+        return _DISPLAY
     if chosen in BACKENDS:
         if works(chosen):
             return chosen
-        raise InputError(f"MUJOCO_GL={chosen} does not work here: unset it, and what works is chosen.")
-    if chosen in ("glfw", "glx"):
-        return "own"
+        raise InputError(f"MUJOCO_GL={chosen} does not work here: unset it to choose automatically.")
     for backend in BACKENDS:
         if works(backend):
             return backend
     raise InputError(
-        "Nothing here can render without a display: "
+        "No graphics library works without a display: "
         "install EGL (libegl1 and libgl1-mesa-dri) or OSMesa (libosmesa6)."
     )
 
 
-def open_canvas(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:
-    """Return a current OpenGL context and the canvas of a model in it.
-
-    Raises
-    ------
-    InputError
-        If this process cannot draw; the sentence says what stands in the way.
-    """
+def open_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:
+    """Return a current OpenGL context and MuJoCo's rendering context of a model; InputError if this fails."""
     backend = find_backend()
-    platform_set = os.environ.get("PYOPENGL_PLATFORM", "").lower()
-    if backend in BACKENDS and platform_set not in ("", backend):
-        raise InputError(f"PYOPENGL_PLATFORM={platform_set} keeps {backend} from rendering: unset it.")
-    before = os.environ.get("PYOPENGL_PLATFORM")
+    selected = os.environ.get("PYOPENGL_PLATFORM")
+    if backend in BACKENDS and (selected or "").lower() not in ("", backend):
+        raise InputError(f"PYOPENGL_PLATFORM={selected} does not allow {backend}: unset it.")
     try:
-        module = importlib.import_module("mujoco.gl_context" if backend == "own" else f"mujoco.{backend}")
-        context = module.GLContext(width, height)
-        context.make_current()
-        canvas = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        module = "mujoco.gl_context" if backend == _DISPLAY else f"mujoco.{backend}"
+        gl_context = importlib.import_module(module).GLContext(width, height)
+        gl_context.make_current()
+        context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
     except (ImportError, AttributeError, RuntimeError, OSError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
-        raise InputError(
-            f"Rendering by {_NAMES.get(backend, backend)} does not work in this process: {reason}"
-        ) from error
+        raise InputError(f"Rendering with {backend} does not work in this process: {reason}") from error
     finally:
-        if before is None:  # MuJoCo sets it, and other processes started from here would inherit it
+        if selected is None:  # MuJoCo sets it, and child processes would inherit it
             os.environ.pop("PYOPENGL_PLATFORM", None)
-    mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, canvas)
-    return context, canvas
+    mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+    return gl_context, context
 
 
 class Renderer:
-    """Draws any simulation of a batch; nothing it does reaches the simulation.
+    """Renderer of an environment; it does not change the simulations.
 
-    Parameters
-    ----------
-    env : environment with ``task`` and ``scene(i)``
-    width, height : size of the picture in pixels; by default the environment's ``width`` and ``height``
-    camera : "fixed" or "track"; by default the environment's ``camera``
+    By default ``width``, ``height`` (pixels) and ``camera`` ("fixed" or "track") are the environment's.
     """
 
     def __init__(
@@ -148,70 +127,70 @@ class Renderer:
         height: int | None = None,
         camera: scene.Camera | None = None,
     ) -> None:
+        self._gl_context: Any = None
         self._context: Any = None
-        self._canvas: Any = None
         self.env = env
         self.width = width or getattr(env, "width", None) or 480
         self.height = height or getattr(env, "height", None) or 480
         self.camera: scene.Camera = camera or getattr(env, "camera", None) or "fixed"
         if min(self.width, self.height) < 16:
-            raise InputError(f"A picture of {self.width} x {self.height} is too small: 16 x 16 is the least.")
+            raise InputError(f"A frame of {self.width} x {self.height} is too small: use at least 16 x 16.")
         if self.camera not in ("fixed", "track"):
             raise InputError(f"There is no camera {self.camera!r}: choose 'fixed' or 'track'.")
-        self.model, self._robot = picture_model(env.task, self.width, self.height)
-        self._context, self._canvas = open_canvas(self.model, self.width, self.height)
+        self.model, self._robot = scene.render_model(env.task, self.width, self.height)
+        self._gl_context, self._context = open_context(self.model, self.width, self.height)
         self._colors = self.model.geom_rgba.copy()
         self._data = mujoco.MjData(self.model)
         self._scene = mujoco.MjvScene(self.model, _MAX_SHAPES)
         self._options = mujoco.MjvOption()
-        # The first picture on a canvas differs from all later ones in the last bit of some pixels.
-        self._look(scene.view(env.task, self.camera, np.zeros(3)))
-        self._read()
+        # The first frame of a context differs from all later ones in the last bit of some pixels.
+        self._set_view(scene.camera_view(env.task, self.camera, np.zeros(3)))
+        self._read_pixels()
 
     def frame(self, index: int = 0) -> NDArray[np.uint8]:
-        """Return a picture of one simulation: (height, width, 3) in RGB."""
-        if self._canvas is None:
-            raise InputError("This renderer is closed: make another one.")
+        """Return a frame (height, width, 3) of one simulation."""
+        if self._context is None:
+            raise InputError("This renderer is closed: make a new one.")
         count = getattr(self.env, "num_envs", index + 1)
         if not 0 <= index < count:
-            raise InputError(f"There is no environment {index} to draw: they are numbered 0 to {count - 1}.")
+            raise InputError(f"There is no environment {index}: they are numbered 0 to {count - 1}.")
         task, state = self.env.task, self.env.scene(index)
-        self._pose(task, state)
+        self._set_state(task, state)
         root = self._data.xpos[1]
         axis = self._data.xmat[1].reshape(3, 3)[:, 0]
-        self._look(scene.view(task, self.camera, root))
+        self._set_view(scene.camera_view(task, self.camera, root))
         for shape in scene.shapes(task, state, root, float(np.arctan2(axis[1], axis[0]))):
             self._add(shape)
-        return self._read()
+        return self._read_pixels()
 
     def close(self) -> None:
-        """Let go of the graphics memory."""
-        if self._canvas is not None:
-            self._context.make_current()
-            self._canvas.free()
-            self._canvas = None
+        """Release the graphics memory; closing twice has no effect."""
         if self._context is not None:
+            self._gl_context.make_current()
             self._context.free()
             self._context = None
+        if self._gl_context is not None:
+            self._gl_context.free()
+            self._gl_context = None
 
-    def __enter__(self) -> "Renderer":
+    def __enter__(self) -> Renderer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _pose(self, task: TaskSpec, state: scene.State) -> None:
-        """Put robot and vases where the simulation has them, and color the robot by its cost."""
+    def _set_state(self, task: TaskSpec, state: scene.State) -> None:
+        """Set poses of robot and vases; the robot is red at a step with cost."""
         self.model.geom_rgba[:] = self._colors
         if float(state["cost"]) > 0:
             self.model.geom_rgba[self._robot, :3] = scene.RED
-        self._data.qpos[:] = scene.pose(task, state)
+        self._data.qpos[:] = scene.model_qpos(task, state)
         mujoco.mj_kinematics(self.model, self._data)
         mujoco.mj_comPos(self.model, self._data)
         mujoco.mj_camlight(self.model, self._data)
 
-    def _look(self, view: scene.View) -> None:
-        """Fill the scene with the model as seen from a view."""
+    def _set_view(self, view: scene.View) -> None:
+        """Fill MuJoCo's scene with the model as seen by a camera."""
         camera = mujoco.MjvCamera()
         camera.type = mujoco.mjtCamera.mjCAMERA_FREE
         camera.lookat[:] = view.target
@@ -220,29 +199,24 @@ class Renderer:
         mujoco.mjv_updateScene(self.model, self._data, self._options, None, camera, every, self._scene)
 
     def _add(self, shape: scene.Shape) -> None:
-        """Add one shape to the scene."""
+        """Add a shape to MuJoCo's scene."""
         if self._scene.ngeom >= self._scene.maxgeom:
-            raise InputError(f"The picture has more than {_MAX_SHAPES} shapes.")
+            raise InputError(f"The frame has more than {_MAX_SHAPES} shapes.")
         geom = self._scene.geoms[self._scene.ngeom]
-        mujoco.mjv_initGeom(
-            geom,
-            _KINDS[shape.kind],
-            np.array(shape.size, dtype=np.float64),
-            np.array(shape.position, dtype=np.float64),
-            np.ravel(shape.axes).astype(np.float64),
-            np.array(shape.rgba, dtype=np.float32),
-        )
+        size, position = np.array(shape.size, np.float64), np.array(shape.position, np.float64)
+        rgba = np.array(shape.rgba, np.float32)
+        mujoco.mjv_initGeom(geom, _GEOMS[shape.kind], size, position, np.eye(3).ravel(), rgba)
         geom.transparent = shape.rgba[3] < 1
         if shape.decor:
             geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # throws no shadow
         self._scene.ngeom += 1
 
-    def _read(self) -> NDArray[np.uint8]:
-        """Draw the scene and read its pixels."""
-        self._context.make_current()
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._canvas)
+    def _read_pixels(self) -> NDArray[np.uint8]:
+        """Draw the scene and return its pixels."""
+        self._gl_context.make_current()
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         area = mujoco.MjrRect(0, 0, self.width, self.height)
         pixels = np.empty((self.height, self.width, 3), dtype=np.uint8)
-        mujoco.mjr_render(area, self._scene, self._canvas)
-        mujoco.mjr_readPixels(pixels, None, area, self._canvas)
+        mujoco.mjr_render(area, self._scene, self._context)
+        mujoco.mjr_readPixels(pixels, None, area, self._context)
         return np.ascontiguousarray(pixels[::-1])

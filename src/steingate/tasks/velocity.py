@@ -1,222 +1,286 @@
-"""The velocity tasks: six robots that are paid for running forward and pay for running too fast.
+"""Velocity tasks: six robots of Gymnasium's MuJoCo v4 environments that run forward, with a cost for speed.
 
-The rules are those of Gymnasium's MuJoCo v4 environments with a cost added. Speeds are differences of
-positions over one environment step; positions of bodies are those inside the last engine step, as in
-the originals, which compute nothing again at the final state before they read them.
+A velocity is the difference of positions over one environment step. Positions of bodies are those of the last
+MuJoCo substep but one, as in the originals, which do not compute kinematics at the final state before reading
+them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
 
+import gymnasium
 import mujoco
+import mujoco.batch
 import numpy as np
 import numpy.typing as npt
 
 from steingate.compiled import compiled
+from steingate.tasks.base import Array, Ids, Outputs, Simulation, State
 from steingate.tasks.catalog import TaskSpec
-from steingate.tasks.physics import Array, Ids, Simulations
-from steingate.tasks.protocol import Outputs
-from steingate.tasks.velocity_models import ROBOTS, load_robot
 
-_WORD = 2**64 - 1
+# MuJoCo's solver now stops before it reaches the original's results with the default tolerance. Islands and
+# warm starts slow down single robots, and change nothing at this tolerance.
+_TOLERANCE: Final = 1e-14
+_DISABLED: Final = int(mujoco.mjtDisableBit.mjDSBL_ISLAND | mujoco.mjtDisableBit.mjDSBL_WARMSTART)
+_STAGE_NONE: Final = int(mujoco.mjtStage.mjSTAGE_NONE)
+_WORD: Final = 2**64 - 1
 
 
-class Velocity:
-    """N simulations of one robot; the batched core's protocol.
+class Rules(NamedTuple):
+    """Observation, reward, cost and termination of a robot; plain numbers for compiled functions.
 
-    Each simulation owns a generator ``numpy.random.default_rng(seed)``, as in Gymnasium, whichever layout
-    stream is asked for: it is independent of the others and repeats the original's resets.
-
-    Parameters
+    Attributes
     ----------
-    spec : TaskSpec
-        The task.
-    num_envs : int
-        Number of simulations.
-    threads : int
-        Threads for the engine.
-    physics, layout_stream : str
-        Accepted because all task families have them; they change nothing here.
+    hidden : number of leading entries of qpos that are not observed
+    forward, alive, control : weights of forward speed, of every step, and of the squared action in the reward
+    clip : bound of observed velocities
+    planar : whether the speed that costs is that in the plane; otherwise the signed speed along x
+    mortal : whether an unhealthy state ends the episode
+    height : entry of qpos that must stay between ``low`` and ``high`` (exclusive)
+    lean : bound (exclusive) of the next entry
+    bounded : first entry of (qpos, qvel) that must stay within ±``bound`` (exclusive); -1 for none
     """
 
-    newer: tuple[str, ...] = ()
+    hidden: int
+    forward: float
+    alive: float
+    control: float
+    clip: float = math.inf
+    planar: bool = False
+    mortal: bool = True
+    height: int = 1
+    low: float = -math.inf
+    high: float = math.inf
+    lean: float = math.inf
+    bounded: int = -1
+    bound: float = math.inf
+
+
+@dataclass(frozen=True)
+class Robot:
+    """Rules and reset noise of a robot.
+
+    Attributes
+    ----------
+    position : point whose motion is the velocity: coordinate ``qpos[0]``, the torso body, or the center of
+        mass
+    noise : half width of the uniform reset noise of qpos; the same for qvel, or its standard deviation if
+        ``normal``
+    free : whether the root is a free joint, with a quaternion in qpos[3:7]
+    forces : whether inertias, body velocities, actuator and contact forces are observed too
+    halve_margin : whether geom margins are halved: MuJoCo now adds the margins of a pair, the original used
+        the larger
+    """
+
+    rules: Rules
+    position: Literal["root", "torso", "mass"]
+    noise: float
+    normal: bool = False
+    free: bool = False
+    forces: bool = False
+    halve_margin: bool = False
+
+
+ROBOTS: Final[dict[str, Robot]] = {
+    "half_cheetah": Robot(
+        Rules(hidden=1, forward=1.0, alive=0.0, control=0.1, mortal=False), "root", noise=0.1, normal=True
+    ),
+    "ant": Robot(
+        Rules(
+            *(2, 1.0, 1.0, 0.5),
+            planar=True,
+            height=2,
+            # 0.2 and 1.0 themselves are healthy.
+            low=math.nextafter(0.2, 0.0),
+            high=math.nextafter(1.0, 2.0),
+            bounded=0,
+        ),
+        "torso",
+        noise=0.1,
+        normal=True,
+        free=True,
+        halve_margin=True,
+    ),
+    "humanoid": Robot(
+        Rules(hidden=2, forward=1.25, alive=5.0, control=0.1, planar=True, height=2, low=1.0, high=2.0),
+        "mass",
+        noise=0.01,
+        free=True,
+        forces=True,
+        halve_margin=True,
+    ),
+    "swimmer": Robot(Rules(hidden=2, forward=1.0, alive=0.0, control=1e-4, mortal=False), "root", noise=0.1),
+    "hopper": Robot(
+        Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.7, lean=0.2, bounded=2, bound=100.0),
+        "root",
+        noise=0.005,
+        halve_margin=True,
+    ),
+    "walker2d": Robot(
+        Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.8, high=2.0, lean=1.0), "root", noise=0.005
+    ),
+}
+
+
+def robot_file(name: str) -> str:
+    """Return the path of a robot's MJCF file, which comes with Gymnasium."""
+    return str(Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / f"{name}.xml")
+
+
+def load_robot(name: str) -> mujoco.MjModel:
+    """Return the compiled model of a robot, a key of ``ROBOTS``, corrected for the current MuJoCo."""
+    spec = mujoco.MjSpec.from_file(robot_file(name))
+    # The compiler's attribute is deprecated and prints a warning; scaling afterwards gives equal masses.
+    total = spec.compiler.settotalmass
+    spec.compiler.settotalmass = -1
+    model = spec.compile()
+    if total > 0:
+        mujoco.mj_setTotalmass(model, total)
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    model.opt.tolerance = _TOLERANCE
+    model.opt.disableflags |= _DISABLED
+    if ROBOTS[name].halve_margin:
+        model.geom_margin[:] *= 0.5
+    return model
+
+
+class Velocity(Simulation):
+    """N simulations of one robot.
+
+    Each simulation has a generator ``numpy.random.default_rng(seed)``, as in Gymnasium. ``physics`` and
+    ``layout_stream`` are accepted because ``Navigation`` has them; they have no effect.
+
+    Attributes
+    ----------
+    qpos, qvel, ctrl : (N, n) live views of MuJoCo's state
+    position : (N, 2) positions of which the velocity is the difference
+    """
 
     def __init__(
         self,
-        spec: TaskSpec,
+        task: TaskSpec,
         num_envs: int,
         *,
         threads: int = 1,
         physics: str = "auto",
         layout_stream: str = "independent",
     ) -> None:
-        self.spec = spec
-        self.robot = ROBOTS[spec.agent]
-        self.model = load_robot(spec.agent)
-        self.sims = Simulations(self.model, num_envs, threads)
-        self.out = Outputs.empty(spec, num_envs)
-        self.place = np.zeros((num_envs, 2))
-        self._before = np.zeros((num_envs, 2))
+        self.task, self.robot, self.model = task, ROBOTS[task.agent], load_robot(task.agent)
+        self.batch = mujoco.batch.Batch(self.model, num_envs, min(threads, num_envs), persistent=True)
+        self.qpos, self.qvel, self.ctrl = (self.batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
+        self.out = Outputs(task, num_envs)
+        self.position, self._before = np.zeros((num_envs, 2)), np.zeros((num_envs, 2))
         self._all = np.arange(num_envs, dtype=np.int32)
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
-        self._xpos = self.sims.bind("xpos") if self.robot.place == "torso" else None
-        self._xipos = self.sims.bind("xipos") if self.robot.place == "mass" else None
+        kinds = {"torso": ["xpos"], "mass": ["xipos"], "root": []}
+        self._bodies = [self.batch.bind(name) for name in kinds[self.robot.position]]
         self._mass_share = self.model.body_mass / self.model.body_mass.sum()
-        self._inner = (
-            [self.sims.bind(name) for name in ("cinert", "cvel", "qfrc_actuator")] if self.robot.inner else []
-        )
-        self._data = mujoco.MjData(self.model) if self.robot.inner else None
+        forces = ("cinert", "cvel", "qfrc_actuator") if self.robot.forces else ()
+        self._forces = [self.batch.bind(name) for name in forces]
+        self._data = mujoco.MjData(self.model) if forces else None
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
-        """Start new episodes: the model's pose and rest, both with noise.
-
-        Parameters
-        ----------
-        ids : int32 array
-            Sorted simulations.
-        seeds : sequence
-            One seed per id; None goes on with the simulation's generator.
-        """
+        """Start new episodes from the model's reference pose at rest, with noise."""
         for i, seed in zip(ids, seeds, strict=True):
             if seed is not None:
                 self._generators[i] = np.random.default_rng(seed)
-        self.sims.reset(ids)
+        self.batch.reset(ids, stage=_STAGE_NONE)
         for i in ids:
-            self._disturb(self._generators[i], self.sims.qpos[i], self.sims.qvel[i])
-        self.sims.forward(ids)
-        self._read_places(ids)
-        self._observe(ids)
-        if self.robot.inner:
+            self._add_noise(self._generators[i], self.qpos[i], self.qvel[i])
+        self.batch.forward(ids)
+        self._read_positions(ids)
+        _observe(self.robot.rules, ids, self.qpos, self.qvel, self.out.obs)
+        if self.robot.forces:
+            self._observe_forces(ids)
             self.out.obs[ids, -6 * self.model.nbody :] = 0.0
 
-    def _disturb(self, rng: np.random.Generator, qpos: Array, qvel: Array) -> None:
+    def _add_noise(self, rng: np.random.Generator, qpos: Array, qvel: Array) -> None:
         """Add the reset noise, in the original's order of draws."""
-        robot = self.robot
-        qpos += rng.uniform(-robot.noise_qpos, robot.noise_qpos, qpos.size)
-        if robot.normal:
-            qvel += robot.noise_qvel * rng.standard_normal(qvel.size)
+        noise = self.robot.noise
+        qpos += rng.uniform(-noise, noise, qpos.size)
+        if self.robot.normal:
+            qvel += noise * rng.standard_normal(qvel.size)
         else:
-            qvel += rng.uniform(-robot.noise_qvel, robot.noise_qvel, qvel.size)
-        if robot.free:
+            qvel += rng.uniform(-noise, noise, qvel.size)
+        if self.robot.free:
             w, x, y, z = qpos[3:7]
             qpos[3:7] *= 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
 
     def step(self, actions: Array) -> None:
-        """Advance all simulations by one environment step.
+        """Advance all simulations by one environment step; MuJoCo clips actions, the reward does not."""
+        self.ctrl[:] = actions
+        self.batch.step(None, self.task.substeps, _STAGE_NONE)
+        self._before[:] = self.position
+        self._read_positions(self._all)
+        self.evaluate(self._before, self.position, actions)
+        if self.robot.forces:
+            self._observe_forces(self._all)
+            self._observe_contact_forces()
 
-        Parameters
-        ----------
-        actions : (N, a) float64 array
-            Passed on as they are: the engine clamps, the control cost does not.
-        """
-        self.sims.ctrl[:] = actions
-        self.sims.step(self.spec.substeps)
-        self._before[:] = self.place
-        self._read_places(None)
-        self.judge(self._before, self.place, actions)
-        if self.robot.inner:
-            self._observe_inner(self._all, contact=True)
+    def evaluate(self, before: Array, after: Array, actions: Array) -> None:
+        """Write the results of a step that has led to the present states, without moving.
 
-    def judge(self, before: Array, after: Array, actions: Array) -> None:
-        """Write observation, reward, cost and termination of the present state to ``out``.
-
-        Parameters
-        ----------
-        before, after : (N, 2) arrays
-            The places between which the speed is measured.
-        actions : (N, a) array
-            The actions that led here.
+        ``before`` and ``after`` (N, 2) are the positions from which the velocity is computed.
         """
         out = self.out
-        _judge(
-            self.robot.rules,
-            self.spec.period,
-            self.spec.speed_limit,
-            self.sims.qpos,
-            self.sims.qvel,
-            before,
-            after,
-            actions,
-            out.obs,
-            out.reward,
-            out.cost,
-            out.terminated,
+        _observe(self.robot.rules, self._all, self.qpos, self.qvel, out.obs)
+        _evaluate(
+            *(self.robot.rules, self.task.period, self.task.speed_limit, self.qpos, self.qvel, before, after),
+            *(actions, out.reward, out.cost, out.terminated),
         )
         out.parts[0] = out.cost
 
-    def _read_places(self, ids: Ids | None) -> None:
-        """Take over the places (of which the speed is the difference) from the engine's last pass."""
-        rows = slice(None) if ids is None else ids
-        if self._xpos is not None:
-            self.place[rows] = self._xpos[rows, 1, :2]
-        elif self._xipos is not None:
-            _mean_places(self._mass_share, self._xipos, self._all if ids is None else ids, self.place)
+    def _read_positions(self, ids: Ids) -> None:
+        if self.robot.position == "torso":
+            self.position[ids] = self._bodies[0][ids, 1, :2]
+        elif self.robot.position == "mass":
+            _centers_of_mass(self._mass_share, self._bodies[0], ids, self.position)
         else:
-            self.place[rows, 0] = self.sims.qpos[rows, 0]
+            self.position[ids, 0] = self.qpos[ids, 0]
 
-    def _observe(self, ids: Ids) -> None:
-        """Write the observation of some simulations to ``out.obs``."""
-        rules = self.robot.rules
-        positions = self.sims.qpos[ids, rules.hidden :]
-        velocities = np.clip(self.sims.qvel[ids], -rules.clip, rules.clip)
-        split = positions.shape[1]
-        self.out.obs[ids, :split] = positions
-        self.out.obs[ids, split : split + velocities.shape[1]] = velocities
-        if self.robot.inner:
-            self._observe_inner(ids, contact=False)
-
-    def _observe_inner(self, ids: Ids, *, contact: bool) -> None:
-        """Write inertias, body velocities, actuator forces and, if asked for, contact forces to ``obs``."""
+    def _observe_forces(self, ids: Ids) -> None:
+        """Write inertias, body velocities and actuator forces to ``out.obs``."""
         start = self.model.nq - self.robot.rules.hidden + self.model.nv
-        for field in self._inner:
+        for field in self._forces:
             rows = field[ids].reshape(len(ids), -1)
             self.out.obs[ids, start : start + rows.shape[1]] = rows
             start += rows.shape[1]
-        if contact and self._data is not None:
-            for i in ids:
-                self.sims.batch.get_data(i, self._data)
-                mujoco.mj_rnePostConstraint(self.model, self._data)
-                self.out.obs[i, start:] = self._data.cfrc_ext.ravel()
 
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the complete state: engine, places, generators."""
+    def _observe_contact_forces(self) -> None:
+        assert self._data is not None
+        for i in self._all:
+            self.batch.get_data(i, self._data)
+            mujoco.mj_rnePostConstraint(self.model, self._data)
+            self.out.obs[i, -6 * self.model.nbody :] = self._data.cfrc_ext.ravel()
+
+    def snapshot(self) -> State:
+        """Return the complete state: MuJoCo's state, positions, generators."""
         generators = np.array([_pack(rng) for rng in self._generators], dtype=np.uint64)
-        return {"physics": self.sims.state.copy(), "place": self.place.copy(), "generators": generators}
+        return {"mujoco": self.batch.state.copy(), "position": self.position.copy(), "generators": generators}
 
-    def restore(self, state: dict[str, npt.NDArray[Any]]) -> None:
-        """Go back to a state.
-
-        Parameters
-        ----------
-        state : dict
-            What ``snapshot`` returned.
-        """
-        self.sims.state[:] = state["physics"]
-        self.place[:] = state["place"]
+    def restore(self, state: State) -> None:
+        """Return to a snapshot."""
+        self.batch.state[:] = state["mujoco"]
+        self.position[:] = state["position"]
         for rng, row in zip(self._generators, state["generators"], strict=True):
             _unpack(rng, row)
 
-    def scene(self, index: int) -> dict[str, npt.NDArray[Any]]:
-        """Return what the renderer needs of one simulation.
-
-        Parameters
-        ----------
-        index : int
-            The simulation.
-        """
+    def scene(self, index: int) -> State:
+        """Return the arrays from which ``scene`` draws one simulation."""
+        out = self.out
         return {
-            "qpos": self.sims.qpos[index].copy(),
-            "obs": self.out.obs[index].copy(),
-            "cost": np.array(self.out.cost[index]),
-        }
+            "qpos": self.qpos[index].copy(), "obs": out.obs[index].copy(), "cost": np.array(out.cost[index])
+        }  # fmt: skip
 
     def close(self) -> None:
-        """Let go of simulations and threads."""
-        self._inner, self._data, self._xpos, self._xipos = [], None, None, None
-        del self.sims
+        """Release MuJoCo's simulations and threads."""
+        self._forces, self._bodies, self._data = [], [], None
+        del self.batch, self.qpos, self.qvel, self.ctrl
 
 
 def _pack(rng: np.random.Generator) -> list[int]:
@@ -228,37 +292,39 @@ def _pack(rng: np.random.Generator) -> list[int]:
 
 def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> None:
     """Set a PCG64 generator to a packed state."""
-    low, high, inc_low, inc_high, has, word = (int(v) for v in row)
+    low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
+    state = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
     rng.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
-        "has_uint32": has,
-        "uinteger": word,
-    }
+        "bit_generator": "PCG64", "state": state, "has_uint32": has_uint32, "uinteger": uinteger
+    }  # fmt: skip
 
 
 @compiled
-def _mean_places(share, xipos, ids, place):
-    """Write centres of mass; a plain sum, so that the size of the batch cannot change its order."""
+def _centers_of_mass(mass_share, xipos, ids, position):
+    """Write centers of mass in the plane; plain sums, whose order does not depend on the batch size."""
     for i in ids:
         x, y = 0.0, 0.0
-        for body in range(share.size):
-            x += share[body] * xipos[i, body, 0]
-            y += share[body] * xipos[i, body, 1]
-        place[i, 0], place[i, 1] = x, y
+        for body in range(mass_share.size):
+            x += mass_share[body] * xipos[i, body, 0]
+            y += mass_share[body] * xipos[i, body, 1]
+        position[i, 0], position[i, 1] = x, y
 
 
 @compiled
-def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, reward, cost, terminated):
-    """Write the results of one step of every simulation."""
-    nq, nv = qpos.shape[1], qvel.shape[1]
-    for i in range(qpos.shape[0]):
-        split = nq - rules.hidden
+def _observe(rules, ids, qpos, qvel, obs):
+    """Write positions and clipped velocities to ``obs``."""
+    split = qpos.shape[1] - rules.hidden
+    for i in ids:
         for j in range(split):
             obs[i, j] = qpos[i, rules.hidden + j]
-        for j in range(nv):
+        for j in range(qvel.shape[1]):
             obs[i, split + j] = min(max(qvel[i, j], -rules.clip), rules.clip)
 
+
+@compiled
+def _evaluate(rules, period, speed_limit, qpos, qvel, before, after, actions, reward, cost, terminated):
+    """Write reward, cost and termination of every simulation."""
+    for i in range(qpos.shape[0]):
         effort = 0.0
         for j in range(actions.shape[1]):
             effort += actions[i, j] * actions[i, j]
@@ -267,13 +333,11 @@ def _judge(rules, period, speed_limit, qpos, qvel, before, after, actions, obs, 
         reward[i] = rules.forward * speed_x + rules.alive - rules.control * effort
         speed = math.sqrt(speed_x * speed_x + speed_y * speed_y) if rules.planar else speed_x
         cost[i] = 1.0 if speed > speed_limit else 0.0
-
         terminated[i] = rules.mortal and not _healthy(rules, qpos[i], qvel[i])
 
 
 @compiled
 def _healthy(rules, qpos, qvel):
-    """Return whether an episode may go on in this state."""
     if not rules.low < qpos[rules.height] < rules.high:
         return False
     if not abs(qpos[rules.height + 1]) < rules.lean:

@@ -1,10 +1,12 @@
+"""The contact test between agent and vase against sampled points of a vase and contacts of MuJoCo."""
+
 import mujoco
 import numpy as np
 import pytest
 
-from steingate.tasks import footprint
 from steingate.tasks.catalog import find_task
-from steingate.tasks.models import compile_world
+from steingate.tasks.geometry import agent_parts, may_touch_any_vase, may_touch_vase, vase_gap
+from steingate.tasks.navigation_models import compile_world
 
 
 def vase(x, y, quaternion=(1.0, 0.0, 0.0, 0.0)):
@@ -23,7 +25,7 @@ def test_gap_never_exceeds_the_distance_to_any_point_of_the_vase():
         turned = points + 2 * np.cross(u, np.cross(u, points) + w * points)
         agent = rng.uniform(-1, 1, 2)
         nearest = np.linalg.norm(turned[:, :2] + box[:2] - agent, axis=1).min()
-        assert footprint.gap(*agent, box) <= nearest
+        assert vase_gap(*agent, box) <= nearest
 
 
 def poses(agent, rng, count):
@@ -46,9 +48,9 @@ def poses(agent, rng, count):
 
 
 @pytest.mark.parametrize("agent", ["point", "car"])
-def test_no_contact_of_the_engine_is_missed_and_few_are_made_up(agent):
+def test_no_contact_of_mujoco_is_missed_and_few_are_reported_without_one(agent):
     model = compile_world(find_task(f"Safety{agent.title()}Goal1-v0"), 1)
-    data, parts = mujoco.MjData(model), footprint.footprint(model)
+    data, parts = mujoco.MjData(model), agent_parts(model)
     nq, box = (3, model.geom("vase0").id) if agent == "point" else (13, model.geom("vase0").id)
     agents = set(np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body("agent").id))
     found, upright = [], []
@@ -57,7 +59,7 @@ def test_no_contact_of_the_engine_is_missed_and_few_are_made_up(agent):
         mujoco.mj_fwdPosition(model, data)
         touching = any(box in c.geom and agents & set(c.geom) for c in data.contact)
         turned = data.xmat[model.body("agent").id]
-        guess = footprint.touches(parts, tuple(turned), data.qpos[0], data.qpos[1], data.qpos[nq:])
+        guess = may_touch_vase(parts, tuple(turned), data.qpos[0], data.qpos[1], data.qpos[nq:])
         assert guess or not touching, qpos
         found.append((touching, guess))
         upright.append(k % 3 != 0 and k % 5 != 0)
@@ -67,20 +69,14 @@ def test_no_contact_of_the_engine_is_missed_and_few_are_made_up(agent):
 
 
 def test_parts_are_the_geoms_of_the_agent():
-    point, car = (
-        footprint.footprint(compile_world(find_task(f"Safety{agent}Goal1-v0"), 0))
-        for agent in ("Point", "Car")
-    )
+    worlds = [compile_world(find_task(f"Safety{agent}Goal1-v0"), 0) for agent in ("Point", "Car")]
+    point, car = map(agent_parts, worlds)
     np.testing.assert_allclose(point, [[0, 0, 0, 0, 0, 0, 0.1], [0.1, 0, 0, 0.05, 0.05, 0.05, 0]], atol=1e-15)
     assert car.shape == (8, 7)
     left = car[np.argmin(car[:, 0])]
     np.testing.assert_allclose(left, [-0.13, 0.1, -0.05, 0.025, 0.05, 0.05, 0.0], atol=1e-15)
-
-
-def test_only_marked_vases_within_reach_are_looked_at():
-    parts = footprint.footprint(compile_world(find_task("SafetyPointGoal1-v0"), 0))
     upright = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     vases = np.array([vase(0.2, 0.0), vase(1.0, 0.0)])
     for marks, expected in (([1, 1], True), ([0, 1], False), ([1, 0], True)):
         near = np.array(marks, bool)
-        assert footprint.touches_some(parts, upright, 0.0, 0.0, vases, near, 0.16) == expected
+        assert may_touch_any_vase(point, upright, 0.0, 0.0, vases, near, 0.16) == expected

@@ -1,10 +1,10 @@
-"""Who needs the engine in a step, from which substep on and with which vases: decided in compiled code.
+"""Choice between closed-form dynamics and MuJoCo, per simulation and substep, in compiled code.
 
-An agent moves by its own recursion up to the substep at which it may touch a vase; the engine makes the rest.
-A vase the agent cannot reach in that time, and that no moving vase can reach, takes no part in it. Untouched
-since the reset it follows the settling curve (the same for every vase: it starts slightly inside the floor
-and sinks to rest within a second); later it lies still. So each simulation needs an engine model with only
-its active vases, and most need none.
+An agent moves by its closed-form dynamics up to the substep before which it may touch a vase; MuJoCo makes
+the other substeps. A vase that neither the agent nor a moving vase can reach in that time is left out of the
+MuJoCo model: untouched since the reset it follows the settling curve (the same for every vase: it starts
+slightly inside the floor and comes to rest within a second), later it is at rest. So a simulation needs a
+model with its active vases only, and most simulations need none.
 """
 
 from __future__ import annotations
@@ -14,31 +14,36 @@ import math
 import numpy as np
 
 from steingate.compiled import compiled
-from steingate.tasks.car import advance
-from steingate.tasks.floor_system import SIZE
-from steingate.tasks.footprint import SLACK, VASE_BALL, gap
-from steingate.tasks.point import run
+from steingate.tasks.car import advance as advance_car
+from steingate.tasks.car_contacts import SIZE
+from steingate.tasks.geometry import TILT_MARGIN, VASE_BALL, vase_gap
+from steingate.tasks.point import advance as advance_point
 
-FRESH, STILL, MOVING = 0, 1, 2  # vase status: on the settling curve, at rest, in the engine until calm
+SETTLING, AT_REST, MOVING = 0, 1, 2  # status of a vase; moving vases are always simulated by MuJoCo
 
-# what became of a step: made without the engine, or why not
-REASONS = ("free", "forced", "moving vase", "touch", "grazing", "chassis", "lying", "unsolved")
-FREE, FORCED, MOVING_VASE, TOUCH = 0, 1, 2, 3  # then the Car's own, in the order of its codes
+# How a step was made: without MuJoCo, or the reason for MuJoCo. The last four follow the codes of
+# ``car.advance``.
+STEP_KINDS = (
+    *("closed form", "physics='mujoco'", "moving vase", "vase contact"),
+    *("ambiguous contact", "chassis contact", "wheel on side", "not converged"),
+)
+CLOSED_FORM, REQUESTED, MOVING_VASE, VASE_CONTACT = 0, 1, 2, 3
 
-CALM_SPEED = 1e-5  # a tenth of the speed that costs
-CALM_TURN = 1e-4
+# A vase slower than these for CALM_STEPS steps is at rest; the first is a tenth of the speed that costs.
+CALM_SPEED = 1e-5  # m/s
+CALM_TURN = 1e-4  # rad/s
 CALM_STEPS = 10
 
 
 @compiled(error_model="numpy")
-def choose(q, v, vase_q, vase_v, status, reach, speed_gain, period, active):
-    """Return how many vases may take part in the next step of one simulation, marked in ``active``."""
+def choose_active_vases(q, v, vase_q, vase_v, status, reach, speed_gain, period, active):
+    """Mark in ``active`` (V,) the vases that may move within ``period`` seconds; return their number."""
     count = 0
     total = vase_q.shape[0]
     speed = math.sqrt(v[0] * v[0] + v[1] * v[1]) + speed_gain
-    fastest = 0.0  # of anything a vase can be hit by
+    fastest = 0.0  # of anything that can hit a vase
     for j in range(total):
-        near = gap(q[0], q[1], vase_q[j]) < reach + speed * period
+        near = vase_gap(q[0], q[1], vase_q[j]) < reach + speed * period
         active[j] = near or status[j] == MOVING
         if active[j]:
             count += 1
@@ -46,7 +51,7 @@ def choose(q, v, vase_q, vase_v, status, reach, speed_gain, period, active):
             fastest = max(fastest, math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
         if near:
             fastest = max(fastest, 2.0 * speed)
-    far = 2.0 * VASE_BALL + fastest * period + SLACK
+    far = 2.0 * VASE_BALL + fastest * period + TILT_MARGIN
     grown = count > 0
     while grown:  # a pushed vase may push its neighbors, and they theirs
         grown = False
@@ -62,8 +67,8 @@ def choose(q, v, vase_q, vase_v, status, reach, speed_gain, period, active):
 
 
 @compiled(error_model="numpy")
-def look_out(q, v, vase_q, status, reach, speed_gain, period, near):
-    """Return how many vases an agent may reach within a step, marked in ``near``; -1 if some vase moves."""
+def _find_near_vases(q, v, vase_q, status, reach, speed_gain, period, near):
+    """Mark in ``near`` (V,) the vases the agent may reach; return their number, or -1 if a vase is moving."""
     close = 0
     if vase_q.shape[0] == 0:
         return close
@@ -72,36 +77,39 @@ def look_out(q, v, vase_q, status, reach, speed_gain, period, near):
         if status[j] == MOVING:
             return -1
         dx, dy = q[0] - vase_q[j, 0], q[1] - vase_q[j, 1]
-        near[j] = (
-            dx * dx + dy * dy < (far + VASE_BALL) * (far + VASE_BALL) and gap(q[0], q[1], vase_q[j]) < far
-        )
+        within_ball = dx * dx + dy * dy < (far + VASE_BALL) * (far + VASE_BALL)
+        near[j] = within_ball and vase_gap(q[0], q[1], vase_q[j]) < far
         close += near[j]
     return close
 
 
 @compiled(error_model="numpy")
-def plan(
+def advance_agents(
     actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach,
-    speed_gain, timestep, substeps, per_step, everything, cars, edges, active, group_size, group_ids, tally,
+    speed_gain, timestep, substeps, per_step, use_mujoco, cars, edges, active, group_size, group_ids,
+    step_counts,
 ):  # fmt: skip
-    """Clip the actions, move every agent as far as it goes without the engine, and list who needs it then.
+    """Clip the actions, advance every agent as far as possible without MuJoCo, and group those that need it.
 
-    Returns how many simulations need it.
+    Returns the number of simulations that need MuJoCo. Arrays have one row per simulation and are those of
+    ``navigation.Navigation``.
 
     Parameters
     ----------
     curve : (T, 2) array
         Height and vertical speed of an untouched vase after 0, 1, ... substeps; the last row is rest.
+    parts, reach, speed_gain
+        Outline of the agent, its distance from the origin, and a bound on the increase of its speed.
     substeps, per_step : int
-        Substeps to make now, and substeps of an environment step, in which ``clock`` counts.
-    everything : bool
-        Use the engine for every simulation with all vases.
-    cars, edges : arrays
-        The Car's numbers and active edges; ``cars`` is None for the Point.
-    group_size, group_ids : (V + 1, S + 1), (V + 1, S + 1, N) arrays
-        Receive the simulations that need the engine, by number of active vases and of substeps left.
-    tally : (8,) int array
-        The steps are counted here, by the index in ``REASONS``.
+        Number of substeps to make now, and of an environment step; ``clock`` counts environment steps.
+    use_mujoco : bool
+        Use MuJoCo with all vases for every simulation.
+    cars : (1,) array of CAR or None
+        Parameters of the Car; None for the Point.
+    group_size, group_ids : (V + 1, S + 1), (V + 1, S + 1, N) int arrays
+        Receive the simulations that need MuJoCo, by number of active vases and of substeps left.
+    step_counts : (8,) int array
+        Counts the steps by the index in ``STEP_KINDS``.
     """
     group_size[:] = 0
     total, waiting = vase_q.shape[1], 0
@@ -110,46 +118,48 @@ def plan(
         ctrl[i, 0] = min(max(actions[i, 0], -1.0), 1.0)
         ctrl[i, 1] = min(max(actions[i, 1], -1.0), 1.0)
         touch[i] = False
-        done, reason = 0, FORCED
-        if not everything:
-            close = look_out(q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near)
+        done, kind = 0, REQUESTED
+        if not use_mujoco:
+            close = _find_near_vases(
+                q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near
+            )
             if close < 0:
-                reason = MOVING_VASE
+                kind = MOVING_VASE
             elif cars is None:
-                done = run(
+                done = advance_point(
                     q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, parts, vase_q[i], near, close,
                     reach, acc[i],
                 )  # fmt: skip
-                reason = TOUCH if done <= substeps else FREE
+                kind = VASE_CONTACT if done <= substeps else CLOSED_FORM
                 acc[i, 2] = 0.0  # the third coordinate is the heading
             else:
-                done = advance(
+                done = advance_car(
                     cars, q[i], v[i], edges[i], ctrl[i, 0], ctrl[i, 1], substeps, parts, vase_q[i], near,
                     close, reach, acc[i], work,
                 )  # fmt: skip
-                reason = TOUCH if done <= substeps else FREE
+                kind = VASE_CONTACT if done <= substeps else CLOSED_FORM
                 if done < 0:
-                    done, reason = 0, TOUCH - done
+                    done, kind = 0, VASE_CONTACT - done
         clock[i] += 1
-        tally[reason] += substeps > 0
-        if reason == FREE:
+        step_counts[kind] += substeps > 0
+        if kind == CLOSED_FORM:
             for j in range(total):
                 active[i, j] = False
-                if status[i, j] == STILL:
+                if status[i, j] == AT_REST:
                     _stop(vase_v, vase_warm, i, j)
             continue
         count, left = total, substeps - done
-        if everything:
+        if use_mujoco:
             for j in range(total):
                 active[i, j] = True
         else:
-            count = choose(
+            count = choose_active_vases(
                 q[i], v[i], vase_q[i], vase_v[i], status[i], reach, speed_gain, timestep * left, active[i]
             )
             for j in range(total):
-                if status[i, j] == STILL and not active[i, j]:
+                if status[i, j] == AT_REST and not active[i, j]:
                     _stop(vase_v, vase_warm, i, j)
-                elif status[i, j] == FRESH and active[i, j]:
+                elif status[i, j] == SETTLING and active[i, j]:
                     row = min((clock[i] - 1) * per_step + done, curve.shape[0] - 1)
                     vase_q[i, j, 2] = curve[row, 0]
                     vase_v[i, j, 2] = curve[row, 1]
@@ -162,7 +172,7 @@ def plan(
 
 @compiled(error_model="numpy")
 def _stop(vase_v, vase_warm, i, j):
-    """Stop a vase that takes no part and is at rest."""
+    """Set the velocity of a vase and its solver warm start to 0."""
     for n in range(6):
         vase_v[i, j, n] = 0.0
         vase_warm[i, j, n] = 0.0
@@ -170,21 +180,21 @@ def _stop(vase_v, vase_warm, i, j):
 
 @compiled(error_model="numpy")
 def _put(row, start, values):
-    """Write values into a row from a start on; quicker to compile and to run than assigning a slice."""
+    """Write values into a row; faster to compile and to run than assigning a slice."""
     for j in range(values.shape[0]):
         row[start + j] = values[j]
 
 
 @compiled(error_model="numpy")
 def _get(row, start, values):
-    """Fill values from a row, from a start on."""
+    """Fill values from a row."""
     for j in range(values.shape[0]):
         values[j] = row[start + j]
 
 
 @compiled(error_model="numpy")
-def load(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, state):
-    """Copy agents and active vases into the engine's state rows, whose fields start at ``columns``."""
+def write_mujoco_state(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, state):
+    """Copy agents and active vases into MuJoCo's state rows, in which fields start at ``columns``."""
     at_q, at_v, at_warm, at_ctrl = columns
     for i in ids:
         row = state[i]
@@ -202,11 +212,11 @@ def load(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, stat
 
 
 @compiled(error_model="numpy")
-def save(
+def read_mujoco_state(
     ids, columns, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, state, qacc,
     sensors,
 ):  # fmt: skip
-    """Copy agents and active vases back from the engine, and let calm vases rest."""
+    """Copy agents and active vases back from MuJoCo, and update the status of the vases."""
     at_q, at_v, at_warm, _ = columns
     for i in ids:
         row = state[i]
@@ -230,4 +240,4 @@ def save(
             slow = w[0] * w[0] + w[1] * w[1] + w[2] * w[2] < CALM_SPEED * CALM_SPEED
             slow = slow and w[3] * w[3] + w[4] * w[4] + w[5] * w[5] < CALM_TURN * CALM_TURN
             calm[i, j] = calm[i, j] + 1 if slow else 0
-            status[i, j] = STILL if calm[i, j] >= CALM_STEPS else MOVING
+            status[i, j] = AT_REST if calm[i, j] >= CALM_STEPS else MOVING

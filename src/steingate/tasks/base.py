@@ -1,0 +1,73 @@
+"""Interface between ``SafetyVectorEnv`` and the two simulations, ``Navigation`` and ``Velocity``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.tasks.catalog import TaskSpec
+
+Array = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int32]
+State = dict[str, npt.NDArray[Any]]
+
+
+class Outputs:
+    """Arrays to which a simulation writes its results, one row per environment.
+
+    Attributes
+    ----------
+    obs : (N, d) observation after the step or reset
+    reward, cost : (N,)
+    parts : (P, N) indicators in the order of ``TaskSpec.cost_parts``
+    terminated, goal_met : (N,) bool
+    """
+
+    def __init__(self, task: TaskSpec, num_envs: int) -> None:
+        self.obs = np.zeros((num_envs, task.observation_size))
+        self.reward, self.cost = np.zeros(num_envs), np.zeros(num_envs)
+        self.parts = np.zeros((len(task.cost_parts), num_envs))
+        self.terminated, self.goal_met = np.zeros(num_envs, bool), np.zeros(num_envs, bool)
+
+
+class Simulation(ABC):
+    """N independent simulations of a task, without episode limits and autoreset.
+
+    Each simulation depends only on its own random stream, state and actions, not on the others or on threads.
+    """
+
+    out: Outputs
+
+    @abstractmethod
+    def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
+        """Start new episodes in the simulations ``ids`` (sorted); a seed of None continues its stream.
+
+        Writes ``out.obs[ids]``; the other simulations do not change.
+        """
+
+    @abstractmethod
+    def step(self, actions: Array) -> None:
+        """Advance all simulations by one environment step and write ``out``.
+
+        ``actions`` (N, a) are finite and not clipped.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> State:
+        """Return the complete state as arrays with first axis N."""
+
+    @abstractmethod
+    def restore(self, state: State) -> None:
+        """Return to a snapshot; the following steps are equal in all bits."""
+
+    @abstractmethod
+    def scene(self, index: int) -> State:
+        """Return the arrays from which ``scene`` draws one simulation."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release MuJoCo's simulations and threads."""

@@ -1,0 +1,98 @@
+"""Spaces of the native tasks, and checks of options, seeds and actions given by users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from steingate.errors import InputError
+from steingate.tasks.base import Array
+from steingate.tasks.catalog import TaskSpec
+
+_NO_BOUND = 1e9  # more than any sensor reads; Gymnasium's checker objects to infinity
+
+
+def observation_space(task: TaskSpec) -> Box:
+    """Return the space of one observation: lidar entries within [0, 1], sensors practically unbounded."""
+    high = np.full(task.observation_size, _NO_BOUND)
+    low = -high
+    low[task.sensors :], high[task.sensors :] = 0.0, 1.0
+    return Box(low, high, dtype=np.float64)
+
+
+def action_space(task: TaskSpec) -> Box:
+    """Return the space of one action."""
+    dtype = np.float32 if task.family == "velocity" else np.float64
+    return Box(-task.action_bound, task.action_bound, (task.action_size,), dtype)
+
+
+def check_actions(task: TaskSpec, num_envs: int, actions: npt.ArrayLike) -> Array:
+    """Return finite, contiguous float64 actions (num_envs, a).
+
+    Infinities are clipped, except in velocity tasks, where the reward depends on the action as given; NaN is
+    refused.
+    """
+    try:
+        given = np.ascontiguousarray(actions, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"Actions must be numbers, got {actions!r}.") from None
+    if given.shape != (num_envs, task.action_size):
+        raise InputError(f"Actions have shape {given.shape}; {(num_envs, task.action_size)} is expected.")
+    if np.isfinite(given).all():
+        return given
+    refused = ~np.isfinite(given) if task.family == "velocity" else np.isnan(given)
+    if refused.any():
+        i = int(np.argmax(refused.any(axis=1)))
+        raise InputError(f"The action of environment {i} is {given[i].tolist()}: give finite numbers.")
+    return np.clip(given, -task.action_bound, task.action_bound)
+
+
+def check_seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
+    """Return one seed per environment: seed + i for an integer; None continues a random stream."""
+    if seed is None:
+        return [None] * num_envs
+    if _is_integer(seed):
+        seeds: list[Any] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
+    elif isinstance(seed, Iterable) and not isinstance(seed, str):
+        seeds = list(seed)
+    else:
+        raise InputError(f"Seed {seed!r} cannot be used: give a non-negative integer.")
+    if len(seeds) != num_envs:
+        raise InputError(f"There are {len(seeds)} seeds for {num_envs} environments: give one each.")
+    for value in seeds:
+        if value is not None and (not _is_integer(value) or value < 0):
+            raise InputError(f"Seed {value!r} cannot be used: give a non-negative integer.")
+    return [None if value is None else int(value) for value in seeds]
+
+
+def check_options(env_id: str, options: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse names of options that a native task does not have."""
+    for option in options:
+        if option == "cost":
+            raise InputError(
+                f"The native task {env_id!r} has its own cost: the option 'cost' is for other environments."
+            )
+        if option not in known:
+            names = ", ".join(known)
+            raise InputError(f"The native task {env_id!r} has no option {option!r}: it takes {names}.")
+
+
+def check_positive(name: str, value: Any) -> int:
+    """Return an option that must be a positive integer."""
+    if not _is_integer(value) or value < 1:
+        raise InputError(f"{name} is {value!r}; a positive integer is expected.")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse a value of an option that is not among the choices."""
+    if value not in choices:
+        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
