@@ -27,7 +27,7 @@ def test_certify_costs():
 def test_watch_costs():
     out, err = run("watch_costs.py")
     assert err == ""
-    assert out.startswith("laboratory: Certified at episode")
+    assert out.startswith("laboratory: Certified for 10 % at episode")
     assert 500 < int(re.search(r"Drift at episode (\d+)", out)[1]) < 600
 
 

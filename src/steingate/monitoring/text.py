@@ -30,9 +30,9 @@ def summary(monitor: "Monitor") -> str:
         )
     if monitor.drift:
         return (
-            f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of "
-            f"the episodes cost more than {number(monitor.limit)} (mean distance of false alarms: "
-            f"{monitor.run_length:,.0f} episodes or more). Stop, find the cause and calibrate again."
+            f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of the "
+            f"episodes cost more than {number(monitor.limit)} (false alarms are at least "
+            f"{monitor.run_length:,.0f} episodes apart on average). Stop, find the cause and calibrate again."
         )
     if monitor.certified:
         return f"Certified for {budget} at episode {monitor.certified_at}: {known}. Continue to monitor."
