@@ -27,14 +27,14 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image, ImageDraw, ImageFont
-from summary import MILLION, TASKS, grid_runs, method_colors, rows
+from summary import MILLION, TASKS, first_steps, grid_runs, method_colors, rows
 
-from steingate import Certificate
-from steingate.certificates.bounds import clopper_pearson_upper
+from steingate import certify
+from steingate.certificates.violation import clopper_pearson_upper
 from steingate.report.certificate_figure import save_certificate_figure
-from steingate.report.curves_figure import save_curves_figure
-from steingate.report.load import Run, truncate
-from steingate.report.paper_results import paper_numbers
+from steingate.report.figures import save_curves_figure
+from steingate.report.load import Run
+from steingate.report.paper import paper_numbers
 from steingate.report.plot_style import DASHES, FAINT, STYLE
 from steingate.report.plot_style import LIMIT as LIMIT_COLOR
 from steingate.report.summary import make_report
@@ -69,12 +69,11 @@ def costs_file() -> str:
 
 def same_mean(path: Path) -> None:
     """Draw two policies with the same mean cost and the bound on the violation probability of each."""
-    certificate = Certificate.preset("confident", limit=LIMIT)
     figure = Figure(figsize=(10.0, 3.1), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes, (name, costs) in zip(panels, example_policies().items(), strict=True):
-        result = certificate.evaluate(costs)
-        text, color = ("certified", GOOD) if result.safe else ("not certified", BAD)
+        result = certify(costs, LIMIT)
+        text, color = ("certified", GOOD) if result.certified else ("not certified", BAD)
         bins = np.arange(0.0, 62.0, 2.0)
         heights, _ = np.histogram(costs, bins)
         tints = np.where(bins[:-1] < LIMIT, "#9db2c7", BAD)
@@ -103,20 +102,22 @@ def same_mean(path: Path) -> None:
 
 def certificate_anatomy(path: Path) -> None:
     """Draw 200 costs, the reference, the risk function and the terms of the bound."""
-    save_certificate_figure(preset("certified"), example_costs(), path)
+    save_certificate_figure(preset("valid"), example_costs(), path)
 
 
 def certificate_limits(path: Path) -> None:
     """Draw the noise of the interior term, and the interior term against the true difference in risk."""
-    colors, titles = {"released": BAD, "certified": GOOD}, {"released": "released", "certified": "valid"}
     figure = Figure(figsize=(11.0, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
     sizes = (8, SIZES[0], 40, SIZES[1], 200, SIZES[2])
-    for name, color in colors.items():
+    for name, color in (("released", BAD), ("valid", GOOD)):
         low, middle, high = np.array([interior_noise(name, n) for n in sizes]).T
         left.fill_between(sizes, low, high, color=color, alpha=0.16, linewidth=0)
-        left.plot(sizes, middle, color=color, marker="o", markersize=4, label=titles[name])
-    room = preset("certified").budget - preset("certified").reference_risk
+        left.plot(sizes, middle, color=color, marker="o", markersize=4, label=name)
+        right.scatter(
+            *mixture_bounds(name), s=10, color=color, alpha=0.6, linewidth=0, label=f"{name} factor"
+        )
+    room = preset("valid").budget - preset("valid").reference_risk
     left.axhline(room, color=INK, linewidth=1.4)
     left.text(sizes[0], 0.9 * room, f"budget less reference risk (valid): {room:g}", fontsize=9, va="top")
     left.set(xscale="log", yscale="log", xlabel="episodes", ylabel="interior term")
@@ -125,10 +126,6 @@ def certificate_limits(path: Path) -> None:
     left.set_yticks([0.01, 0.05, 0.1, 0.5, 1.0], ["0.01", "0.05", "0.1", "0.5", "1"])
     left.set_yticks([], minor=True)
     left.set_title("Costs drawn from the reference", fontsize=11, loc="left")
-    for (name, (excess, bound)), color in zip(mixture_bounds().items(), colors.values(), strict=True):
-        right.scatter(
-            excess, bound, s=10, color=color, alpha=0.6, linewidth=0, label=f"{titles[name]} factor"
-        )
     reach = np.array([0.0, 1.0])
     right.fill_between(reach, reach, color=INK, alpha=0.08, linewidth=0)
     right.plot(reach, reach, color=INK, linewidth=1.4)
@@ -225,8 +222,8 @@ def frontier(path: Path) -> None:
 
 def exact_interval(over: int, count: int) -> tuple[float, float]:
     """Return the Clopper-Pearson 95 % interval of a fraction."""
-    low = 1.0 - clopper_pearson_upper(count - over, count, 0.025) if over else 0.0
-    return low, clopper_pearson_upper(over, count, 0.025)
+    low = 1.0 - clopper_pearson_upper(count - over, count, 0.975) if over else 0.0
+    return low, clopper_pearson_upper(over, count, 0.975)
 
 
 def learning(path: Path) -> None:
@@ -265,7 +262,7 @@ def beside_table1(grid: str, env: str | None = None, steps: int | None = None) -
         stein = [run for run in grid_runs("table1") if (run.algo, run.seed) == ("steingate", 0)]
         shown: list[Run] = [run for run in stein if env in (None, run.env)]
         if steps is not None:
-            shown = [truncate(run, steps) for run in shown]
+            shown = [first_steps(run, steps) for run in shown]
         save_curves_figure(make_report(grid_runs(grid) + shown), path)
 
     return draw

@@ -6,7 +6,7 @@ learning curves read the runs.
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from pathlib import Path
 
@@ -15,14 +15,13 @@ import numpy.typing as npt
 from scipy.stats import beta, t
 
 from steingate.algorithms import METHODS as ALGORITHMS
-from steingate.report.load import Run, load_runs, truncate
-from steingate.report.paper_results import PaperResult, paper_numbers
+from steingate.report.load import Run, load_runs
+from steingate.report.paper import PaperResult, paper_numbers
 from steingate.report.plot_style import free_colors
 from steingate.report.statistics import cvar, feasible_return, tail_feasibility, violation_rate
 from steingate.report.summary import tail_episodes, tail_epochs
 
 RESULTS = Path(__file__).parents[1] / "results"
-RUNS = RESULTS / "kept"
 GRIDS = (
     "table1", "allowance", "unseen", "limits", "references", "samples", "circle2", "velocity", "baselines",
     "cpo-variants", "gates", "goal",
@@ -40,9 +39,14 @@ Array = npt.NDArray[np.float64]
 # Rows of the summary
 
 
+def archive(grid: str) -> Path:
+    """Return the file with the runs of a grid."""
+    return RESULTS / "runs" / f"{grid}.jsonl.xz"
+
+
 def grid_runs(grid: str) -> list[Run]:
     """Return the stored runs of a grid."""
-    runs, skipped = load_runs([RUNS / grid])
+    runs, skipped = load_runs([archive(grid)])
     if skipped:
         raise ValueError(f"{skipped[0].path}: {skipped[0].reason}")
     return runs
@@ -50,15 +54,28 @@ def grid_runs(grid: str) -> list[Run]:
 
 def run_kind(run: Run, grid: str) -> str:
     """Return the folder that separates runs of one grid beyond algorithm, task and seed ("" if none)."""
-    folder = run.path.relative_to(RUNS / grid).parents[2]
+    folder = run.path.relative_to(archive(grid)).parents[2]
     return "" if folder == Path() else str(folder)
+
+
+def first_steps(run: Run, steps: int) -> Run:
+    """Return a run as if it had been planned for and trained for only the first ``steps`` steps."""
+    epochs = int(np.sum(run.progress["TotalEnvSteps"] <= steps))
+    return replace(
+        run,
+        record=run.record | {"config": {**run.config, "total_steps": steps}},
+        progress={name: cells[:epochs] for name, cells in run.progress.items()},
+        episodes={name: cells[run.episodes["epoch"] < epochs] for name, cells in run.episodes.items()},
+        recent={name: cells[:epochs] for name, cells in run.recent.items()},
+        modes=run.modes[:epochs],
+    )
 
 
 def summary_row(run: Run, grid: str, kind: str) -> Row:
     """Return the statistics of a run over the last fifth of its epochs."""
     epoch_return, epoch_cost = tail_epochs(run)
     episode_return, episode_cost = tail_episodes(run)
-    first = run.epochs - len(epoch_cost)
+    first = run.n_epochs - len(epoch_cost)
     epoch, cost = run.episodes["epoch"], run.episodes["cost"]
     late_means = run.recent["cost"][run.progress["TotalEnvSteps"] > MILLION]
     counts = {
@@ -76,7 +93,7 @@ def summary_row(run: Run, grid: str, kind: str) -> Row:
         "return_by_episode": feasible_return(episode_return, episode_cost, run.limit),
         "return": episode_return.mean(),
         "cost": episode_cost.mean(),
-        "cost_sd": np.std([cost[epoch == number].mean() for number in range(first, run.epochs)]),
+        "cost_sd": np.std([cost[epoch == number].mean() for number in range(first, run.n_epochs)]),
         "cvar90": cvar(episode_cost, 0.9),
         "over_in_training": violation_rate(cost, run.limit),
         "highest_mean_cost": late_means.max() if len(late_means) else nan,
@@ -96,7 +113,7 @@ def summarize() -> list[Row]:
         for run in grid_runs(grid):
             found.append(summary_row(run, grid, run_kind(run, grid)))
             if (grid, run.algo, run.seed) == ("table1", "steingate", 0):
-                found.append(summary_row(truncate(run, MILLION), "first-million", ""))
+                found.append(summary_row(first_steps(run, MILLION), "first-million", ""))
     return sorted(found, key=lambda row: tuple(row[name] for name in KEY))
 
 

@@ -43,7 +43,8 @@ def test_curves_have_a_column_per_task(report):
     assert [len(panel.collections) for panel in figure.axes] == [0, 2, 0, 2]
     assert set(car_cost.lines[-1].get_ydata()) == {10.0}
     assert set(point_cost.lines[-1].get_ydata()) == {25.0}
-    group = next(group for group in report.groups if group.label == "steingate")
+    group = report.summaries[2].group
+    assert group.label == "steingate"
     mean = np.mean([run.recent["cost"] for run in group.runs], axis=0)
     np.testing.assert_allclose(point_cost.lines[1].get_ydata(), mean)
     assert [line.get_color() for line in point_return.lines] == ["#2f6f9f", "#1f8a7d"]
@@ -93,8 +94,8 @@ def test_frontier_shows_seeds_medians_and_intervals(report):
     members = report.by_task()["SafetyPointGoal1-v0"]
     dots = [drawn for drawn in point.collections if drawn.get_offsets().shape == (3, 2)]
     assert len(dots) == len(point.containers) == 2
-    for (group, summary), drawn, bars in zip(members, dots, point.containers, strict=True):
-        scores = seed_scores(group).values()
+    for summary, drawn, bars in zip(members, dots, point.containers, strict=True):
+        scores = seed_scores(summary.group).values()
         np.testing.assert_allclose(drawn.get_offsets(), [(100 * s.violation_rate, s.ret) for s in scores])
         middle, _, arms = bars.lines
         assert middle.get_xydata()[0] == pytest.approx(np.median(np.asarray(drawn.get_offsets()), axis=0))
@@ -108,7 +109,7 @@ def test_frontier_shows_seeds_medians_and_intervals(report):
 def test_runs_without_episodes_have_no_point(tmp_path):
     (write_run(tmp_path) / "episodes.csv").unlink()
     report = load_report([tmp_path])
-    assert seed_scores(report.groups[0]) == {}
+    assert seed_scores(report.summaries[0].group) == {}
     assert frontier_figure(report).axes[0].containers == []
 
 

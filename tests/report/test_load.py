@@ -81,7 +81,7 @@ def deep_list(depth):
 
 DAMAGE = {
     "config.json is damaged": lambda run: (run / "config.json").write_text("{"),
-    "config.json is not a configuration": lambda run: (run / "config.json").write_text("[]"),
+    "must hold a JSON object": lambda run: (run / "config.json").write_text("[]"),
     "cost_limit is None": lambda run: edit_config(run, cost_limit=None),
     "cost_limit is 'much'": lambda run: edit_config(run, cost_limit="much"),
     "seed is out of range": lambda run: edit_config(run, seed=10**400),

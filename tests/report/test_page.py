@@ -138,13 +138,14 @@ def test_reference_is_that_of_the_certificate(tmp_path):
     (run,) = load_runs([tmp_path])[0]
     reference = run_reference(run)
     certificate = SteinCertificate.released(25.0, zero_mass=0.2, one_mass=0.1)
-    assert (reference.scale, reference.zero_mass, reference.one_mass) == (50.0, 0.2, 0.1)
+    assert [reference[key] for key in ("scale", "zero", "one")] == [50.0, 0.2, 0.1]
     # The density is per bin: all bins have the probability that the atoms leave.
-    grid = np.linspace(0, 1, len(reference.density))
-    assert np.trapezoid(reference.density, grid) * BINS == pytest.approx(0.7, abs=2e-3)
+    grid = np.linspace(0, 1, len(reference["density"]))
+    assert np.trapezoid(reference["density"], grid) * BINS == pytest.approx(0.7, abs=2e-3)
     sample = certificate.interior.sample(np.random.default_rng(0), 200_000) * 50.0
-    heights = cost_histograms(sample, np.zeros(len(sample), np.int64), 1, reference)[0][2:] / len(sample)
-    middles = np.interp((np.arange(BINS) + 0.5) / BINS, grid, reference.density / 0.7)
+    (histogram,) = cost_histograms(sample, np.zeros(len(sample), np.int64), 1, reference)
+    heights = np.array(unpack(histogram)[2:]) / len(sample)
+    middles = np.interp((np.arange(BINS) + 0.5) / BINS, grid, np.array(reference["density"]) / 0.7)
     np.testing.assert_allclose(heights, middles, atol=2e-3)
 
 
@@ -159,8 +160,8 @@ def test_reference_is_that_of_the_certificate(tmp_path):
 )
 def test_unusable_certificates_have_no_reference_and_run_no_code(tmp_path, algorithm):
     write_run(tmp_path, algorithm=algorithm)
-    (reference,) = make_data(load_report([tmp_path]))["references"]
-    assert (reference["name"], reference["scale"]) == ("", 50.0)
+    (run,) = make_data(load_report([tmp_path]))["runs"]
+    assert (run["reference"]["name"], run["reference"]["scale"]) == ("", 50.0)
 
 
 def test_many_runs_are_shown_with_fewer_points(tmp_path):
@@ -200,8 +201,8 @@ def test_page_has_colors_configuration_and_frontier(many):
     (task,) = data["tasks"]
     assert task["groups"][0]["color"] == data["runs"][0]["color"] == "#123456"
     assert tomllib.loads(data["runs"][0]["toml"])["max_kl"] == 0.1
-    for group, shown in zip(report.groups, task["groups"], strict=True):
-        for run, (rate, ret, seed) in zip(group.runs, shown["points"], strict=True):
+    for item, shown in zip(report.summaries, task["groups"], strict=True):
+        for run, (rate, ret, seed) in zip(item.group.runs, shown["points"], strict=True):
             late = run.episodes["epoch"] >= 16
             assert seed == run.seed
             assert rate == pytest.approx(np.mean(run.episodes["cost"][late] > 25), rel=1e-3)

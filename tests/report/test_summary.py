@@ -48,9 +48,9 @@ def report(tmp_path):
 
 
 def test_summary_is_recounted_from_the_files(report):
-    group, found = next(
-        pair for pair in report.by_task()["SafetyPointGoal1-v0"] if pair[0].algo == "steingate"
-    )
+    found = report.by_task()["SafetyPointGoal1-v0"][1]
+    group = found.group
+    assert group.algo == "steingate"
     epochs, episodes, everything, switches = [], [], [], []
     for run in group.runs:
         with open(run.path / "progress.csv") as file:
@@ -117,7 +117,7 @@ def test_scores_over_all_tasks_are_relative_to_the_best_method(tmp_path):
 def test_tasks_without_a_positive_return_are_left_out(tmp_path, monkeypatch):
     for env in TASKS[:2]:
         write_run(tmp_path, "cpo", env)
-    groups = load_report([tmp_path]).groups
+    groups = [item.group for item in load_report([tmp_path]).summaries]
     score = summary.TailScore
     monkeypatch.setattr(summary, "tail_score", lambda run: score(3.0 if "Goal" in run.env else -3.0, 0.0))
     found = overall(groups)
@@ -137,12 +137,12 @@ def test_certifications_are_quoted_or_counted(tmp_path):
         if result:
             (folder / "certification.json").write_text(json.dumps({"sentence": "It is so."} | result))
     text = "PointGoal1, cpo: 2 of 4 seeds have a certified policy, in 1 of them the final one; "
-    notices = certification_notices(load_report([tmp_path]).groups)
+    notices = certification_notices(load_report([tmp_path]))
     assert notices == [f"{text}1 have no certification result."]
     (folder / "certification.json").write_text("[")
-    assert certification_notices(load_report([folder]).groups) == []
+    assert certification_notices(load_report([folder])) == []
     first = folder.with_name("seed-0")
-    assert certification_notices(load_report([first]).groups) == ["PointGoal1, cpo: It is so."]
+    assert certification_notices(load_report([first])) == ["PointGoal1, cpo: It is so."]
 
 
 # Tables

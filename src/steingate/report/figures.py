@@ -72,7 +72,7 @@ def curves_figure(report: Report) -> "Figure":
     figure, panels = task_panels(1, 2, 2.6, keys) if single else task_panels(2, len(tasks), 2.0, keys)
     panels = panels.reshape(2, len(tasks))
     for (top, bottom), (env, members) in zip(panels.T, tasks.items(), strict=True):
-        groups = [group for group, _ in members]
+        groups = [item.group for item in members]
         top.set_title(task(env), fontsize=11.5, fontweight="bold")
         _plot_curves(top, groups, "return", report)
         highest = _plot_curves(bottom, groups, "cost", report)
@@ -118,9 +118,9 @@ def frontier_figure(report: Report) -> "Figure":
     figure, panels = task_panels(1, len(tasks), 3.1, keys)
     for panel, (env, members) in zip(panels[0], tasks.items(), strict=True):
         panel.set_title(task(env), fontsize=11.5, fontweight="bold")
-        for group, summary in members:
-            _plot_method(panel, group, summary, report.colors[group.label])
-        medians = [(item.seed_return.value, 100.0 * item.seed_violation_rate.value) for _, item in members]
+        for item in members:
+            _plot_method(panel, item, report.colors[item.group.label])
+        medians = [(item.seed_return.value, 100.0 * item.seed_violation_rate.value) for item in members]
         front = [medians[index] for index in not_dominated(medians)]
         returns, rates = [ret for ret, _ in front], [rate for _, rate in front]
         panel.plot(rates, returns, color=SOFT, linewidth=1.2, linestyle=":", zorder=2)
@@ -128,7 +128,7 @@ def frontier_figure(report: Report) -> "Figure":
         panel.set_axisbelow(True)
         high = max(panel.get_xlim()[1], 5.0)
         panel.set_xlim(-0.02 * high, min(high, 102.0))
-        limits = ", ".join(f"{limit:g}" for limit in sorted({group.limit for group, _ in members}))
+        limits = ", ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
         panel.set_xlabel(f"violation rate (cost > {limits}), %")
     panels[0, 0].set_ylabel("return")
     return figure
@@ -152,19 +152,20 @@ def not_dominated(points: Sequence[tuple[float, float]]) -> list[int]:
 
 def _methods(report: Report) -> list[tuple[str, str, str]]:
     """Return label, color and line style of each method for the legend."""
-    if not report.groups:
+    if not report.summaries:
         raise InputError("There is no run to draw; name folders that hold some.")
-    colors = {group.label: report.colors[group.label] for group in report.groups}
-    return [(label, color, "-") for label, color in colors.items()]
+    return [
+        (label, report.colors[label], "-") for label in {item.group.label: 0 for item in report.summaries}
+    ]
 
 
-def _plot_method(panel: "Axes", group: Group, summary: Summary, color: str) -> None:
-    scores = seed_scores(group).values()
+def _plot_method(panel: "Axes", item: Summary, color: str) -> None:
+    scores = seed_scores(item.group).values()
     if not scores:
         return
     rates, returns = [100.0 * score.violation_rate for score in scores], [score.ret for score in scores]
     panel.scatter(rates, returns, s=16, color=color, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
-    x, y = summary.seed_violation_rate, summary.seed_return
+    x, y = item.seed_violation_rate, item.seed_return
     panel.errorbar(
         100.0 * x.value, y.value, xerr=100.0 * _error_bars(x), yerr=_error_bars(y), color=color,
         linewidth=1.4, marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +19,14 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Group:
-    """All seeds of one configuration.
-
-    Attributes
-    ----------
-    env, algo
-        Task and algorithm.
-    label
-        Name of the method: the algorithm, with the settings in which its configurations differ on some task.
-        Groups of different tasks with the same label are compared as one method.
-    runs
-        In order of seed.
-    """
+    """All seeds of one configuration."""
 
     env: str
     algo: str
+    # Name of the method: the algorithm, with the settings in which its configurations differ on some task.
+    # Groups of different tasks with the same label are compared as one method.
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  # in order of seed
 
     @property
     def limit(self) -> float:
@@ -99,13 +91,9 @@ def _over_seeds(series: Sequence[Array]) -> tuple[Array, Array]:
     table = np.full((len(series), max(map(len, series))), np.nan)
     for row, values in zip(table, series, strict=True):
         row[: len(values)] = values
-    known = np.isfinite(table)
-    count = known.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(known, table, 0.0).sum(axis=0) / count
-        squares = np.where(known, (table - mean) ** 2, 0.0).sum(axis=0)
-        std = np.sqrt(squares / (count - 1))
-    return mean, std
+    with catch_warnings():
+        simplefilter("ignore", RuntimeWarning)  # entries that no seed or only one has
+        return np.nanmean(table, axis=0), np.nanstd(table, axis=0, ddof=1)
 
 
 def _differing(configurations: Sequence[Settings]) -> list[str]:

@@ -31,34 +31,17 @@ _REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
 
 @dataclass(frozen=True)
 class Run:
-    """One training run.
+    """One training run."""
 
-    Attributes
-    ----------
-    path
-        The run folder; for an archived run, the archive followed by the folder.
-    record
-        Content of ``config.json``.
-    certification
-        Content of ``certification.json``, None if there is none.
-    progress
-        Columns of ``progress.csv``, one entry per epoch, NaN where a cell is empty.
-    episodes
-        Columns of ``episodes.csv``, one entry per episode of those epochs.
-    recent
-        For each epoch, statistics of the last 100 episodes that finished by its end: mean ``return`` and
-        ``cost``, ``violation_rate``, and ``cvar``, the CVaR of the cost at level 0.9.
-    modes
-        The kind of policy step of each epoch, as ``Mode``.
-    """
-
-    path: Path
-    record: dict[str, Any]
-    certification: dict[str, Any] | None
-    progress: dict[str, Array]
-    episodes: dict[str, Array]
+    path: Path  # run folder; for an archived run, the archive followed by the folder
+    record: dict[str, Any]  # content of config.json
+    certification: dict[str, Any] | None  # content of certification.json
+    progress: dict[str, Array]  # columns of progress.csv, one entry per epoch, NaN where a cell is empty
+    episodes: dict[str, Array]  # columns of episodes.csv, one entry per episode of these epochs
+    # For each epoch, statistics of the last 100 episodes that finished by its end: mean "return" and "cost",
+    # "violation_rate", and "cvar", the CVaR of the cost at level 0.9.
     recent: dict[str, Array]
-    modes: npt.NDArray[np.int64]
+    modes: npt.NDArray[np.int64]  # Mode of the policy step of each epoch
 
     @property
     def config(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,8 @@ from steingate import __version__
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
 from steingate.gates.modes import NAMES
-from steingate.report.groups import Group
 from steingate.report.load import Run
-from steingate.report.run_settings import canonical, to_toml
+from steingate.report.run_settings import to_toml
 from steingate.report.statistics import tail_start
 from steingate.report.summary import THRESHOLDS, Report, Summary, seed_scores, tail_episodes
 from steingate.report.tables import overall_notes, percent, report_tables, task, to_html, write_text
@@ -122,47 +121,32 @@ def _digest(text: str) -> str:
 
 def page_data(report: Report, points: int) -> dict[str, Any]:
     """Return everything that a page shows; curves and the epoch slider have at most ``points`` points."""
-    references: dict[str, Reference] = {}
-    runs = []
-    for group in report.groups:
-        for run in group.runs:
-            key = canonical([run.setting("preset"), run.setting("certificate"), run.limit])
-            reference = references.setdefault(key, run_reference(run))
-            shared = {"label": group.label, "color": report.colors[group.label]}
-            index = {"reference": list(references).index(key)}
-            runs.append(shared | _run_data(run, reference, points) | index)
     return {
-        "notices": [*certification_notices(report.groups), *violation_notices(report)],
+        "notices": [*certification_notices(report), *violation_notices(report)],
         "tables": [to_html(table) for table in report_tables(report)],
         "skipped": [[str(item.path), item.reason] for item in report.skipped],
         "modes": list(NAMES.values()),
         "tasks": [
             {
                 "name": task(env),
-                "limits": sorted({group.limit for group, _ in members}),
-                "groups": [
-                    _group_data(group, summary, points) | {"color": report.colors[group.label]}
-                    for group, summary in members
-                ],
+                "limits": sorted({item.group.limit for item in members}),
+                "groups": [_group_data(item, report, points) for item in members],
             }
             for env, members in report.by_task().items()
         ],
         "profiles": _profiles(report),
-        "runs": runs,
-        "references": [
-            {
-                "name": item.name, "scale": item.scale, "zero": item.zero_mass, "one": item.one_mass,
-                "bins": BINS, "density": _rounded_list(item.density),
-            }
-            for item in references.values()
+        "runs": [
+            {"label": item.group.label, "color": report.colors[item.group.label]} | _run_data(run, points)
+            for item in report.summaries
+            for run in item.group.runs
         ],
-    }  # fmt: skip
+    }
 
 
-def certification_notices(groups: Sequence[Group]) -> list[str]:
+def certification_notices(report: Report) -> list[str]:
     """Return a sentence per group of runs with a certification: its own for one seed, counts for several."""
     sentences = []
-    for group in groups:
+    for group in (item.group for item in report.summaries):
         found = [run.certification for run in group.runs if run.certification is not None]
         if not found:
             continue
@@ -186,12 +170,10 @@ def violation_notices(report: Report, most: int = 8) -> list[str]:
     sentences = []
     for env, members in report.by_task().items():
         known = sorted(
-            (summary.violation_rate, summary.label)
-            for _, summary in members
-            if isfinite(summary.violation_rate)
+            (item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate)
         )
         shown = [f"{label} {percent(rate)}" for rate, label in known]
-        limits = " or ".join(f"{limit:g}" for limit in sorted({group.limit for group, _ in members}))
+        limits = " or ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
         if shown:
             rest = f" and {len(shown) - most} more" if len(shown) > most else ""
             rates = ", ".join(shown[:most]) + rest
@@ -200,45 +182,42 @@ def violation_notices(report: Report, most: int = 8) -> list[str]:
     return sentences
 
 
-class Reference(NamedTuple):
-    """Reference distribution of a certificate over costs."""
+def run_reference(run: Run) -> dict[str, Any]:
+    """Return the reference distribution of a run's Stein certificate over costs.
 
-    name: str  # density and preset; empty if the certificate cannot be built from the configuration
-    scale: float  # cost that is normalized to 1
-    atom_tol: float  # normalized costs closer than this to 0 or 1 belong to the atoms
-    zero_mass: float  # probabilities of the atoms
-    one_mass: float
-    density: Array  # probability per histogram bin at evenly spaced costs from 0 to scale
-
-
-def run_reference(run: Run) -> Reference:
-    """Return the reference of a run's Stein certificate; without one, an empty one up to twice the limit."""
+    ``name`` is empty if the certificate cannot be built. Costs are divided by ``scale``; those closer than
+    ``tol`` to 0 or 1 belong to the atoms, whose probabilities are ``zero`` and ``one``.
+    ``density`` is the probability per histogram bin at evenly spaced costs.
+    """
     preset, options = str(run.setting("preset", "released")), run.setting("certificate", {})
     try:
         with np.errstate(all="ignore"):
             certificate = SteinCertificate.from_name(preset, run.limit, imports=False, **options)
             # A density that is infinite at an end is evaluated a little before it.
             grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
-            masses = certificate.zero_mass, certificate.one_mass
-            density = np.asarray((1.0 - sum(masses)) / BINS * certificate.interior.pdf(grid), np.float64)
+            zero, one, scale = certificate.zero_mass, certificate.one_mass, certificate.scale
+            density = (1.0 - zero - one) / BINS * np.asarray(certificate.interior.pdf(grid), np.float64)
         if np.isfinite(density).all():
-            name = f"{certificate.reference_name}, preset {preset}"
-            return Reference(name, certificate.scale, certificate.atom_tol, *masses, density)
+            name, tol = f"{certificate.reference_name}, preset {preset}", certificate.atom_tol
+            shown = {"name": name, "scale": scale, "tol": tol, "zero": zero, "one": one, "bins": BINS}
+            return shown | {"density": _rounded_list(density)}
     except (SteingateError, ArithmeticError, TypeError, ValueError):
         pass
-    return Reference("", 2.0 * run.limit or 1.0, 1e-4, 0.0, 0.0, np.zeros(0))
+    scale = 2.0 * run.limit or 1.0
+    return {"name": "", "scale": scale, "tol": 1e-4, "zero": 0, "one": 0, "bins": BINS, "density": []}
 
 
-def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: Reference) -> Integers:
-    """Return (rows, 2 + BINS) counts: costs at the lower atom, at the upper atom, and in each bin between.
+def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: dict[str, Any]) -> list[str]:
+    """Return for each row the numbers of its costs at the lower atom, at the upper atom and in BINS bins.
 
-    ``row`` gives for each cost the row in which it is counted.
+    ``row`` gives for each cost its row. Numbers are separated by commas; zeros are empty.
     """
-    x = np.clip(np.asarray(cost, np.float64) / reference.scale, 0.0, 1.0)
+    x = np.clip(np.asarray(cost, np.float64) / reference["scale"], 0.0, 1.0)
     inner = 2 + np.minimum((x * BINS).astype(np.int64), BINS - 1)
-    column = np.where(x <= reference.atom_tol, 0, np.where(x >= 1.0 - reference.atom_tol, 1, inner))
+    column = np.where(x <= reference["tol"], 0, np.where(x >= 1.0 - reference["tol"], 1, inner))
     width = 2 + BINS
-    return np.bincount(row * width + column, minlength=rows * width).reshape(rows, width)
+    counts = np.bincount(row * width + column, minlength=rows * width).reshape(rows, width)
+    return [",".join(str(n) if n else "" for n in line).rstrip(",") for line in counts.tolist()]
 
 
 def rounded(value: float) -> float | None:
@@ -255,21 +234,22 @@ def rounded(value: float) -> float | None:
     return int(number) if number.is_integer() else number
 
 
-def _group_data(group: Group, summary: Summary, points: int) -> dict[str, Any]:
+def _group_data(item: Summary, report: Report, points: int) -> dict[str, Any]:
     """Return the curves of a group, and return and violation rate of each seed with their medians."""
+    group = item.group
     series: dict[str, Numbers] = {}
     for name in _CURVES:
         steps, mean, std = group.mean_and_std(name)
         series |= {name: _thin(mean, points), f"{name}_std": _thin(std, points)}
     scores = seed_scores(group).items()
-    return {
+    return series | {
         "label": group.label,
+        "color": report.colors[group.label],
         "seeds": len(group.runs),
         "steps": _last(steps, points),
         "hours": _last(group.mean_hours(), points),
-        **series,
         "points": [[rounded(score.violation_rate), rounded(score.ret), seed] for seed, score in scores],
-        "medians": [_rounded_list(item) for item in (summary.seed_violation_rate, summary.seed_return)],
+        "medians": [_rounded_list(value) for value in (item.seed_violation_rate, item.seed_return)],
     }
 
 
@@ -293,9 +273,10 @@ def _profiles(report: Report) -> dict[str, Any] | None:
     }
 
 
-def _run_data(run: Run, reference: Reference, points: int) -> dict[str, Any]:
+def _run_data(run: Run, points: int) -> dict[str, Any]:
     ret, cost = tail_episodes(run)
     means = [rounded(float(values.mean())) if len(values) else None for values in (ret, cost)]
+    reference = run_reference(run)
     return {
         "task": task(run.env),
         "seed": run.seed,
@@ -310,6 +291,7 @@ def _run_data(run: Run, reference: Reference, points: int) -> dict[str, Any]:
         "steps": _last(run.progress["TotalEnvSteps"], points),
         "curves": _run_curves(run, points),
         "gate": _gate(run, points),
+        "reference": reference,
         "frames": _frames(run, reference, points),
         "phases": _phases(run, reference),
         "worst": _worst_episodes(run),
@@ -356,30 +338,27 @@ def _gate(run: Run, points: int) -> dict[str, Numbers] | None:
     return {name: _thin(values, points) for name, values in columns.items()}
 
 
-def _frames(run: Run, reference: Reference, points: int) -> list[list[Any]]:
+def _frames(run: Run, reference: dict[str, Any], points: int) -> list[list[Any]]:
     """Return first epoch, last epoch and cost histogram of each position of the epoch slider."""
     buckets = _buckets(run.n_epochs, points)
     frame = np.repeat(np.arange(len(buckets)), [len(bucket) for bucket in buckets])
-    epoch = run.episodes["epoch"].astype(np.int64)
-    histograms = cost_histograms(run.episodes["cost"], frame[epoch], len(buckets), reference)
-    pairs = zip(buckets, histograms, strict=True)
-    return [[int(bucket[0]), int(bucket[-1]), _compact(row)] for bucket, row in pairs]
+    row = frame[run.episodes["epoch"].astype(np.int64)]
+    histograms = cost_histograms(run.episodes["cost"], row, len(buckets), reference)
+    return [[int(bucket[0]), int(bucket[-1]), text] for bucket, text in zip(buckets, histograms, strict=True)]
 
 
-def _phases(run: Run, reference: Reference) -> list[list[Any]]:
+def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
     """Return name, number of epochs and cost histogram of parts of the run and of each mode."""
-    start = tail_start(run.n_epochs)
-    epochs = np.arange(run.n_epochs)
-    phases = {"whole run": np.ones(run.n_epochs, bool)}
+    start, epochs = tail_start(run.n_epochs), np.arange(run.n_epochs)
+    phases = {"whole run": epochs >= 0}
     if run.n_epochs > 1:
         phases |= {"first fifth": epochs < run.n_epochs - start, "last fifth": epochs >= start}
     phases |= {name: run.modes == mode for mode, name in NAMES.items() if (run.modes == mode).any()}
-    epoch = run.episodes["epoch"].astype(np.int64)
     result = []
     for name, chosen in phases.items():
-        cost = run.episodes["cost"][chosen[epoch]]
-        histogram = cost_histograms(cost, np.zeros(len(cost), np.int64), 1, reference)[0]
-        result.append([name, int(chosen.sum()), _compact(histogram)])
+        cost = run.episodes["cost"][chosen[run.episodes["epoch"].astype(np.int64)]]
+        (histogram,) = cost_histograms(cost, np.zeros(len(cost), np.int64), 1, reference)
+        result.append([name, int(chosen.sum()), histogram])
     return result
 
 
@@ -429,8 +408,3 @@ def _last(values: Array, points: int) -> list[float | None]:
     """Return the last value of each bucket; whole numbers are exact."""
     last = [float(values[bucket[-1]]) for bucket in _buckets(len(values), points)]
     return [int(value) if value.is_integer() else rounded(value) for value in last]
-
-
-def _compact(counts: Integers) -> str:
-    """Return counts as comma-separated text with empty entries for 0."""
-    return ",".join(str(count) if count else "" for count in counts.tolist()).rstrip(",")

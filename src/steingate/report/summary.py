@@ -51,10 +51,7 @@ THRESHOLDS = np.linspace(0.0, 1.2, 61)  # scores at which performance profiles a
 class Summary:
     """Statistics of all seeds of one configuration."""
 
-    env: str
-    label: str
-    algo: str
-    limit: float
+    group: Group
     seeds: int
     complete: int  # number of seeds that finished training
     steps: int  # fewest steps of a seed
@@ -132,17 +129,16 @@ class Report:
 
     runs: Sequence[Run]
     skipped: Sequence[Skipped]  # runs that could not be loaded
-    groups: Sequence[Group]  # in the order of tables
-    summaries: Sequence[Summary]  # of each group
+    summaries: Sequence[Summary]  # of each group of runs, in the order of tables
     comparisons: Sequence[Comparison]  # of each pair of methods with a common task
     overall: Overall
     colors: Mapping[str, str]  # by label
 
-    def by_task(self) -> dict[str, list[tuple[Group, Summary]]]:
-        """Return the groups of each task with their statistics."""
-        tasks: dict[str, list[tuple[Group, Summary]]] = {}
-        for group, summary in zip(self.groups, self.summaries, strict=True):
-            tasks.setdefault(group.env, []).append((group, summary))
+    def by_task(self) -> dict[str, list[Summary]]:
+        """Return the statistics of the groups of each task."""
+        tasks: dict[str, list[Summary]] = {}
+        for item in self.summaries:
+            tasks.setdefault(item.group.env, []).append(item)
         return tasks
 
 
@@ -155,7 +151,7 @@ def make_report(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Report:
     """Compute the report of some runs."""
     groups = group_runs(runs)
     summaries = [summarize(group) for group in groups]
-    return Report(runs, skipped, groups, summaries, compare(groups), overall(groups), group_colors(groups))
+    return Report(runs, skipped, summaries, compare(groups), overall(groups), group_colors(groups))
 
 
 def summarize(group: Group) -> Summary:
@@ -170,10 +166,7 @@ def summarize(group: Group) -> Summary:
     excess = costs[costs > limit] - limit
     recoveries = np.concatenate([mode_lengths(run.modes, Mode.RECOVER) for run in runs])
     return Summary(
-        env=group.env,
-        label=group.label,
-        algo=group.algo,
-        limit=limit,
+        group=group,
         seeds=len(runs),
         complete=sum(run.complete for run in runs),
         steps=min(run.steps for run in runs),

@@ -164,11 +164,11 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 def full_table(summaries: Sequence[Summary]) -> Table:
     """Return every number of the summaries at full precision, for CSV."""
-    headings: list[str] = []
     rows = []
     for item in summaries:
-        row: dict[str, str] = {}
-        for name in (entry.name for entry in fields(item)):
+        group = item.group
+        row = {"env": group.env, "label": group.label, "algo": group.algo, "limit": _exact(group.limit)}
+        for name in (entry.name for entry in fields(item)[1:]):
             value = getattr(item, name)
             if name == "paper":
                 value = value or (float("nan"), float("nan"))
@@ -178,9 +178,8 @@ def full_table(summaries: Sequence[Summary]) -> Table:
                 row |= {f"{name}{end}": cell for end, cell in ends}
             else:
                 row[name] = _exact(value) if isinstance(value, float) else str(value)
-        headings = list(row)
-        rows.append(list(row.values()))
-    return Table(headings, rows, 3)
+        rows.append(row)
+    return Table(list(rows[0]) if rows else [], [list(row.values()) for row in rows], 3)
 
 
 def task(env: str) -> str:
@@ -285,7 +284,9 @@ def _table(
     summaries: Sequence[Summary], columns: Sequence[Column], caption: str, notes: Sequence[str] = ()
 ) -> Table:
     """Return a table with a row per configuration."""
-    rows = [[task(item.env), item.label, *(write(item) for _, write in columns)] for item in summaries]
+    rows = [
+        [task(item.group.env), item.group.label, *(write(item) for _, write in columns)] for item in summaries
+    ]
     return Table(["task", "algorithm", *(heading for heading, _ in columns)], rows, 2, caption, notes)
 
 
@@ -305,7 +306,7 @@ def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
             f"The paper's numbers are from {SEEDS} seeds of {STEPS // 1_000_000}M steps; "
             "rows with fewer seeds or steps are not comparable."
         )
-    if any(item.paper is None and paper_numbers(item.env, item.algo) for item in summaries):
+    if any(item.paper is None and paper_numbers(item.group.env, item.group.algo) for item in summaries):
         notes.append(
             "The paper's numbers are shown only beside runs with the paper's settings (--variant published "
             "and the defaults of the algorithm)."

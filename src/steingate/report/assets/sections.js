@@ -14,7 +14,7 @@ function runDetail(parent, data, view) {
   const stack = html("div", { class: "stack" }, parent);
   curves(html("div", { class: "card" }, stack), run);
   gate(html("div", { class: "card" }, stack), run, data.modes);
-  distribution(html("div", { class: "card", id: "distribution" }, stack), run, data.references[run.reference], view);
+  distribution(html("div", { class: "card", id: "distribution" }, stack), run, run.reference, view);
   const grid = html("div", { class: "grid" }, stack);
   worst(html("div", { class: "card" }, grid), run, data.modes);
   reproduce(html("div", { class: "card" }, grid), run);
