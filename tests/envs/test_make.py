@@ -53,11 +53,6 @@ class Six(Line):
         obs, reward, terminated, truncated, info = super().step(action)
         return obs, reward, info["cost"], terminated, truncated, info
 
-def make(id, **options):
-    if id != "Own-v0":
-        raise AssertionError("no such id")
-    return Line(**options)
-
 def far(obs, action, next_obs, info):
     return float(abs(next_obs[0]) > 1)
 
@@ -67,61 +62,10 @@ gymnasium.register("LineSix-v0", entry_point=Six, max_episode_steps=4)
 """
 
 
-ORIGINAL = '''
-import gymnasium
-import numpy as np
-from gymnasium import spaces
-
-class Builder(gymnasium.Env):
-    """Six values, a RandomState generator, its own step count, arguments from the registry."""
-
-    def __init__(self, task_id, config=None, render_mode=None):
-        self.task_id, self.config, self.num_steps = task_id, config, 6
-        self.terminated, self.truncated = True, False
-
-    observation_space = property(lambda self: spaces.Box(-np.inf, np.inf, (2,), np.float64))
-    action_space = property(lambda self: spaces.Box(-1, 1, (2,), np.float64))
-
-    def reset(self, *, seed=None, options=None):
-        if seed is not None:
-            self.random = np.random.RandomState(seed)
-        self.terminated, self.truncated, self.steps = False, False, 0
-        self.place = self.random.uniform(-1, 1, 2)
-        return self.place.copy(), {}
-
-    def step(self, action):
-        assert not (self.terminated or self.truncated), "Environment must be reset before stepping."
-        self.place += action
-        self.steps += 1
-        self.truncated = self.steps >= self.num_steps
-        cost = float(self.place[0] > 1)
-        return self.place.copy(), 0.0, cost, self.terminated, self.truncated, {"cost_sum": cost}
-
-class Conversion(gymnasium.Wrapper):
-    def step(self, action):
-        obs, reward, cost, terminated, truncated, info = self.env.step(action)
-        return obs, reward, terminated, truncated, {**info, "cost": cost}
-
-def make_five(env_id, **options):
-    return Conversion(Builder(**options))
-
-safe = {"SafetyPointGoal1-v0"}
-config = {"config": {"agent_name": "Point"}, "task_id": "SafetyPointGoal1-v0"}
-gymnasium.register("SafetyPointGoal1-v0", entry_point=Builder, kwargs=config, max_episode_steps=6)
-five = {"env_id": "SafetyPointGoal1Gymnasium-v0", **config}
-gymnasium.register("SafetyPointGoal1Gymnasium-v0", entry_point=make_five, kwargs=five, max_episode_steps=6)
-
-def make(id, **options):
-    assert id in safe, f"Environment {id} is not registered in safety-gymnasium."
-    return gymnasium.make(id, **options)
-'''
-
-
 @pytest.fixture(autouse=True)
 def _module(tmp_path, monkeypatch):
     """Put modules of a user on the path; unload them afterwards."""
     (tmp_path / "user_tasks.py").write_text(MODULE)
-    (tmp_path / "user_original.py").write_text(ORIGINAL)
     (tmp_path / "user_broken.py").write_text("import a_missing_package\n")
     (tmp_path / "user_wrong.py").write_text("def f(:\n")
     (tmp_path / "user_raises.py").write_text("raise ValueError('two\\nlines')\n")
@@ -129,7 +73,7 @@ def _module(tmp_path, monkeypatch):
     yield
     for name in [name for name in sys.modules if name.startswith("user_")]:
         del sys.modules[name]
-    for name in ("LineFive-v0", "LineSix-v0", "SafetyPointGoal1-v0", "SafetyPointGoal1Gymnasium-v0"):
+    for name in ("LineFive-v0", "LineSix-v0"):
         gymnasium.registry.pop(name, None)
 
 
@@ -145,7 +89,6 @@ def steps(env, count, action=0.5):
         ("user_tasks:Six", None),
         ("user_tasks:LineFive-v0", 4),
         ("user_tasks:LineSix-v0", 4),
-        ("user_tasks:Own-v0", None),
     ],
 )
 def test_names_of_environments_in_modules(spec, limit):
@@ -160,24 +103,6 @@ def test_names_of_environments_in_modules(spec, limit):
         assert reward.tolist() == [1, 1]
         shown = info["final_obs"] if ended else obs
         assert np.array_equal(info["cost"], (shown[:, 0] > 0).astype(float))
-
-
-def test_safety_gymnasium_with_both_interfaces():
-    """One id has six-value steps, the other five-value steps, as in safety-gymnasium."""
-    six = make_vec("user_original:SafetyPointGoal1-v0", 2)
-    five = make_vec("user_original:SafetyPointGoal1Gymnasium-v0", 2)
-    assert six.max_episode_steps == five.max_episode_steps == 6
-    costs = []
-    for k, (left, right) in enumerate(zip(steps(six, 12, 0.3), steps(five, 12, 0.3), strict=True), 1):
-        for a, b in zip(left[:4], right[:4], strict=True):
-            assert np.array_equal(a, b)
-        assert np.array_equal(left[4]["cost"], right[4]["cost"])
-        assert left[3].all() == (k % 6 == 0)
-        costs += left[4]["cost"].tolist()
-    assert set(costs) == {0.0, 1.0}
-    assert make_vec("SafetyPointGoal1-v0", 1).single_observation_space.shape == (60,)  # the native task
-    with pytest.raises(InputError, match="not registered in safety-gymnasium"):
-        make_vec("user_original:SafetyPointNone-v0", 1)
 
 
 def test_a_registered_id_equals_a_callable():
@@ -238,7 +163,7 @@ def test_an_environment_of_gymnasium():
         ("user_wrong:Line", "cannot be imported"),
         ("user_raises:Line", "two lines"),
         (":Line", "cannot be imported"),
-        ("user_tasks:Other-v0", "no such id"),
+        ("user_tasks:Other-v0", "has no 'Other-v0'"),
     ],
 )
 def test_errors_for_wrong_names(spec, words):

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
@@ -66,10 +65,8 @@ class EnvAdapter:
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float64], dict[str, Any]]:
         """Start an episode; without a seed the random generator of the environment continues."""
-        arguments: dict[str, Any] = {} if seed is None else {"seed": seed}
-        if options is not None:
-            arguments["options"] = options
-        result = self.env.reset(**arguments)
+        given = {"seed": seed, "options": options}
+        result = self.env.reset(**{name: value for name, value in given.items() if value is not None})
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
             raise InputError(f"Environment {self.name!r} must return (observation, info) from reset.")
         self.elapsed_steps = 0
@@ -150,7 +147,6 @@ def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[A
     Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images
     and spaces without a fixed length are refused.
     """
-    space = to_gymnasium_space(space, name)
     _check_observations(space, name)
     if isinstance(space, spaces.Box):
         low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
@@ -167,7 +163,6 @@ def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete
     A Discrete space stays as it is. A Box with finite bounds becomes a flat float64 Box, to which actions are
     clipped. Other spaces are refused.
     """
-    space = to_gymnasium_space(space, name)
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n), start=int(space.start)), np.int64
     if not isinstance(space, spaces.Box):
@@ -194,35 +189,7 @@ def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete
     return spaces.Box(low, high, dtype=np.float64), to_env_action
 
 
-def to_gymnasium_space(space: Any, name: str) -> gymnasium.Space[Any]:
-    """Return a Gymnasium space equal to ``space``, which may come from an older Gym or Gymnasium.
-
-    Space classes of older packages have the same names and attributes, so they are recognized by name.
-    """
-    if isinstance(space, gymnasium.Space):
-        return space
-    match type(space).__name__:
-        case "Box":
-            dtype = np.dtype(space.dtype)
-            return spaces.Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), dtype=dtype.type)
-        case "Discrete":
-            return spaces.Discrete(int(space.n), start=int(getattr(space, "start", 0)))
-        case "MultiDiscrete":
-            return spaces.MultiDiscrete(np.asarray(space.nvec))
-        case "MultiBinary":
-            return spaces.MultiBinary(space.n)
-        case "Dict":
-            return spaces.Dict({key: to_gymnasium_space(item, name) for key, item in space.spaces.items()})
-        case "Tuple":
-            return spaces.Tuple([to_gymnasium_space(item, name) for item in space.spaces])
-        case kind:
-            raise InputError(
-                f"Environment {name!r} has a space of type {kind!r}: "
-                "only Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple are supported."
-            )
-
-
-def _check_observations(space: gymnasium.Space[Any], name: str) -> None:
+def _check_observations(space: Any, name: str) -> None:
     """Raise InputError if an observation space contains images or has no fixed length."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         for item in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
@@ -235,8 +202,8 @@ def _check_observations(space: gymnasium.Space[Any], name: str) -> None:
             )
     elif not isinstance(space, _DISCRETE):
         raise InputError(
-            f"Environment {name!r} has {type(space).__name__} observations, which have no fixed length: "
-            "only Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple are supported."
+            f"Environment {name!r} has {type(space).__name__} observations: only Gymnasium's Box, Discrete, "
+            "MultiDiscrete, MultiBinary, Dict and Tuple are supported."
         )
 
 

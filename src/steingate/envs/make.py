@@ -18,7 +18,6 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,16 +34,6 @@ _NATIVE_PREFIX = "steingate/"
 _PYTHON_PREFIX = "python:"
 _FILE = re.compile(r"^(?P<file>.*\.py):(?P<name>[^:\\/]+)$")
 _FILE_MODULE = "_steingate_file_"  # prefix of the names of modules loaded from files
-_IMPORT_ERRORS = (
-    ImportError,
-    SyntaxError,
-    AttributeError,
-    NameError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    OSError,
-)
 
 
 def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
@@ -76,30 +65,14 @@ def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -
     if native in TASKS:
         options.pop("workers", None)  # native tasks are stepped by threads
         return make_native_vec(native, num_envs, **options)
+    own: dict[str, Any] = {key: options.pop(key) for key in ("copy", "workers") if key in options}
+    own |= {"max_processes": options.pop("threads", None), "spec": _env_spec(env, options)}
     factory, adapter_options = _make_factory(env, options)
-    vector_options = {key: options[key] for key in ("copy", "workers") if key in options}
-    return AdapterVectorEnv(
-        factory,
-        num_envs,
-        **adapter_options,
-        **vector_options,
-        spec=_env_spec(env, options),
-        max_processes=options.get("threads"),
-    )
+    return AdapterVectorEnv(factory, num_envs, **adapter_options, **own)
 
 
 def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
-    """Return a native vector environment; also the entry point of ``gymnasium.make_vec``.
-
-    Parameters
-    ----------
-    env_id : str
-        A native id without ``steingate/``.
-    num_envs : int
-        Number of environments.
-    **options
-        Those of :class:`~steingate.tasks.environments.SafetyVectorEnv`.
-    """
+    """Return a native vector environment; the entry point of ``gymnasium.make_vec``."""
     with needs(f"The native task {env_id}", "envs"):
         try:
             from steingate.tasks.environments import SafetyVectorEnv  # imports MuJoCo and numba
@@ -150,7 +123,7 @@ def find_factory(env: str | Callable[..., Any]) -> EnvFactory:
 
 
 def _factory_from_module(env: str) -> EnvFactory:
-    """Return the factory of ``module:name``: a callable, or an id that the module registers or makes."""
+    """Return the factory of ``module:name``: a callable, or an id that the module registers."""
     module_name, attribute = split_name(env)
     module = _import_or_explain(module_name, env)
     found = getattr(module, attribute, None)
@@ -158,9 +131,6 @@ def _factory_from_module(env: str) -> EnvFactory:
         return EnvFactory(lambda **options: _call(found, env, options), env)
     if attribute in gymnasium.registry:
         return _registered_factory(attribute)
-    make = getattr(module, "make", None)
-    if callable(make) and attribute and not attribute.isidentifier():
-        return EnvFactory(lambda **options: _call(partial(make, attribute), env, options), env)
     if hasattr(module, attribute):
         raise InputError(
             f"{env!r} is of type {type(found).__name__} and makes no environment: name a class or function."
@@ -191,14 +161,13 @@ def _make_factory(
     env: str | Callable[..., Any], options: dict[str, Any]
 ) -> tuple[Callable[[], Any], dict[str, Any]]:
     """Return a factory without arguments, and the options of the adapter."""
-    found = find_factory(env)
-    rest = {key: value for key, value in options.items() if key not in ("threads", "copy", "workers")}
+    found, options = find_factory(env), dict(options)
     adapter_options = {
         "name": found.name,
-        "cost": _cost_function(rest.pop("cost", None)),
-        "max_episode_steps": rest.pop("max_episode_steps", found.max_episode_steps),
+        "cost": _cost_function(options.pop("cost", None)),
+        "max_episode_steps": options.pop("max_episode_steps", found.max_episode_steps),
     }
-    return lambda: found.make(**rest), adapter_options
+    return lambda: found.make(**options), adapter_options
 
 
 def _env_spec(env: str | Callable[..., Any], options: dict[str, Any]) -> EnvSpec | None:
@@ -208,7 +177,7 @@ def _env_spec(env: str | Callable[..., Any], options: dict[str, Any]) -> EnvSpec
     name = env if isinstance(env, str) else env_name(env)
     if isinstance(name, EnvName) or name.startswith("__main__:") or callable(options.get("cost")):
         return None
-    return EnvSpec(name, {key: value for key, value in options.items() if key not in ("copy", "workers")})
+    return EnvSpec(name, dict(options))
 
 
 def _cost_function(cost: str | CostFunction | None) -> CostFunction | None:
@@ -249,15 +218,14 @@ def _import_or_explain(module_name: str, env: str) -> Any:
         return find_module(module_name)
     except SteingateError:
         raise
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+    except Exception as error:
+        missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not (module_name + ".").startswith(missing + "."):
             raise InputError(f"Module {module_name!r} cannot be imported: {_one_line(error)}") from error
         raise InputError(
-            f"There is no module {error.name!r} for {env!r}: install it, run in its folder, or "
+            f"There is no module {missing!r} for {env!r}: install it, run in its folder, or "
             "give its file, ./FILE.py:NAME."
         ) from error
-    except _IMPORT_ERRORS as error:
-        raise InputError(f"Module {module_name!r} cannot be imported: {_one_line(error)}") from error
 
 
 def _one_line(error: BaseException) -> str:
@@ -281,13 +249,10 @@ class EnvName(str):
 
 
 def env_name(env: Any) -> str:
-    """Return the name by which a run records its environment.
+    """Return the name by which a run records its environment, given as a name or a callable.
 
-    Parameters
-    ----------
-    env
-        A name, in which the path of a file is made absolute; or a callable that makes an environment. A class
-        or function that can be imported becomes ``module:Name``, any other callable an :class:`EnvName`.
+    Paths of files become absolute. A class or function that can be imported becomes ``module:Name``, any
+    other callable an :class:`EnvName`.
     """
     if isinstance(env, EnvName):
         return env

@@ -15,13 +15,15 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from steingate.envs.adapters import CostFunction, EnvAdapter
+from steingate.envs.adapters import EnvAdapter
 from steingate.envs.worker_pool import EnvSpec, SyncWorkers, WorkerPool, choose_num_processes
 from steingate.errors import InputError, SteingateError
 from steingate.tasks.validation import check_seeds
 
+Array = NDArray[np.float64]
 
-class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]):
+
+class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
     """Several environments as one vector environment with same-step autoreset and ``info["cost"]``.
 
     Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space.
@@ -36,11 +38,6 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         Number of environments.
     name
         Name of the environment in error messages.
-    cost
-        Function of (obs, action, next_obs, info) that replaces the cost of the environment. It receives
-        observations and actions of the environment itself, not flattened ones.
-    max_episode_steps
-        Truncate episodes after this number of steps; by default the environment decides.
     copy
         If False, observations are returned in a buffer that the next step overwrites.
     workers
@@ -49,6 +46,8 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         Specification for worker processes; None if they cannot make the environments.
     max_processes
         Upper bound of the measured number of processes; the number of usable cores by default.
+    **options
+        ``cost`` and ``max_episode_steps`` of :class:`~steingate.envs.adapters.EnvAdapter`.
 
     Attributes
     ----------
@@ -64,21 +63,20 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         num_envs: int,
         *,
         name: str,
-        cost: CostFunction | None = None,
-        max_episode_steps: int | None = None,
         copy: bool = True,
         workers: int | None = 1,
         spec: EnvSpec | None = None,
         max_processes: int | None = None,
+        **options: Any,
     ) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}: a positive number is expected, or none to measure.")
+        self.name, self.num_envs, self._copy = name, num_envs, copy
+        self.messages: list[str] = []
 
         def make_adapter() -> EnvAdapter:
-            return EnvAdapter(factory(), name, cost, max_episode_steps)
+            return EnvAdapter(factory(), name, **options)
 
-        self.name, self.num_envs = name, num_envs
-        self.messages: list[str] = []
         first = self._start_workers(make_adapter, workers, spec, max_processes)
         self.max_episode_steps = first.max_episode_steps
         self.single_observation_space = first.observation_space
@@ -87,7 +85,6 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.metadata = {**getattr(first.env, "metadata", {}), "autoreset_mode": AutoresetMode.SAME_STEP}
         self.render_mode = getattr(first.env, "render_mode", None)
-        self._copy = copy
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape))
 
     def _start_workers(
@@ -100,9 +97,8 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
         """Make the environments; return one of them, which may already be closed."""
         if self.num_envs > 1 and workers != 1:
             first = make_adapter()
-            count, message = choose_num_processes(
-                first, self.num_envs, workers, spec is not None, max_processes
-            )
+            available = spec is not None
+            count, message = choose_num_processes(first, self.num_envs, workers, available, max_processes)
             first.close()
             if message:
                 self.messages.append(message)
@@ -119,9 +115,8 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
     @property
     def envs(self) -> list[Any]:
         """The environments; empty if worker processes hold them."""
-        return (
-            [adapter.env for adapter in self._workers.envs] if isinstance(self._workers, SyncWorkers) else []
-        )
+        workers = self._workers
+        return [adapter.env for adapter in workers.envs] if isinstance(workers, SyncWorkers) else []
 
     @property
     def worker_pool(self) -> SyncWorkers | WorkerPool:
@@ -136,7 +131,7 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    ) -> tuple[Array, dict[str, Any]]:
         """Start new episodes; an integer seed means ``seed + i`` for environment i."""
         infos: dict[str, Any] = {}
         seeds = [None if one is None else one % 2**32 for one in check_seeds(seed, self.num_envs)]
@@ -147,14 +142,11 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
 
     def step(
         self, actions: ArrayLike
-    ) -> tuple[
-        NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
-    ]:
+    ) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once and reset those whose episode ended."""
         env_actions = self._check_actions(actions)
         rewards, costs = np.zeros(self.num_envs), np.zeros(self.num_envs)
-        terminated = np.zeros(self.num_envs, dtype=np.bool_)
-        truncated = np.zeros(self.num_envs, dtype=np.bool_)
+        terminated, truncated = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs, np.bool_)
         infos: dict[str, Any] = {}
         final_infos: dict[str, Any] = {}
         final_obs = np.zeros_like(self._observations)
@@ -188,17 +180,16 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
             result.update({f"env{i}/{key}": value for key, value in state.items()})
         return result
 
-    def restore(self, snapshot: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+    def restore(self, snapshot: dict[str, NDArray[Any]]) -> Array:
         """Return to a snapshot; return its observations."""
         elapsed = snapshot["elapsed"]
         if elapsed.shape != (self.num_envs,):
             raise InputError(
                 f"This snapshot holds {elapsed.size} environments: {self.num_envs} are expected."
             )
-        prefixes = [f"env{i}/" for i in range(self.num_envs)]
         states = [
             {key.removeprefix(prefix): value for key, value in snapshot.items() if key.startswith(prefix)}
-            for prefix in prefixes
+            for prefix in (f"env{i}/" for i in range(self.num_envs))
         ]
         self.worker_pool.restore([(state, int(n)) for state, n in zip(states, elapsed, strict=True)])
         self._observations[:] = snapshot["observations"]
@@ -236,5 +227,5 @@ class AdapterVectorEnv(VectorEnv[NDArray[np.float64], NDArray[np.float64], NDArr
             )
         return array
 
-    def _output(self) -> NDArray[np.float64]:
+    def _output(self) -> Array:
         return self._observations.copy() if self._copy else self._observations

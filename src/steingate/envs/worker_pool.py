@@ -5,6 +5,7 @@ of this one. It receives an :class:`EnvSpec`, makes its environments, and answer
 ends when the pipe is closed or the parent process is gone.
 """
 
+import copy
 import os
 import subprocess
 import sys
@@ -21,11 +22,11 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 
 from steingate.envs.adapters import EnvAdapter, StepResult
 from steingate.errors import InputError, RunError, SteingateError
+from steingate.tasks.validation import usable_cores
 
 SHUTDOWN_SECONDS = 5.0  # time for a worker to end by itself
 MESSAGE_SECONDS = 2e-4  # cost of one request to a worker and its answer; see benchmarks/bench_workers.py
@@ -44,7 +45,7 @@ class EnvSpec(NamedTuple):
 
 
 class EnvFailedError(Exception):
-    """An environment raised an exception in a worker process: its message, and where it was raised."""
+    """An environment raised an exception in a worker process; ``location`` is where."""
 
     def __init__(self, message: str, location: str) -> None:
         super().__init__(message)
@@ -109,16 +110,7 @@ class SyncWorkers:
 class WorkerPool:
     """Environments stepped by several processes, each with a contiguous block of them.
 
-    Parameters
-    ----------
-    spec
-        Specification of the environments.
-    name
-        Name of the environment in error messages.
-    num_envs
-        Total number of environments.
-    num_processes
-        Number of worker processes.
+    ``name`` is the name of the environment in error messages.
     """
 
     def __init__(self, spec: EnvSpec, name: str, num_envs: int, num_processes: int) -> None:
@@ -129,28 +121,27 @@ class WorkerPool:
         self.processes: list[subprocess.Popen[bytes]] = []
         self._pipes: list[Connection] = []
         try:
-            for block in self._blocks:
-                self._start(spec, block)
+            for i, block in enumerate(self._blocks):
+                self._start_process()
+                self._send(i, (spec, block.stop - block.start))
             self._receive()
         except BaseException:
             self.close()
             raise
 
-    def _start(self, spec: EnvSpec, block: slice) -> None:
+    def _start_process(self) -> None:
         ours, theirs = Pipe()
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         with theirs:
-            paths = [path or os.getcwd() for path in sys.path]
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(os.getpid())],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C interrupts this process, which then ends the workers
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                )
+            process = subprocess.Popen(
+                [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C interrupts this process, which then ends the workers
+                env={**os.environ, "PYTHONPATH": paths},
             )
+        self.processes.append(process)
         self._pipes.append(ours)
-        self._send(len(self._pipes) - 1, (spec, block.stop - block.start))
 
     def reset(
         self, seeds: Sequence[int | None], options: dict[str, Any] | None
@@ -276,22 +267,16 @@ def _pickle(answers: list[Any]) -> bytes:
     try:
         return bytes(ForkingPickler.dumps((None, answers)))
     except Exception:
-        clean = [
-            answer._replace(info=_picklable(answer.info))
-            if isinstance(answer, StepResult)
-            else (answer[0], _picklable(answer[1]))
-            for answer in answers
-        ]
-        return bytes(ForkingPickler.dumps((None, clean)))
+        return bytes(ForkingPickler.dumps((None, [_with_picklable_info(answer) for answer in answers])))
 
 
-def _picklable(info: dict[str, Any]) -> dict[str, Any]:
-    entries = {}
+def _with_picklable_info(answer: Any) -> Any:
+    entries, info = {}, answer.info if isinstance(answer, StepResult) else answer[1]
     for key, value in info.items():
         with suppress(Exception):
             ForkingPickler.dumps(value)
             entries[key] = value
-    return entries
+    return answer._replace(info=entries) if isinstance(answer, StepResult) else (answer[0], entries)
 
 
 def _problem(error: Exception, env: int | None) -> tuple[int | None, bool, str, str]:
@@ -312,18 +297,9 @@ def choose_num_processes(
 ) -> tuple[int, str]:
     """Return the number of processes that step the environments, and a message for the user or "".
 
-    Parameters
-    ----------
-    env
-        One of the environments; its speed is measured.
-    num_envs
-        Number of environments.
-    requested
-        Number of processes that the user asks for; None measures what is faster.
-    available
-        Whether a worker process can make the environments.
-    max_processes
-        Upper bound; the number of usable cores by default.
+    ``requested`` is the number that the user asks for; None measures the speed of ``env`` to decide, with at
+    most ``max_processes`` (default: usable cores). ``available`` tells whether a worker process can make the
+    environments.
     """
     windows = sys.platform == "win32"
     count = min(num_envs, requested or max_processes or usable_cores())
@@ -355,25 +331,15 @@ def expected_speedup(step_seconds: float, num_envs: int, num_processes: int) -> 
 
 def measure_step(env: EnvAdapter) -> float | None:
     """Return the median duration of a step with random actions in seconds; None if the environment fails."""
-    rng = np.random.default_rng(0)
-    space = env.action_space
-    times: list[float] = []
+    space, times = copy.deepcopy(env.action_space), list[float]()
     try:
         env.reset(0)
         end = time.perf_counter() + _MEASURED_SECONDS
         while len(times) < _MEASURED_STEPS and (len(times) < 3 or time.perf_counter() < end):
-            if isinstance(space, Discrete):
-                action: Any = space.start + rng.integers(space.n)
-            else:
-                action = rng.uniform(space.low, space.high)
+            action = space.sample()
             start = time.perf_counter()
             env.step(action)
             times.append(time.perf_counter() - start)
     except Exception:  # reported when the environment is used
         return None
     return median(times)
-
-
-def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

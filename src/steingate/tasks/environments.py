@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -28,6 +27,7 @@ from steingate.tasks.validation import (
     check_positive,
     check_seeds,
     observation_space,
+    usable_cores,
 )
 from steingate.tasks.velocity import Velocity
 
@@ -105,7 +105,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         check_options(task.env_id, unknown, known)
         self.task = task
         self.num_envs = check_positive("num_envs", num_envs)
-        self.threads = check_positive("threads", _usable_cores() if threads is None else threads)
+        self.threads = check_positive("threads", usable_cores() if threads is None else threads)
         limit = task.max_episode_steps if max_episode_steps is None else max_episode_steps
         self.max_episode_steps = check_positive("max_episode_steps", limit)
         check_choice("physics", physics, ("auto", "mujoco"))
@@ -354,7 +354,3 @@ def _count_step(limit, goal_met, terminated, elapsed, goals, truncated, ended):
         ended[i] = truncated[i] or terminated[i]
         any_ended = any_ended or ended[i]
     return any_ended
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,8 @@
-"""Spaces of the native tasks, and checks of options, seeds and actions given by users."""
+"""Spaces of the native tasks, checks of options, seeds and actions, and the default number of threads."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -92,6 +93,11 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
     """Refuse a value of an option that is not among the choices."""
     if value not in choices:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
+
+
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _is_integer(value: Any) -> bool:
