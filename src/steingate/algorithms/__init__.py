@@ -1,22 +1,75 @@
-"""The built-in methods: every recipe in the modules beside this one, in the order of reports."""
+"""Algorithms: one file per method. ``base`` is the interface to the trainer, ``common`` has shared parts."""
 
-from importlib import import_module
-from pkgutil import iter_modules
+from collections.abc import Mapping
+from typing import Any
 
-from steingate.algorithms.common.recipe import Recipe
+from steingate.algorithms.allowance import Allowance, AllowancePPO
+from steingate.algorithms.base import Algorithm
+from steingate.algorithms.cpo import CPO
+from steingate.algorithms.crpo import CRPO
+from steingate.algorithms.cup import CUP
+from steingate.algorithms.cvar_cpo import CVaRCPO
+from steingate.algorithms.evo import EVO
+from steingate.algorithms.focops import FOCOPS
+from steingate.algorithms.lagrangian import RCPO, PPOLag, TRPOLag
+from steingate.algorithms.p3o import P3O
+from steingate.algorithms.pcpo import PCPO
+from steingate.algorithms.ppo import PPO
+from steingate.algorithms.saute import PPOSaute, PPOSimmer, TRPOSaute, TRPOSimmer
+from steingate.algorithms.steingate import SteinGate, SteinGatePPO
+from steingate.algorithms.trpo import TRPO
+from steingate.errors import InputError, nearest
+from steingate.settings import import_object, with_options
+
+DEFAULT = "allowance"
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    kind.info.name: kind
+    for kind in (
+        Allowance, AllowancePPO, SteinGate, SteinGatePPO, TRPOLag, PPOLag, CPO, PCPO, CRPO, CVaRCPO, RCPO, FOCOPS, CUP,
+        P3O, EVO, TRPOSaute, PPOSaute, TRPOSimmer, PPOSimmer, TRPO, PPO,
+    )
+}  # fmt: skip
+"""Built-in algorithms by name; the recommended one first."""
 
 
-def _found() -> dict[str, type[Recipe]]:
-    modules = [import_module(f"{__name__}.{item.name}") for item in iter_modules(__path__) if not item.ispkg]
-    recipes = [
-        value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Recipe) and value.__module__ == module.__name__
-    ]
-    named = sorted((kind for kind in recipes if "about" in vars(kind)), key=lambda kind: kind.about.order)
-    return {kind.about.name: kind for kind in named}
+def find_algorithm(text: str) -> type[Algorithm]:
+    """Return the class of a built-in algorithm by name, or the one that ``module:Class`` names.
+
+    >>> find_algorithm("cpo").__name__
+    'CPO'
+    """
+    if text in ALGORITHMS:
+        return ALGORITHMS[text]
+    if ":" not in text:
+        hint = nearest(text, ALGORITHMS) or f": choose one of {', '.join(ALGORITHMS)}, or give module:Class"
+        raise InputError(f"algorithm {text!r} is not known{hint}.")
+    found = import_object(text, "The algorithm")
+    if not (isinstance(found, type) and issubclass(found, Algorithm)):
+        raise InputError(
+            f"{text} is not an algorithm: derive a class from steingate.algorithms.base.OnPolicyAlgorithm."
+        )
+    return found
 
 
-METHODS: dict[str, type[Recipe]] = _found()
-"""Recipes by name."""
+def make_algorithm(text: str, task: str = "", options: Mapping[str, Any] | None = None) -> Algorithm:
+    """Return an algorithm with options, over those that were published for the task.
+
+    Parameters
+    ----------
+    text
+        Name of a built-in algorithm, or ``module:Class``.
+    task
+        Id of the environment.
+    options
+        Values by name; ``"group.option"`` for options of groups, such as ``"ppo.epochs"``.
+
+    Raises
+    ------
+    InputError
+        If there is no such algorithm or option; the message names the nearest.
+    """
+    kind = find_algorithm(text)
+    given = dict(options or {})
+    variant = "published" if given.get("variant", kind.variant) == "published" else "corrected"
+    published = kind.published_options(task.removeprefix("steingate/"), variant)
+    return with_options(with_options(kind(), published, text), given, text)

@@ -1,124 +1,82 @@
-"""CPO and its relatives: a trust-region step under a limit on the mean cost, or on its tail."""
+"""CPO (Achiam et al., ICML 2017): maximize reward subject to a limit on the mean cost.
+
+    maximize  g.d   subject to  0.5 d.H.d <= max_kl   and   b.d <= slack
+
+g and b are the gradients of the reward and cost surrogates, H is the Fisher matrix, and the slack is the limit minus
+the mean cost of the last ``window`` episodes, divided by their mean length. If no step satisfies the constraint, the
+cost is minimized. ``common.trust_region`` solves the problem.
+"""
 
 from dataclasses import dataclass
-from math import inf
 
-import numpy as np
-
-from steingate.algorithms.common.base import Algorithm
-from steingate.algorithms.common.recipe import About, Constrained, SecondOrder, Setup
-from steingate.errors import require_between
-from steingate.gates.account import Account, Running
-from steingate.gates.base import Array, Decision
-from steingate.gates.mean import crpo_gate
-from steingate.gates.tail import cvar_gate
-from steingate.settings import setting
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
+from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class CPO(SecondOrder, Constrained):
-    """Constrained policy optimization: reward under a limit on the mean cost."""
+class CPO(OnPolicyAlgorithm):
+    """Constrained policy optimization."""
 
-    about = About(
+    info = MethodInfo(
         "cpo",
-        "raise reward subject to a limit on the mean cost of the last 100 episodes",
+        "maximize reward subject to a limit on the mean cost of the last 100 episodes",
         "Constrained Policy Optimization (Achiam et al., ICML 2017)",
-        "takes the violation per episode and a wrong sign where the limit cuts the trust region; "
-        "in effect a switch between raising reward and lowering cost",
+        "uses the violation per episode, and a wrong sign where the limit cuts the trust region; "
+        "in effect it switches between maximizing reward and minimizing cost",
         "divides the violation by the mean episode length and solves the subproblem with the right signs; "
-        "where costs are rare its predictions are mostly noise and the limit is not held (docs/learning.md)",
-        gate="mean cost",
-        step="trust region",
+        "if costs are rare its predictions are mostly noise and the limit is not satisfied (docs/learning.md)",
+        constraint="mean cost",
+        update="trust region",
         order=10,
         color="#2f6f9f",
     )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the mean-cost gate in front of the trust-region step."""
-        return Algorithm(self.mean_cost_gate(setup), self.step(setup))
+    def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
+        """Return the state before the first episode."""
+        del context, policy
+        return RecentEpisodes()
 
+    def decide(
+        self, context: RunContext, state: RecentEpisodes, episodes: Episodes
+    ) -> tuple[RecentEpisodes, GateOutput]:
+        """Constrain the mean cost of the last ``window`` episodes."""
+        return constrain_mean_cost(context, state, episodes, self.is_published)
 
-@dataclass(frozen=True)
-class PCPO(SecondOrder, Constrained):
-    """Projection-based CPO: a reward step, then the nearest step that meets the limit."""
+    def update(
+        self, context: RunContext, state: RecentEpisodes, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[RecentEpisodes, Params, Metrics]:
+        """Take one constrained trust-region step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
 
-    about = About(
-        "pcpo",
-        "a step for the reward, projected onto the limit on the mean cost",
-        "Projection-Based Constrained Policy Optimization (Yang et al., ICLR 2020)",
-        "multiplies the natural gradient by the Fisher matrix again, so its reward step is a plain "
-        "gradient of another length; takes the violation per episode",
-        "projects the natural-gradient step, with the violation per step; does not hold the limit where "
-        "CPO's corrected step does not",
-        gate="mean cost",
-        step="trust region, projected",
-        order=20,
-        color="#4fa3d1",
-    )
-    search_steps: int = 200
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the mean-cost gate in front of the projected step."""
-        from steingate.algorithms.common.projection import projected_direction
-        from steingate.algorithms.common.trust_region import trust_region_step
-
-        return Algorithm(self.mean_cost_gate(setup), trust_region_step(self.region(), projected_direction))
-
-
-@dataclass(frozen=True)
-class CRPO(SecondOrder, Constrained):
-    """Constraint-rectified policy optimization: a switch with a tolerance."""
-
-    about = About(
-        "crpo",
-        "raise reward while the mean cost is at most the limit plus a tolerance, else lower cost",
-        "CRPO (Xu et al., ICML 2021)",
-        "logs its counters only when it lowers cost",
-        "logs the mode in every epoch; the steps are the same",
-        gate="mean cost, switch with tolerance",
-        step="trust region",
-        order=140,
-        color="#3f5fa8",
-    )
-    search_steps: int = 15
-    tolerance: float = setting(2.0, "cost above the limit that is still met with reward steps")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_between(self, 0.0, inf, "tolerance")
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the switching gate in front of the trust-region step."""
-        return Algorithm(crpo_gate(setup.limit, self.tolerance, setup.window), self.step(setup))
-
-
-@dataclass(frozen=True)
-class CVaRCPO(SecondOrder, Constrained):
-    """CPO under a limit on the mean of the worst episodes; the policy sees its running cost.
-
-    Where more than the share ``tail`` of the episodes have one and the same largest cost, CVaR is flat: it
-    does not change until they are fewer, so the policy gets no direction.
-    """
-
-    about = About(
-        "cvar-cpo",
-        "CPO under a limit on the mean cost of the worst tenth of episodes; the policy sees its running cost",
-        "CVaR-Constrained Policy Optimization (Zhang et al., TNNLS 2024), on CPO's step",
-        "there is no published code for this form; takes CPO's published step",
-        "takes CPO's corrected step, whose predictions are noisier still for a tail of few episodes",
-        gate="CVaR",
-        step="trust region",
-        sees="running cost",
-        order=130,
-        color="#9a7b4f",
-    )
-    tail: float = setting(0.1, "share of worst episodes")
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the CVaR gate in front of the trust-region step, learning from the cost beyond the level."""
-
-        def beyond(running: Array, decision: Decision) -> Array:
-            return np.maximum(running - decision.level, 0.0) / self.tail
-
-        gate = self.in_step_units(cvar_gate(setup.limit, self.tail, setup.window), setup)
-        return Algorithm(gate, self.step(setup), Account(Running(setup.limit or 1.0)), beyond)
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)

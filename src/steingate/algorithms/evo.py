@@ -1,58 +1,343 @@
-"""EVO: CPO under a limit on a fitted extreme of the cost, with transitions that count more often."""
+"""EVO (Extreme Value Policy Optimization, ICML 2025): CPO with a limit on a fitted extreme of the episode cost.
 
+The constrained statistic is a high quantile of the costs of the last ``capacity`` episodes: above the 95th percentile
+u, a generalized Pareto distribution is fitted to the excesses, and the statistic is u plus its median. Episodes of
+earlier policies count by their likelihood ratio under the current policy. Transitions with an extreme reward
+advantage, above a quantile fitted in the same way, count ``1 + copies`` times.
+"""
+
+import warnings
 from dataclasses import dataclass, replace
-from typing import Self
+from math import isfinite
+from typing import Any, Literal, NamedTuple, Self
 
-from steingate.algorithms.common.base import Algorithm
-from steingate.algorithms.common.recipe import About, LearnsCost, SecondOrder, Setup
-from steingate.algorithms.common.sizes import Replay
-from steingate.errors import InputError
-from steingate.gates.tail import ExtremeValue, extreme_value_gate
-from steingate.settings import part
+import numpy as np
+import numpy.typing as npt
+
+from steingate.algorithms.base import (
+    VARIANT,
+    AdvantageConfig,
+    Array,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    Trajectories,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
+from steingate.errors import InputError, require_between, require_positive
+from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class EVO(SecondOrder, LearnsCost):
-    """Extreme-value policy optimization; its memory holds all episodes that finished."""
+class ExtremeValueConfig:
+    """Extreme value of the episode cost. The last four follow the variant if they are none."""
 
-    about = About(
+    capacity: int = option(50, "number of episodes")
+    percentile: float = option(95.0, "percentile above which the tail is fitted")
+    quantile: float = option(0.5, "quantile of the fitted excess")
+    clamp: Literal["ratio", "log_ratio"] | None = option(None, "what is clamped to [0.8, 1.2]; none: by variant")
+    count_twice: bool | None = option(None, "add the percentile twice, as published; none: by variant")
+    free_location: bool | None = option(
+        None, "fit the location too instead of starting the excess at 0; none: by variant"
+    )
+    zero_is_safe: bool | None = option(None, "an epoch without any cost has the value 0; none: by variant")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "capacity")
+        require_between(self, 0.0, 100.0, "percentile")
+        require_between(self, 0.0, 1.0, "quantile")
+
+    def resolve(self, published: bool = False) -> "ExtremeValueConfig":
+        """Return the settings with those that follow the variant filled in."""
+        own: dict[str, Any] = {
+            "clamp": "log_ratio" if published else "ratio",
+            "count_twice": published,
+            "free_location": published,
+            "zero_is_safe": published,
+        }
+        return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """Transitions that count more than once. The last three follow the variant if they are none."""
+
+    copies: int = option(4, "further copies of each chosen transition")
+    percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted")
+    quantile: float = option(0.5, "quantile of the fitted excess")
+    buffer: int = option(100, "transitions in the fit, if not whole_epoch: the last ones of the last environment")
+    whole_epoch: bool | None = option(None, "fit all transitions of the epoch; none: by variant")
+    everywhere: bool | None = option(
+        None, "copies also count in the cost surrogate, the KL and the critics; none: by variant"
+    )
+    free_location: bool | None = option(None, "fit the location too; none: by variant")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "buffer")
+        require_between(self, 0, float("inf"), "copies")
+        require_between(self, 0.0, 100.0, "percentile")
+        require_between(self, 0.0, 1.0, "quantile")
+
+    def resolve(self, published: bool = False) -> "ReplayConfig":
+        """Return the settings with those that follow the variant filled in."""
+        own: dict[str, Any] = {
+            "whole_epoch": not published,
+            "everywhere": published,
+            "free_location": published,
+        }
+        return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
+
+
+class Steps(NamedTuple):
+    """Steps of whole episodes, one after the other."""
+
+    obs: npt.NDArray[np.float32]
+    act: npt.NDArray[np.float32]
+    logp: npt.NDArray[np.float32]
+
+
+class EpisodeMemory(NamedTuple):
+    """Steps and lengths of the last whole episodes, and steps of the running ones, one entry per environment."""
+
+    steps: Steps
+    lengths: npt.NDArray[np.int64]
+    running: tuple[Steps, ...]
+
+
+class EVOState(NamedTuple):
+    """Costs of the remembered episodes, lengths of recent ones, the episodes, their log likelihood ratios."""
+
+    costs: Array
+    recent: RecentEpisodes
+    memory: EpisodeMemory
+    log_ratio: Array
+
+
+@dataclass(frozen=True)
+class EVO(OnPolicyAlgorithm):
+    """Extreme-value policy optimization; its gate uses all episodes that finished."""
+
+    info = MethodInfo(
         "evo",
-        "CPO under a limit on a fitted extreme of the cost; high-advantage transitions count five times",
+        "CPO with a limit on a fitted extreme of the cost; high-advantage transitions count five times",
         "Extreme Value Policy Optimization (ICML 2025)",
-        "adds the 95th percentile twice, clamps log ratios as if they were ratios, calls an epoch without "
-        "cost safe, fits rewards on the last 100 transitions of one environment, and lets the copies bias "
-        "the cost gradient; on CPO's published step",
+        "adds the 95th percentile twice, clamps log ratios as if they were ratios, treats an epoch without "
+        "cost as safe, fits rewards on the last 100 transitions of one environment, and lets the copies bias "
+        "the cost gradient; on CPO's published update",
         "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions, whose copies "
-        "enter the reward gradient alone; on CPO's corrected step",
-        gate="extreme value",
-        step="trust region over replayed extremes",
+        "count in the reward gradient only; on CPO's corrected update",
+        constraint="extreme value",
+        update="trust region, replayed extremes",
         order=40,
         color="#e0a030",
     )
-    extreme: ExtremeValue = part(ExtremeValue)
-    replay: Replay = part(Replay)
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
+    extreme: ExtremeValueConfig = group(ExtremeValueConfig)
+    replay: ReplayConfig = group(ReplayConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay.resolved(self.is_published).whole_epoch and self.replay.buffer != Replay().buffer:
+        if self.replay.resolve(self.is_published).whole_epoch and self.replay.buffer != ReplayConfig().buffer:
             raise InputError(
-                "replay.buffer has no effect while all transitions count: set replay.whole_epoch=false."
+                "replay.buffer has no effect while all transitions are used: set replay.whole_epoch=false."
             )
 
-    def resolved(self, length: int) -> Self:
-        """Return the recipe with the flags of its variant, where they are not given."""
-        del length
+    def resolve(self, episode_length: int) -> Self:
+        """Return the algorithm with the settings of its variant."""
+        del episode_length
         published = self.is_published
-        return replace(self, extreme=self.extreme.resolved(published), replay=self.replay.resolved(published))
+        return replace(self, extreme=self.extreme.resolve(published), replay=self.replay.resolve(published))
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the extreme-value gate in front of the trust-region step, over replayed transitions."""
-        from steingate.algorithms.common.replay import episode_memory, replay_extremes
+    def init(self, context: RunContext, policy: Params) -> EVOState:
+        """Return an empty memory."""
+        obs_dim = len(policy["w"][0])
+        act_dim = len(policy["log_std"]) if "log_std" in policy else 1
+        nothing = _no_steps(obs_dim, act_dim)
+        memory = EpisodeMemory(nothing, np.zeros(0, np.int64), (nothing,) * context.num_envs)
+        return EVOState(np.zeros(0), RecentEpisodes(), memory, np.zeros(0))
 
-        own = self.resolved(setup.length)
-        return Algorithm(
-            self.in_step_units(extreme_value_gate(setup.limit, own.extreme), setup),
-            self.step(setup),
-            replay=lambda adv: replay_extremes(adv, own.replay),
-            memory=episode_memory(own.extreme.capacity),
+    def record_rollout(self, context: RunContext, state: EVOState, policy: Params, rollout: Trajectories) -> EVOState:
+        """Store the finished episodes; the likelihood ratio of earlier ones is that under ``policy``."""
+        log_ratio, memory = record_episodes(
+            state.memory, policy, rollout, self.extreme.capacity, context.carry_episodes
         )
+        return state._replace(memory=memory, log_ratio=log_ratio)
+
+    def decide(self, context: RunContext, state: EVOState, episodes: Episodes) -> tuple[EVOState, GateOutput]:
+        """Constrain the extreme value of the cost; before the first finished episode minimize cost."""
+        extreme = self.extreme.resolve(self.is_published)
+        costs = append_window(state.costs, episodes.cost, extreme.capacity)
+        recent = state.recent.extend(episodes, context.window)
+        zero = extreme.zero_is_safe and not np.any(episodes.cost)
+        value, fitted, mode = 0.0, True, Mode.BALANCE
+        if len(costs) and not zero:
+            value, fitted = extreme_value(costs, state.log_ratio, extreme)
+        elif not zero:
+            value, mode = context.cost_limit, Mode.RECOVER
+        slack = context.cost_limit - value
+        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
+        metrics = gate_metrics(mode, episodes, ExtremeCost=value, FitFailed=float(not fitted))
+        return state._replace(costs=costs, recent=recent), GateOutput(objective, metrics)
+
+    def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
+        """Let transitions with extreme advantages count more than once."""
+        return replay_extremes(advantage, self.replay.resolve(self.is_published))
+
+    def update(
+        self, context: RunContext, state: EVOState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[EVOState, Params, Metrics]:
+        """Take one constrained trust-region step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)
+
+
+def pareto_quantile(
+    sample: Array, percentile: float, quantile: float, free_location: bool | None
+) -> tuple[float, bool]:
+    """Return the percentile plus a quantile of a Pareto distribution fitted to the excesses, and whether it was fitted.
+
+    If the fit fails (fewer than two different excesses, or no convergence to a number), the quantile of the
+    excesses themselves is used.
+    """
+    from scipy.stats import FitError, genpareto  # half a second to import, and few algorithms need it
+
+    threshold = float(np.percentile(sample, percentile))
+    excess = sample[sample > threshold] - threshold
+    if len(excess) == 0:
+        return threshold, True
+    if len(np.unique(excess)) > 1:
+        fixed: dict[str, Any] = {} if free_location else {"floc": 0.0}
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                value = float(genpareto.ppf(quantile, *genpareto.fit(excess, **fixed)))
+            except (FitError, FloatingPointError, ValueError):
+                value = np.nan
+        if isfinite(value) and value >= 0.0:
+            return threshold + value, True
+    return threshold + float(np.quantile(excess, quantile)), False
+
+
+def episode_weights(log_ratio: Array, clamp: str | None) -> Array:
+    """Return the weights of remembered episodes: clamped likelihood ratios, or as published their clamped logs."""
+    if clamp == "ratio":
+        return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
+    return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
+
+
+def extreme_value(costs: Array, log_ratio: Array, config: ExtremeValueConfig) -> tuple[float, bool]:
+    """Return the extreme value of the remembered costs, and whether the fit succeeded.
+
+    Weights are rounded to about ten thousand copies in all.
+    """
+    config = config.resolve()
+    weight = episode_weights(log_ratio, config.clamp)
+    copies = (weight / weight.sum() * 1e4).astype(np.int64)
+    sample = np.repeat(costs, copies)
+    value, fitted = pareto_quantile(sample, config.percentile, config.quantile, config.free_location)
+    return value + float(np.percentile(sample, config.percentile)) * bool(config.count_twice), fitted
+
+
+def replay_extremes(
+    adv: npt.NDArray[np.floating[Any]], config: ReplayConfig
+) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
+    """Return advantages (T * E,) and sample weights in which transitions with extreme advantages count more.
+
+    Choosing transitions by their advantage changes the frequencies of actions, so a cost surrogate over the copies
+    no longer estimates the policy's cost, and minimizing it can raise the cost. The copies therefore count in the
+    reward surrogate only (weights None), unless ``everywhere`` asks for the published behavior.
+    """
+    config = config.resolve()
+    advantage = np.asarray(adv, np.float64)
+    by_environment = advantage.T.ravel()
+    sample = by_environment if config.whole_epoch else by_environment[-config.buffer :]
+    threshold, fitted = 0.0, True
+    if np.any(sample):
+        quantile = min(max(config.quantile, 0.2), 0.9)
+        threshold, fitted = pareto_quantile(sample, config.percentile, quantile, config.free_location)
+    chosen = advantage.ravel() >= threshold
+    metrics = {
+        "Loss/ReplayThreshold": threshold,
+        "Loss/ReplayFraction": float(chosen.mean()),
+        "Loss/ReplayFitFailed": float(not fitted),
+    }
+    weight = 1.0 + config.copies * chosen
+    if config.everywhere:
+        return advantage.ravel(), weight.astype(np.float32), metrics
+    return advantage.ravel() * weight / weight.mean(), None, metrics
+
+
+def record_episodes(
+    memory: EpisodeMemory, policy: Params, rollout: Trajectories, capacity: int, carried: bool
+) -> tuple[Array, EpisodeMemory]:
+    """Return the log likelihood ratio of each remembered episode under ``policy``, and the next memory.
+
+    The ratio is 0 for episodes of this rollout, unless ``carried``: an episode may then have begun under an earlier
+    policy.
+    """
+    arrays = Steps(rollout.obs, rollout.act, rollout.logp)
+    steps, num_envs = rollout.logp.shape
+    empty = _no_steps(rollout.obs.shape[2], rollout.act.shape[2])
+    running, begun = list(memory.running), [0] * num_envs
+
+    def path(env: int, end: int) -> Steps:
+        return _join(running[env], Steps(*(array[begun[env] : end, env] for array in arrays)))
+
+    fresh = []
+    for step, env in rollout.finished_at:
+        fresh.append(path(env, step + 1))
+        begun[env], running[env] = step + 1, empty
+    rest = tuple(path(env, steps) if carried else running[env] for env in range(num_envs))
+    lengths = np.append(memory.lengths, [len(one.logp) for one in fresh]).astype(np.int64)
+    dropped = int(lengths[:-capacity].sum())
+    stored = Steps(*(array[dropped:] for array in _join(memory.steps, *fresh)))
+    lengths = lengths[-capacity:]
+    ratio = np.zeros(len(lengths))
+    old = len(lengths) if carried else max(len(lengths) - len(fresh), 0)
+    if old:
+        ratio[:old] = _log_ratios(stored, lengths[:old], policy)
+    return ratio, EpisodeMemory(stored, lengths, rest)
+
+
+def _log_ratios(steps: Steps, lengths: npt.NDArray[np.int64], policy: Params) -> Array:
+    """Return the summed log ratio of the first episodes in ``steps``, one for each length."""
+    from steingate.algorithms.common.distribution import compiled_log_prob
+
+    rows = int(lengths.sum())
+    size = max(64, 1 << (rows - 1).bit_length())  # few shapes, so that little is compiled
+    obs = np.zeros((size, steps.obs.shape[1]), np.float32)
+    act = np.zeros((size, steps.act.shape[1]), np.float32)
+    obs[:rows], act[:rows] = steps.obs[:rows], steps.act[:rows]
+    change = np.asarray(compiled_log_prob(policy, obs, act), np.float64)[:rows] - steps.logp[:rows]
+    return np.asarray(np.add.reduceat(change, np.append(0, np.cumsum(lengths)[:-1])))
+
+
+def _no_steps(obs_dim: int, act_dim: int) -> Steps:
+    empty = np.zeros(0, np.float32)
+    return Steps(np.zeros((0, obs_dim), np.float32), np.zeros((0, act_dim), np.float32), empty)
+
+
+def _join(*parts: Steps) -> Steps:
+    return Steps(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -1,181 +1,246 @@
-"""Methods that put a price on cost: Lagrangian TRPO and PPO, RCPO, FOCOPS, CUP."""
+"""Lagrangian methods: maximize reward - lambda * cost, with a multiplier lambda >= 0 that follows the violation.
 
-from dataclasses import MISSING, dataclass, fields, replace
-from typing import Literal
+    lambda <- lambda + lr * (mean cost - limit)       dual ascent, with Adam's step size; or a PID controller
 
-from steingate.algorithms.common.base import Algorithm
-from steingate.algorithms.common.recipe import (
-    About,
-    Constrained,
-    FirstOrder,
-    NaturalGradient,
-    SecondOrder,
-    Setup,
+The mean is over the last ``window`` episodes. The policy update uses the advantage (A_r - lambda A_c) / (1 + lambda):
+TRPO's update in ``trpo-lag``, PPO's in ``ppo-lag``, and a full natural-gradient step in ``rcpo``. FOCOPS and CUP share
+the multiplier.
+"""
+
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    PPOConfig,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+    minibatch_critics,
 )
-from steingate.algorithms.common.sizes import Clipped, Passes
-from steingate.errors import InputError, require_positive
-from steingate.gates.base import Gate
-from steingate.gates.multiplier import PID, Ascent, Priced, multiplier_gate
-from steingate.settings import part, setting
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
+from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
+from steingate.errors import InputError
+from steingate.settings import group, option
 
-_LAGRANGIAN = About(
-    "",
-    "raise reward minus cost at a price that rises while the mean cost is above the limit",
-    "Benchmarking Safe Exploration (Ray et al., 2019); PID multipliers: Stooke et al., ICML 2020",
-    "mixes a standardized reward advantage with a cost advantage that is only centered, so the price that "
-    "holds the limit grows as the policy's spread shrinks",
-    "nothing: both variants keep the mixture, on which published prices depend",
-)
+
+class LagrangianState(NamedTuple):
+    """Multiplier, recent episodes, and the optimizer of a minibatch update."""
+
+    multiplier: AdamMultiplier | PIDMultiplier
+    recent: RecentEpisodes = RecentEpisodes()
+    optimizer: Any = ()
+
+
+def multiplier_config(algorithm: Any) -> AdamConfig | PIDConfig:
+    """Return the settings of the rule that ``algorithm.multiplier`` selects."""
+    config: AdamConfig | PIDConfig = getattr(algorithm, algorithm.multiplier)
+    return config
+
+
+def check_multiplier(algorithm: Any) -> None:
+    """Refuse settings of the rule that is not selected."""
+    idle = "pid" if algorithm.multiplier == "adam" else "adam"
+    factory = next(item.default_factory for item in fields(algorithm) if item.name == idle)
+    if factory is not MISSING and getattr(algorithm, idle) != factory():
+        raise InputError(f"{idle} has no effect with multiplier={algorithm.multiplier}: set multiplier={idle}.")
+
+
+def update_multiplier(
+    context: RunContext, state: LagrangianState, episodes: Episodes, config: AdamConfig | PIDConfig
+) -> tuple[LagrangianState, GateOutput]:
+    """Move the multiplier by the violation of the mean cost; it stays until the first episode has finished."""
+    recent = state.recent.extend(episodes, context.window)
+    known = len(recent.costs) > 0
+    mean = float(recent.costs.mean()) if known else context.cost_limit
+    multiplier = state.multiplier
+    if known:
+        multiplier = config.next(multiplier, mean, context.cost_limit)  # type: ignore[arg-type]
+    metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
+    output = GateOutput(Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value), metrics)
+    return state._replace(multiplier=multiplier, recent=recent), output
 
 
 @dataclass(frozen=True)
-class Lagrangian(Constrained):
-    """The price follows the violation, by Adam or by a PID controller."""
+class TRPOLag(OnPolicyAlgorithm):
+    """TRPO with a Lagrange multiplier on cost."""
 
-    multiplier: Literal["adam", "pid"] = setting("adam", "what moves the price: Adam, or a PID controller")
-    ascent: Ascent = part(Ascent)
-    pid: PID = part(PID)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        idle = "pid" if self.multiplier == "adam" else "ascent"
-        factory = next(item.default_factory for item in fields(self) if item.name == idle)
-        if factory is not MISSING and getattr(self, idle) != factory():
-            other = {"pid": "pid", "ascent": "adam"}[idle]
-            raise InputError(
-                f"{idle} has no effect with multiplier={self.multiplier}: set multiplier={other}."
-            )
-
-    def price_gate(self, setup: Setup) -> Gate[Priced]:
-        """Return the gate that sets the price."""
-        law: Ascent | PID = self.ascent if self.multiplier == "adam" else self.pid
-        return multiplier_gate(setup.limit, law, setup.window)
-
-
-@dataclass(frozen=True)
-class TRPOLag(SecondOrder, Lagrangian):
-    """TRPO on reward minus cost at a price."""
-
-    about = replace(
-        _LAGRANGIAN,
-        name="trpo-lag",
-        summary=_LAGRANGIAN.summary + ", by TRPO",
-        gate="multiplier",
-        step="trust region",
+    info = MethodInfo(
+        "trpo-lag",
+        "maximize reward minus a Lagrange multiplier times cost, by TRPO",
+        "Benchmarking Safe Exploration (Ray et al., 2019); PID multipliers: Stooke et al., ICML 2020",
+        "mixes a standardized reward advantage with a cost advantage that is only centered, so the multiplier that "
+        "satisfies the limit grows as the policy's standard deviation shrinks",
+        "nothing: both variants keep the mixture, on which published multipliers depend",
+        constraint="mean cost, by a Lagrange multiplier",
+        update="trust region",
         order=70,
         color="#7a9a3a",
     )
-    search_steps: int = 15
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the price's gate in front of the trust-region step."""
-        return Algorithm(self.price_gate(setup), self.step(setup))
-
-
-@dataclass(frozen=True)
-class PPOLag(FirstOrder, Lagrangian):
-    """PPO on reward minus cost at a price."""
-
-    about = replace(
-        _LAGRANGIAN,
-        name="ppo-lag",
-        summary=_LAGRANGIAN.summary + ", by PPO",
-        gate="multiplier",
-        step="clipped",
-        order=80,
-        color="#4b6b1f",
-    )
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the price's gate in front of PPO's step."""
-        return Algorithm(self.price_gate(setup), self.step(setup))
-
-
-@dataclass(frozen=True)
-class RCPO(NaturalGradient, Lagrangian):
-    """Reward-constrained policy optimization with natural gradients, unchecked."""
-
-    about = About(
-        "rcpo",
-        "raise reward minus cost at a price, by full natural-gradient steps",
-        "Reward Constrained Policy Optimization (Tessler et al., ICLR 2019)",
-        "takes natural-gradient steps without a line search and prices a standardized reward advantage; the "
-        "paper penalizes the reward of an actor-critic",
-        "prices cost in the units of the reward, as the paper's penalized reward does",
-        gate="multiplier",
-        step="trust region, no line search",
-        order=30,
-        color="#9a5b73",
-    )
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the price's gate in front of the full natural-gradient step."""
-        from steingate.algorithms.common.trust_region import trust_region_step
-
-        region = self.region(checked=False, same_unit=not self.is_published)
-        return Algorithm(self.price_gate(setup), trust_region_step(region))
-
-
-@dataclass(frozen=True)
-class FOCOPS(FirstOrder, Lagrangian):
-    """First-order constrained optimization in policy space, by minibatches."""
-
-    about = About(
-        "focops",
-        "raise reward minus cost at a price, state by state towards the best policy in a KL ball",
-        "First Order Constrained Optimization in Policy Space (Zhang et al., NeurIPS 2020)",
-        "multiplies a column by a row, so the mask of states inside the ball does not choose whose "
-        "advantages count: it scales the mean over all of them",
-        "counts the advantages of the states inside the ball",
-        gate="multiplier",
-        step="towards the best policy in a KL ball",
-        order=150,
-        color="#b5477d",
-    )
-    ascent: Ascent = part(lambda: Ascent(ceiling=2.0))
-    pid: PID = part(lambda: PID(ceiling=2.0))
-    clipped: Passes = part(Passes)
-    temperature: float = setting(1.5, "weight of the KL against the advantage")
-    radius: float = setting(0.02, "states farther than this KL from the old policy do not count")
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
+    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
+    adam: AdamConfig = group(AdamConfig)
+    pid: PIDConfig = group(PIDConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "temperature", "radius")
+        check_multiplier(self)
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the price's gate in front of FOCOPS' step."""
-        from steingate.algorithms.common.first_order import focops_step
+    def init(self, context: RunContext, policy: Params) -> LagrangianState:
+        """Return the state before the first epoch."""
+        del context, policy
+        return LagrangianState(multiplier_config(self).start())
 
-        sizes = (self.temperature, self.radius, not self.is_published)
-        return Algorithm(self.price_gate(setup), focops_step(self.clipped, *sizes, setup.seed, setup.epochs))
+    def decide(
+        self, context: RunContext, state: LagrangianState, episodes: Episodes
+    ) -> tuple[LagrangianState, GateOutput]:
+        """Update the Lagrange multiplier."""
+        return update_multiplier(context, state, episodes, multiplier_config(self))
+
+    def update(
+        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[LagrangianState, Params, Metrics]:
+        """Take one trust-region step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)
 
 
 @dataclass(frozen=True)
-class CUP(FirstOrder, Lagrangian):
-    """Constrained update projection: PPO on the reward, then a projection at a price."""
+class PPOLag(OnPolicyAlgorithm):
+    """PPO with a Lagrange multiplier on cost."""
 
-    about = About(
-        "cup",
-        "raise reward by PPO, then project towards lower cost at a price",
-        "Constrained Update Projection (Yang et al., NeurIPS 2022)",
-        gate="multiplier",
-        step="clipped, then projected",
-        order=160,
-        color="#c48fb0",
+    info = MethodInfo(
+        "ppo-lag",
+        "maximize reward minus a Lagrange multiplier times cost, by PPO",
+        "Benchmarking Safe Exploration (Ray et al., 2019); PID multipliers: Stooke et al., ICML 2020",
+        "mixes a standardized reward advantage with a cost advantage that is only centered, so the multiplier that "
+        "satisfies the limit grows as the policy's standard deviation shrinks",
+        "nothing: both variants keep the mixture, on which published multipliers depend",
+        constraint="mean cost, by a Lagrange multiplier",
+        update="PPO",
+        order=80,
+        color="#4b6b1f",
     )
-    ascent: Ascent = part(lambda: Ascent(ceiling=2.0))
-    pid: PID = part(lambda: PID(ceiling=2.0))
-    clipped: Passes = part(lambda: Clipped(max_kl=0.01))
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    ppo: PPOConfig = group(PPOConfig)
+    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
+    adam: AdamConfig = group(AdamConfig)
+    pid: PIDConfig = group(PIDConfig)
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the price's gate in front of CUP's two phases."""
-        from steingate.algorithms.common.first_order import update_and_project_step
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier(self)
 
-        if self.cost_discount >= 1.0:
-            raise InputError(f"cup needs a cost_discount below 1, got {self.cost_discount}.")
-        assert isinstance(self.clipped, Clipped)
-        lam = self.returns.cost_adv_lam
-        weight = (1.0 - self.cost_discount * lam) / (1.0 - self.cost_discount)
-        return Algorithm(
-            self.price_gate(setup), update_and_project_step(self.clipped, weight, setup.seed, setup.epochs)
-        )
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
+
+    def init(self, context: RunContext, policy: Params) -> LagrangianState:
+        """Return the state before the first epoch."""
+        from steingate.algorithms.common.ppo_update import init_ppo
+
+        del context
+        return LagrangianState(multiplier_config(self).start(), optimizer=init_ppo(policy))
+
+    def decide(
+        self, context: RunContext, state: LagrangianState, episodes: Episodes
+    ) -> tuple[LagrangianState, GateOutput]:
+        """Update the Lagrange multiplier."""
+        return update_multiplier(context, state, episodes, multiplier_config(self))
+
+    def update(
+        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[LagrangianState, Params, Metrics]:
+        """Make PPO's update."""
+        from steingate.algorithms.common.ppo_update import ppo_update
+
+        optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, self.ppo)
+        return state._replace(optimizer=optimizer), policy, metrics
+
+    def update_epochs(self, state: LagrangianState) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)
+
+
+@dataclass(frozen=True)
+class RCPO(OnPolicyAlgorithm):
+    """Reward-constrained policy optimization with natural gradients and without a line search."""
+
+    info = MethodInfo(
+        "rcpo",
+        "maximize reward minus a Lagrange multiplier times cost, by full natural-gradient steps",
+        "Reward Constrained Policy Optimization (Tessler et al., ICLR 2019)",
+        "penalizes a standardized reward advantage; the paper penalizes the reward of an actor-critic",
+        "penalizes cost in the units of the reward, as the paper does",
+        constraint="mean cost, by a Lagrange multiplier",
+        update="natural gradient",
+        order=30,
+        color="#9a5b73",
+    )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
+    adam: AdamConfig = group(AdamConfig)
+    pid: PIDConfig = group(PIDConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier(self)
+
+    def init(self, context: RunContext, policy: Params) -> LagrangianState:
+        """Return the state before the first epoch."""
+        del context, policy
+        return LagrangianState(multiplier_config(self).start())
+
+    def decide(
+        self, context: RunContext, state: LagrangianState, episodes: Episodes
+    ) -> tuple[LagrangianState, GateOutput]:
+        """Update the Lagrange multiplier."""
+        return update_multiplier(context, state, episodes, multiplier_config(self))
+
+    def update(
+        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[LagrangianState, Params, Metrics]:
+        """Take one full natural-gradient step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, None, self.variant, same_unit=not self.is_published)
+        return state, *trust_region_update(policy, batch, objective, rule)

@@ -1,192 +1,440 @@
-"""Sauté and Simmer: reward while some of the episode's cost budget is left, which the policy sees."""
+"""Sauté (Sootla et al., ICML 2022) and Simmer (NeurIPS 2022): reward while some of the cost budget is left.
+
+The policy observes the part of the cost budget that is left and learns from a constant reward once it is spent:
+
+    z_0 = m,   z_{t+1} = (z_t - c_t / B) / discount        B = limit * mean(1, discount, discount^2, ...)
+    r_t                if z_{t+1} > 0
+    unsafe_reward      otherwise
+
+Sauté has m = 1. Simmer controls m: a PI controller moves the budget towards the mean cost of the policy, so that
+the budget tightens while the policy exceeds it.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from math import inf
+from typing import Any, NamedTuple, Self
 
-from steingate.algorithms.common.base import Algorithm, Step
-from steingate.algorithms.common.recipe import About, FirstOrder, Recipe, SecondOrder, Setup, Watchful
-from steingate.errors import require_between, require_positive
-from steingate.gates.account import Account, Remaining, require_budget, unsafe_reward
-from steingate.gates.mean import open_gate
-from steingate.gates.schedule import Controller, budget_gate, discounted_share
-from steingate.settings import part, setting
+import numpy as np
 
-_SAUTE = About(
-    "",
-    "raise reward while some of the episode's cost budget is left, which the policy sees",
-    "Saute RL (Sootla et al., ICML 2022)",
-    "shows a full budget in the last observation of an episode cut by its time limit, and discounts the "
-    "budget over 1000 steps whatever the task",
-    "shows the budget that is really left, and takes the task's own episode length",
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Array,
+    Batch,
+    CriticConfig,
+    EnvParams,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    PPOConfig,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+    minibatch_critics,
 )
-_SIMMER = About(
-    "",
-    "Saute with a budget that follows the cost",
-    "Enhancing Safe Exploration Using Safety State Augmentation (Sootla et al., NeurIPS 2022)",
-    "as Saute; also divides costs by the controlled budget and starts every episode but the first of an "
-    "epoch with a full one",
-    "as Saute; divides by the upper budget and starts every episode with the controlled share",
-)
+from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
+from steingate.errors import InputError, require_between, require_positive
+from steingate.policies.safety_state import SafetyState
+from steingate.settings import group, option
+
 _GOAL, _CIRCLE = r"Safety(Point|Car)Goal[12]-v0", r"Safety(Point|Car)Circle[12]-v0"
-_BUDGET = {"budget_discount": 0.9999, "unsafe_reward": -0.2}
+_NAVIGATION = {"budget_discount": 0.9999, "unsafe_reward": -0.2}  # published for the navigation tasks
+
+
+def require_cost_budget(name: str, limit: float) -> None:
+    """Refuse a limit of 0 for an algorithm whose policy spends a cost budget."""
+    if not limit > 0.0:
+        raise InputError(
+            f"{name} spends a cost budget, and a cost_limit of {limit:g} leaves none; for costs in whole numbers "
+            "a cost_limit of 0.5 means the same."
+        )
+
+
+def mean_discount(discount: float, length: int) -> float:
+    """Return the mean of 1, discount, discount^2, ... over ``length`` steps.
+
+    The limit times this is the discounted cost of an episode that spends the limit evenly.
+    """
+    if discount == 1.0:
+        return 1.0
+    return float((1.0 - discount**length) / ((1.0 - discount) * length))
 
 
 @dataclass(frozen=True)
-class Saute(Recipe):
-    """The budget that is left, discounted, is seen; once it is spent, a constant takes the reward's place."""
+class BudgetConfig:
+    """Cost budget of Sauté and Simmer."""
 
-    budget_discount: float = setting(0.999, "discount of the budget")
-    unsafe_reward: float = setting(-1.0, "reward once the budget is spent")
-    length: int | None = setting(
-        None, "steps over which the budget is discounted; none takes the task's episodes"
+    budget_discount: float = option(0.999, "discount of the cost budget")
+    unsafe_reward: float = option(-1.0, "reward once the budget is spent")
+    budget_length: int | None = option(
+        None, "steps over which the budget is discounted; none takes the task's episode length"
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         require_positive(self, "budget_discount")
         require_between(self, 0.0, 1.0, "budget_discount")
-        if self.length is not None:
-            require_positive(self, "length")
+        if self.budget_length is not None:
+            require_positive(self, "budget_length")
 
-    def resolved(self, length: int) -> Self:
-        """Return the recipe with the length of an episode: the task's, or 1000 as published."""
-        if self.length is not None:
-            return self
-        return replace(self, length=1000 if self.is_published else length)
+    def resolve(self, episode_length: int, published: bool) -> "BudgetConfig":
+        """Return the budget with its length: that of the task, or 1000 as published."""
+        length = self.budget_length or (1000 if published else episode_length)
+        return replace(self, budget_length=length)
 
-    def account(self, setup: Setup) -> Account:
-        """Return what is seen and what that does to the reward."""
+    def budget(self, context: RunContext, published: bool) -> float:
+        """Return B, the discounted budget of an episode."""
+        length = self.resolve(context.episode_length, published).budget_length
+        return context.cost_limit * mean_discount(self.budget_discount, length or context.episode_length)
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """Simmer's PID controller of the budget; the error is smoothed first."""
+
+    kp: float = option(5e-4, "proportional gain")
+    ki: float = option(1e-5, "integral gain")
+    kd: float = option(0.0, "derivative gain")
+    smoothing: float = option(0.995, "exponential smoothing of the error")
+    memory: int = option(10, "number of smoothed errors in the integral")
+    max_change: float = option(1.0, "largest change of the budget in one epoch")
+
+    def __post_init__(self) -> None:
+        require_between(self, 0.0, inf, "kp", "ki", "kd")
+        require_between(self, 0.0, 1.0, "smoothing")
+        require_positive(self, "memory", "max_change")
+
+
+class SimmerState(NamedTuple):
+    """Recent costs, the discounted budget, smoothed errors, the last action before and after clipping."""
+
+    costs: Array
+    budget: float
+    errors: Array
+    action: float = 0.0
+    applied: float = 0.0
+    optimizer: Any = ()
+
+
+class SauteState(NamedTuple):
+    """State of Sauté: the optimizer of a minibatch update."""
+
+    optimizer: Any = ()
+
+
+class _Saute(OnPolicyAlgorithm):
+    """What all variants share: safety state and reward. Abstract."""
+
+    budget: BudgetConfig
+
+    def resolve(self, episode_length: int) -> Self:
+        """Return the algorithm with the length of the budget."""
+        budget = self.budget.resolve(episode_length, self.is_published)
+        return replace(self, budget=budget)  # type: ignore[type-var]
+
+    def init(self, context: RunContext, policy: Params) -> Any:
+        """Return the state before the first epoch."""
+        del context
+        return SauteState(self.init_optimizer(policy))
+
+    def init_optimizer(self, policy: Params) -> Any:
+        """Return the state of the policy update."""
+        del policy
+        return ()
+
+    def decide(self, context: RunContext, state: Any, episodes: Episodes) -> tuple[Any, GateOutput]:
+        """Maximize the shaped reward."""
+        del context
+        return state, maximize_reward(episodes)
+
+    def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
+        """Return the cost budget that is left.
+
+        Published code shows a full budget in the last observation of a truncated episode. Published Simmer
+        also divides costs by the controlled budget and starts all episodes but the first of an epoch with a
+        full one.
+        """
         published = self.is_published
-        require_budget(self.name, setup.limit)
-        seen = Remaining(
-            setup.limit * discounted_share(self.budget_discount, self.steps(setup)),
-            self.budget_discount,
-            true_at_end=not published,
-            scale_by_share=published,
-            restart_full=published,
+        require_cost_budget(self.name, context.cost_limit)
+        budget = self.budget.budget(context, published)
+        fraction = params.cost_budget_fraction
+        return SafetyState(
+            start=fraction,
+            scale=budget * fraction if published else budget,
+            discount=self.budget.budget_discount,
+            restart=1.0 if published else None,
+            final_shows_restart=published,
         )
-        return Account(seen, unsafe_reward(self.unsafe_reward))
 
-    def steps(self, setup: Setup) -> int:
-        """Return the steps over which the budget is discounted."""
-        return self.resolved(setup.length).length or setup.length
+    def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
+        """Return the reward while z > 0, and ``unsafe_reward`` afterwards."""
+        del context, params, cost
+        return np.where(z > 0.0, reward, self.budget.unsafe_reward)
 
-    def with_budget(self, setup: Setup, step: Step[Any]) -> Algorithm:
-        """Return the open gate in front of ``step``, and the budget."""
-        return Algorithm(open_gate(), step, self.account(setup), uses_cost=False)
+
+class _Simmer(_Saute):
+    """Sauté with a controlled budget. Abstract."""
+
+    controller: ControllerConfig
+
+    def init(self, context: RunContext, policy: Params) -> SimmerState:
+        """Return the state before the first epoch, with the full budget."""
+        full = self.budget.budget(context, self.is_published)
+        return SimmerState(np.zeros(0), full, np.zeros(0), optimizer=self.init_optimizer(policy))
+
+    def env_params(self, context: RunContext, state: SimmerState) -> EnvParams:
+        """Return the controlled fraction of the budget."""
+        return EnvParams(state.budget / self.budget.budget(context, self.is_published))
+
+    def decide(self, context: RunContext, state: SimmerState, episodes: Episodes) -> tuple[SimmerState, GateOutput]:
+        """Move the budget towards the mean cost of the last ``window`` episodes.
+
+        The budget stays until the first episode has finished. ``Gate/CostBudget`` is undiscounted.
+        """
+        costs = append_window(state.costs, episodes.cost, context.window)
+        mean = float(costs.mean()) if len(costs) else context.cost_limit
+        state = state._replace(costs=costs)
+        length = self.budget.resolve(context.episode_length, self.is_published).budget_length
+        scale = mean_discount(self.budget.budget_discount, length or context.episode_length)
+        if len(costs):
+            state = control_budget(state, mean * scale, context.cost_limit * scale, self.controller)
+        metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, CostBudget=state.budget / scale)
+        return state, GateOutput(Objective(Mode.IMPROVE), metrics)
+
+
+def control_budget(state: SimmerState, cost: float, upper: float, gains: ControllerConfig) -> SimmerState:
+    """Return the state after one step of the controller; ``cost`` and the bound ``upper`` are discounted."""
+    before = float(state.errors[-1]) if len(state.errors) else 0.0
+    error = gains.smoothing * before + (1.0 - gains.smoothing) * (state.budget - cost)
+    errors = append_window(state.errors, np.array([error]), gains.memory)
+    derivative = state.applied - state.action
+    action = gains.kp * error + gains.ki * float(errors.sum()) + gains.kd * derivative
+    change = min(max(action, -gains.max_change), gains.max_change)
+    budget = min(max(state.budget + change, 1e-6), upper)
+    return state._replace(budget=budget, errors=errors, action=action, applied=budget - state.budget)
+
+
+def _trust_region(algorithm: Any, state: Any, policy: Params, batch: Batch, objective: Objective) -> Any:
+    from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+    rule = StepRule(algorithm.trust_region, algorithm.line_search, algorithm.variant)
+    return state, *trust_region_update(policy, batch, objective, rule)
+
+
+def _init_ppo(policy: Params) -> Any:
+    from steingate.algorithms.common.ppo_update import init_ppo
+
+    return init_ppo(policy)
+
+
+def _ppo(algorithm: Any, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective) -> Any:
+    from steingate.algorithms.common.ppo_update import ppo_update
+
+    optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, algorithm.ppo)
+    return state._replace(optimizer=optimizer), policy, metrics
+
+
+def _ppo_options(task: str) -> Mapping[str, Any]:
+    """Return the options that were published for PPO on a task."""
+    if re.fullmatch(_GOAL, task):
+        return {**_NAVIGATION, "ppo.epochs": 80, "normalize_obs": False}
+    return {**_NAVIGATION, "ppo.epochs": 80} if re.fullmatch(_CIRCLE, task) else {}
+
+
+_SAUTE_NOTES = (
+    "Saute RL (Sootla et al., ICML 2022)",
+    "shows a full budget in the last observation of an episode that its time limit ends, and discounts the "
+    "budget over 1000 steps for every task",
+    "shows the budget that is left, and uses the task's episode length",
+)
+_SIMMER_NOTES = (
+    "Enhancing Safe Exploration Using Safety State Augmentation (Sootla et al., NeurIPS 2022)",
+    "as Saute; also divides costs by the controlled budget and starts every episode but the first of an "
+    "epoch with a full one",
+    "as Saute; divides by the full budget and starts every episode with the controlled fraction",
+)
 
 
 @dataclass(frozen=True)
-class Simmer(Saute, Watchful):
-    """Sauté's budget, which a controller moves towards what the policy spends."""
+class TRPOSaute(_Saute):
+    """Sauté with TRPO's update."""
 
-    controller: Controller = part(Controller)
-
-    def with_budget(self, setup: Setup, step: Step[Any]) -> Algorithm:
-        """Return the budget's gate in front of ``step``, and the budget."""
-        gate = budget_gate(
-            setup.limit, self.budget_discount, self.steps(setup), self.controller, setup.window
-        )
-        return Algorithm(gate, step, self.account(setup), uses_cost=False)
-
-
-@dataclass(frozen=True)
-class _ByTRPO(SecondOrder, Saute):
-    search_steps: int = 15
-
-    @classmethod
-    def tuned(cls, task: str, variant: str) -> Mapping[str, Any]:
-        """Return the budget's settings that were published for the navigation tasks."""
-        return _BUDGET if re.fullmatch(f"{_GOAL}|{_CIRCLE}", task) else {}
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the budget around the trust-region step."""
-        return self.with_budget(setup, self.step(setup))
-
-
-@dataclass(frozen=True)
-class _ByPPO(FirstOrder, Saute):
-    @classmethod
-    def tuned(cls, task: str, variant: str) -> Mapping[str, Any]:
-        """Return the settings that were published for the navigation tasks."""
-        if re.fullmatch(_GOAL, task):
-            return {**_BUDGET, "clipped.passes": 80, "normalize_obs": False}
-        return {**_BUDGET, "clipped.passes": 80} if re.fullmatch(_CIRCLE, task) else {}
-
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the budget around PPO's step."""
-        return self.with_budget(setup, self.step(setup))
-
-
-@dataclass(frozen=True)
-class TRPOSaute(_ByTRPO):
-    """Sauté on TRPO."""
-
-    about = replace(
-        _SAUTE,
-        name="trpo-saute",
-        summary=_SAUTE.summary + ", by TRPO",
-        gate="open",
-        step="trust region",
-        sees="remaining budget",
+    info = MethodInfo(
+        "trpo-saute",
+        "maximize reward while some of the observed cost budget is left, by TRPO",
+        *_SAUTE_NOTES,
+        constraint="cost budget of an episode",
+        update="trust region",
+        inputs="remaining budget",
         order=90,
         color="#8a63a6",
     )
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
+    budget: BudgetConfig = group(BudgetConfig, flat=True)
+
+    @classmethod
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return the budget that was published for the navigation tasks."""
+        del variant
+        return _NAVIGATION if re.fullmatch(f"{_GOAL}|{_CIRCLE}", task) else {}
+
+    def update(
+        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[Any, Params, Metrics]:
+        """Take one trust-region step."""
+        del context
+        result: tuple[Any, Params, Metrics] = _trust_region(self, state, policy, batch, objective)
+        return result
 
 
 @dataclass(frozen=True)
-class PPOSaute(_ByPPO):
-    """Sauté on PPO."""
+class PPOSaute(_Saute):
+    """Sauté with PPO's update."""
 
-    about = replace(
-        _SAUTE,
-        name="ppo-saute",
-        summary=_SAUTE.summary + ", by PPO",
-        gate="open",
-        step="clipped",
-        sees="remaining budget",
+    info = MethodInfo(
+        "ppo-saute",
+        "maximize reward while some of the observed cost budget is left, by PPO",
+        *_SAUTE_NOTES,
+        constraint="cost budget of an episode",
+        update="PPO",
+        inputs="remaining budget",
         order=100,
         color="#b79fce",
     )
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    ppo: PPOConfig = group(PPOConfig)
+    budget: BudgetConfig = group(BudgetConfig, flat=True)
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
+
+    @classmethod
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return the options that were published for the navigation tasks."""
+        del variant
+        return _ppo_options(task)
+
+    def init_optimizer(self, policy: Params) -> Any:
+        """Return the optimizer's state."""
+        return _init_ppo(policy)
+
+    def update(
+        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[Any, Params, Metrics]:
+        """Make PPO's update."""
+        result: tuple[Any, Params, Metrics] = _ppo(self, context, state, policy, batch, objective)
+        return result
+
+    def update_epochs(self, state: Any) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)
 
 
 @dataclass(frozen=True)
-class TRPOSimmer(_ByTRPO, Simmer):
-    """Simmer on TRPO."""
+class TRPOSimmer(_Simmer):
+    """Simmer with TRPO's update."""
 
-    about = replace(
-        _SIMMER,
-        name="trpo-simmer",
-        summary=_SIMMER.summary + ", by TRPO",
-        gate="budget controller",
-        step="trust region",
-        sees="remaining budget",
+    info = MethodInfo(
+        "trpo-simmer",
+        "Saute with a budget that follows the mean cost, by TRPO",
+        *_SIMMER_NOTES,
+        constraint="controlled cost budget of an episode",
+        update="trust region",
+        inputs="remaining budget",
         order=110,
         color="#c7683c",
     )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
+    budget: BudgetConfig = group(BudgetConfig, flat=True)
+    controller: ControllerConfig = group(ControllerConfig)
+
+    @classmethod
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return the budget that was published for the navigation tasks."""
+        return TRPOSaute.published_options(task, variant)
+
+    def update(
+        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[Any, Params, Metrics]:
+        """Take one trust-region step."""
+        del context
+        result: tuple[Any, Params, Metrics] = _trust_region(self, state, policy, batch, objective)
+        return result
 
 
 @dataclass(frozen=True)
-class PPOSimmer(_ByPPO, Simmer):
-    """Simmer on PPO."""
+class PPOSimmer(_Simmer):
+    """Simmer with PPO's update."""
 
-    about = replace(
-        _SIMMER,
-        name="ppo-simmer",
-        summary=_SIMMER.summary + ", by PPO",
-        published=_SIMMER.published + "; lacks its own settings on CarCircle1",
-        corrected=_SIMMER.corrected + ", with PointCircle1's settings on CarCircle1",
-        gate="budget controller",
-        step="clipped",
-        sees="remaining budget",
+    info = MethodInfo(
+        "ppo-simmer",
+        "Saute with a budget that follows the mean cost, by PPO",
+        _SIMMER_NOTES[0],
+        _SIMMER_NOTES[1] + "; lacks its own settings on CarCircle1",
+        _SIMMER_NOTES[2] + ", with PointCircle1's settings on CarCircle1",
+        constraint="controlled cost budget of an episode",
+        update="PPO",
+        inputs="remaining budget",
         order=120,
         color="#e3a27f",
     )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    ppo: PPOConfig = group(PPOConfig)
+    budget: BudgetConfig = group(BudgetConfig, flat=True)
+    controller: ControllerConfig = group(ControllerConfig)
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
 
     @classmethod
-    def tuned(cls, task: str, variant: str) -> Mapping[str, Any]:
-        """Return the settings that were published for the navigation tasks; one of them was forgotten."""
-        forgotten = variant == "published" and task == "SafetyCarCircle1-v0"
-        return {} if forgotten else super().tuned(task, variant)
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return the options that were published for the navigation tasks; those of CarCircle1 were missing."""
+        missing = variant == "published" and task == "SafetyCarCircle1-v0"
+        return {} if missing else _ppo_options(task)
+
+    def init_optimizer(self, policy: Params) -> Any:
+        """Return the optimizer's state."""
+        return _init_ppo(policy)
+
+    def update(
+        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[Any, Params, Metrics]:
+        """Make PPO's update."""
+        result: tuple[Any, Params, Metrics] = _ppo(self, context, state, policy, batch, objective)
+        return result
+
+    def update_epochs(self, state: Any) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)

@@ -1,113 +1,333 @@
-"""SteinGate: either step behind a certificate on the whole cost distribution."""
+"""SteinGate (Chemingui et al., UAI 2026), Algorithm 1.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+Each epoch evaluates the certificate U (``certificates.stein``, Section 3 of the paper) on the costs of the episodes
+that the current policy completed, and makes one policy update:
+
+    U <= budget    gate open      maximize  g.d   subject to  0.5 d.H.d <= max_kl
+    U >  budget    gate closed    minimize  b.d   subject to  0.5 d.H.d <= max_kl
+
+g and b are the gradients of the reward and cost surrogates, and H is the Fisher matrix. The solver and the line search
+are CPO's (``common.trust_region``); ``steingate-ppo`` makes PPO's update for reward or cost instead. U is a test of the
+episodes of an epoch, not a bound for the policy.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import nan
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from steingate.algorithms.common.base import Algorithm, Step
-from steingate.algorithms.common.recipe import About, Constrained, FirstOrder, SecondOrder, Setup
-from steingate.algorithms.common.sizes import Clipped, Passes
-from steingate.certificates.certificate import Certificate
-from steingate.certificates.presets import OVER_LIMIT
-from steingate.certificates.text_forms import from_plain, to_plain
-from steingate.gates.account import Account, Running
-from steingate.gates.base import Array, Decision
-from steingate.gates.stein import first_words, stein_gate
-from steingate.gates.tail import risk_slack
-from steingate.settings import part, setting
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Array,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EnvParams,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    PPOConfig,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+    minibatch_critics,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes
+from steingate.certificates.stein import SteinCertificate
+from steingate.certificates.violation import certify, episodes_needed
+from steingate.policies.safety_state import SafetyState
+from steingate.settings import group, option
+
+Preset = Literal["paper", "released", "valid", "violation"]
+PRESET = "certificate of the gate: that of the paper, of its code, with a valid factor, or the bound of certify"
+MESSAGE_EPOCHS = 25  # a message is shown every time the gate has been closed for so many epochs
 
 
-@dataclass(frozen=True)
-class Certified(Constrained):
-    """The certificate, and what a recovery lowers.
+class SteinGateState(NamedTuple):
+    """State between epochs.
 
-    ``recovery="mean"`` lowers the mean cost, as released; ``"tail"`` the certificate's risk of the episode
-    cost itself, for which the policy sees its running cost.
+    recent
+        Last ``window`` episodes; used when an epoch completes no episode.
+    epochs_closed
+        Number of consecutive epochs in which the gate was closed.
+    optimizer
+        State of PPO's update.
     """
 
-    preset: Literal["paper", "released", "certified", "confident"] = setting(
-        "released", "certificate of the gate"
+    recent: RecentEpisodes = RecentEpisodes()
+    epochs_closed: int = 0
+    optimizer: Any = ()
+
+
+class GateResult(NamedTuple):
+    """Result of one evaluation of the gate: whether it is open, what keeps it closed, the terms of the bound."""
+
+    is_open: bool
+    advice: str
+    metrics: Metrics
+
+
+def make_certificate(preset: Preset, options: Mapping[str, Any], limit: float) -> SteinCertificate:
+    """Return the Stein certificate of a preset."""
+    return _cached_certificate(preset, tuple(options.items()), limit)
+
+
+@lru_cache(maxsize=16)  # a valid factor takes a second to compute
+def _cached_certificate(preset: Preset, options: tuple[tuple[str, Any], ...], limit: float) -> SteinCertificate:
+    return SteinCertificate.from_name(preset, limit, **dict(options))
+
+
+def violation_options(options: Mapping[str, Any]) -> dict[str, float]:
+    """Return ``risk`` and ``confidence`` of the preset ``violation``, validated."""
+    given = {"risk": 0.1, "confidence": 0.95, **options}
+    certify([0.0], 1.0, **given)
+    return {name: float(value) for name, value in given.items()}
+
+
+def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, costs: Array) -> GateResult:
+    """Evaluate the certificate on the costs of an epoch's episodes; negative costs count as 0."""
+    costs = np.maximum(costs, 0.0)
+    if preset == "violation":
+        bound = certify(costs, limit, **violation_options(options))
+        metrics = {"Bound": bound.bound, "Budget": bound.risk, "DecisionValue": bound.bound}
+        return GateResult(bound.certified, bound.advice, metrics | {"EmpiricalRisk": bound.violation_rate})
+    result = make_certificate(preset, options, limit).evaluate(costs)
+    metrics = {
+        "Bound": result.bound,
+        "Budget": result.budget,
+        "DecisionValue": result.decision_value,
+        "ReferenceRisk": result.reference_risk,
+        "EmpiricalRisk": result.empirical_risk,
+        "DiscreteTerm": result.discrete_term,
+        "InteriorTerm": result.interior_term,
+        "OneMass": result.one_mass,
+        "Guarded": float(result.guarded),
+    }
+    return GateResult(result.safe, result.advice, metrics)
+
+
+def decide(
+    algorithm: "SteinGate | SteinGatePPO", context: RunContext, state: SteinGateState, episodes: Episodes
+) -> tuple[SteinGateState, GateOutput]:
+    """Open or close the gate: the first half of Algorithm 1.
+
+    The slack is the limit minus the mean cost of the epoch's episodes (with ``recovery="tail"``, the budget minus
+    their mean risk); the update compares it with the change of the cost surrogate. An epoch without a finished
+    episode cannot be certified: as in the released code, the mean cost of the last ``window`` episodes is compared
+    with the limit, and ``Gate/Fallback`` is 1.
+    """
+    limit, recent = context.cost_limit, state.recent.extend(episodes, context.window)
+    if len(episodes.cost):
+        gate = evaluate_gate(algorithm.preset, algorithm.certificate, limit, episodes.cost)
+        slack = limit - float(np.mean(episodes.cost))
+    else:
+        slack = limit - float(recent.costs.mean()) if len(recent.costs) else nan
+        budget = gate_budget(algorithm.preset, algorithm.certificate, limit)
+        gate = GateResult(slack >= 0.0, "no episode has finished", {"Bound": nan, "Budget": budget})
+    if algorithm.recovery == "tail":
+        risk = tail_risk(algorithm, context)
+        slack = gate.metrics["Budget"] - float(np.mean(risk(episodes.cost))) if len(episodes.cost) else 0.0
+    slack = slack if slack == slack else 0.0  # unknown: nothing to spend
+    mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
+    closed = 0 if gate.is_open else state.epochs_closed + 1
+    metrics = {f"Gate/{name}": value for name, value in gate.metrics.items()}
+    metrics |= {
+        "Gate/Mode": float(mode),
+        "Gate/EpochsClosed": float(closed),
+        "Gate/Episodes": float(len(episodes.cost)),
+        "Gate/Fallback": float(len(episodes.cost) == 0),
+    }
+    messages: tuple[str, ...] = ()
+    if closed and closed % MESSAGE_EPOCHS == 0:
+        messages = (f"The gate has been closed for {closed} epochs in a row: {gate.advice}",)
+    objective = Objective(mode, slack if algorithm.is_published else recent.per_step(slack))
+    return state._replace(recent=recent, epochs_closed=closed), GateOutput(objective, metrics, messages)
+
+
+def gate_budget(preset: Preset, options: Mapping[str, Any], limit: float) -> float:
+    """Return the largest value of the bound at which the gate is open."""
+    if preset == "violation":
+        return violation_options(options)["risk"]
+    return float(make_certificate(preset, options, limit).budget)
+
+
+def tail_risk(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> Callable[[Array], Array]:
+    """Return the risk of an accumulated cost, which a recovery with ``recovery="tail"`` minimizes."""
+    if algorithm.preset == "violation":
+        return lambda cost: np.asarray(cost > context.cost_limit, np.float64)
+    certificate = make_certificate(algorithm.preset, algorithm.certificate, context.cost_limit)
+    return lambda cost: np.asarray(certificate.risk_function(np.clip(cost / certificate.scale, 0.0, 1.0)))
+
+
+def initial_messages(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> tuple[str, ...]:
+    """Return what the gate does and what it promises."""
+    rule = (
+        "After every epoch the gate evaluates the costs of the finished episodes: open, the policy update maximizes "
+        "reward; closed, it minimizes cost."
     )
-    certificate: Mapping[str, Any] = part(dict, "settings of the certificate, such as budget=0.2")
-    recovery: Literal["mean", "tail"] = setting("mean", "what a recovery lowers")
+    if algorithm.preset == "violation":
+        given = violation_options(algorithm.certificate)
+        needed = episodes_needed(given["risk"], given["confidence"])
+        return rule, f"With fewer than {needed} episodes per epoch it stays closed: raise --steps-per-epoch if needed."
+    certificate = make_certificate(algorithm.preset, algorithm.certificate, context.cost_limit)
+    if not certificate.guard and certificate.reference_risk > certificate.budget:
+        return rule, "It never opens, because the reference's risk exceeds the budget: give a larger budget."
+    return rule, "It tests the episodes seen. The policy is certified by fresh episodes at the end of training."
+
+
+class _SteinGate(OnPolicyAlgorithm):
+    """What both updates share. Abstract."""
+
+    preset: Preset
+    certificate: Mapping[str, Any]
+    recovery: Literal["mean", "tail"]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        scale = from_plain(self.certificate.get("cost_scale"))
-        some = scale / 2.0 if isinstance(scale, int | float) and scale > 0 else 1.0
-        known = self.certificate_for(some).to_dict()  # refuses what cannot be used, or has no text form
-        # One form for each value, so that equal certificates make equal runs and config.json can hold them.
-        plain = {
-            name: value if value == OVER_LIMIT else known.get(name, to_plain(value))
-            for name, value in self.certificate.items()
-        }
-        object.__setattr__(self, "certificate", plain)
+        self.resolve(1)
 
-    def certificate_for(self, limit: float) -> Certificate:
-        """Return the certificate of the gate."""
-        return Certificate.preset(self.preset, limit=limit, **self.certificate)
+    def resolve(self, episode_length: int) -> Self:
+        """Return the algorithm with the certificate's options validated and in their text form."""
+        del episode_length
+        if self.preset == "violation":
+            options: dict[str, Any] = violation_options(self.certificate) if self.certificate else {}
+        else:
+            known = make_certificate(self.preset, self.certificate, 1.0).to_dict()
+            options = {name: known[name] for name in self.certificate}
+        return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
 
-    def behind_gate(self, setup: Setup, step: Step[Any]) -> Algorithm:
-        """Return the certificate's gate in front of ``step``."""
-        certificate = self.certificate_for(setup.limit)
-        gate = stein_gate(certificate, setup.window)
-        notes = first_words(certificate)
-        if self.recovery == "mean":
-            return Algorithm(self.in_step_units(gate, setup), step, notes=notes)
+    def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
+        """Return the accumulated cost in limits with ``recovery="tail"``, otherwise None."""
+        del params
+        return SafetyState(0.0, -(context.cost_limit or 1.0)) if self.recovery == "tail" else None
 
-        def risk(running: Array, decision: Decision) -> Array:
-            del decision
-            return np.asarray(certificate.risk(np.clip(running / certificate.scale, 0.0, 1.0)))
+    def cost_transform(self, context: RunContext, state: SteinGateState) -> Callable[[Array], Array] | None:
+        """Return the risk function with ``recovery="tail"``."""
+        del state
+        return tail_risk(self, context) if self.recovery == "tail" else None  # type: ignore[arg-type]
 
-        gate = risk_slack(gate, certificate.risk, certificate.scale, certificate.budget)
-        account = Account(Running(setup.limit or 1.0))
-        return Algorithm(self.in_step_units(gate, setup), step, account, risk, notes=notes)
+    def decide(
+        self, context: RunContext, state: SteinGateState, episodes: Episodes
+    ) -> tuple[SteinGateState, GateOutput]:
+        """Open or close the gate."""
+        return decide(self, context, state, episodes)  # type: ignore[arg-type]
+
+    def initial_messages(self, context: RunContext) -> tuple[str, ...]:
+        """Return what the gate does and what it promises."""
+        return initial_messages(self, context)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
-class SteinGate(SecondOrder, Certified):
-    """The paper's method, on the trust-region step."""
+class SteinGate(_SteinGate):
+    """SteinGate with the trust-region update; the defaults are those of the paper's appendix.
 
-    about = About(
+    ``recovery="mean"`` minimizes the mean cost while the gate is closed, as released; ``"tail"`` minimizes the
+    certificate's risk of the episode cost, for which the policy observes its accumulated cost.
+    """
+
+    info = MethodInfo(
         "steingate",
-        "raise reward while a certificate on this epoch's episode costs holds, lower cost while it does not",
-        "SteinGate (UAI 2026)",
-        "the line search compares a change per step with a slack per episode, so its cost condition is idle "
+        "maximize reward while a certificate on the epoch's episode costs holds, else minimize cost",
+        "SteinGate (Chemingui et al., UAI 2026)",
+        "the line search compares a change per step with a slack per episode, so its cost condition has no effect "
         "while the mean cost is below the limit",
         "divides the slack by the mean episode length, and a recovery may not raise the predicted cost; "
-        "--preset chooses the certificate",
-        gate="certificate",
-        step="trust region",
-        sees="(running cost with recovery=tail)",
+        "--preset selects the certificate",
+        constraint="certificate",
+        update="trust region",
+        inputs="(accumulated cost with recovery=tail)",
         order=200,
         color="#1f8a7d",
     )
+    variant: Variant = option("corrected", VARIANT)
+    preset: Preset = option("released", PRESET)
+    certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
+    recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the certificate's gate in front of the trust-region step."""
-        return self.behind_gate(setup, self.step(setup))
+    def init(self, context: RunContext, policy: Params) -> SteinGateState:
+        """Return the state before the first epoch."""
+        del context, policy
+        return SteinGateState()
+
+    def update(
+        self, context: RunContext, state: SteinGateState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[SteinGateState, Params, Metrics]:
+        """Take one trust-region step for reward (gate open) or cost (closed): the second half of Algorithm 1."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)
 
 
 @dataclass(frozen=True)
-class SteinGatePPO(FirstOrder, Certified):
-    """The same gate on PPO's step, with fewer passes: 40 earn no more and cost more (docs/learning.md)."""
+class SteinGatePPO(_SteinGate):
+    """SteinGate with PPO's update, with 10 epochs: 40 earn no more and cost more (docs/learning.md)."""
 
-    about = About(
+    info = MethodInfo(
         "steingate-ppo",
-        "the same gate in front of PPO's step, which follows reward or cost as the gate says",
-        "SteinGate (UAI 2026), Algorithm 1 with PPO",
+        "the gate of steingate with PPO's update, which maximizes reward or minimizes cost",
+        "SteinGate (Chemingui et al., UAI 2026), Algorithm 1 with PPO",
         "there is no published code",
-        "logs the slack per step, not per episode; the steps are the same",
-        gate="certificate",
-        step="clipped",
-        sees="(running cost with recovery=tail)",
+        "logs the slack per step, not per episode; the updates are the same",
+        constraint="certificate",
+        update="PPO",
+        inputs="(accumulated cost with recovery=tail)",
         order=190,
         color="#6fc4b8",
     )
-    clipped: Passes = part(lambda: Clipped(passes=10))
+    variant: Variant = option("corrected", VARIANT)
+    preset: Preset = option("released", PRESET)
+    certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
+    recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))
 
-    def build(self, setup: Setup) -> Algorithm:
-        """Return the certificate's gate in front of PPO's step."""
-        return self.behind_gate(setup, self.step(setup))
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
+
+    def init(self, context: RunContext, policy: Params) -> SteinGateState:
+        """Return the state before the first epoch."""
+        from steingate.algorithms.common.ppo_update import init_ppo
+
+        del context
+        return SteinGateState(optimizer=init_ppo(policy))
+
+    def update(
+        self, context: RunContext, state: SteinGateState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[SteinGateState, Params, Metrics]:
+        """Make PPO's update for reward (gate open) or cost (closed)."""
+        from steingate.algorithms.common.ppo_update import ppo_update
+
+        optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, self.ppo)
+        return state._replace(optimizer=optimizer), policy, metrics
+
+    def update_epochs(self, state: SteinGateState) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)

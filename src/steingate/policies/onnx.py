@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steingate.errors import MissingExtraError
-from steingate.gates.sight import TINY, Sight, bins_of
+from steingate.policies.lidar_features import TINY, LidarFeatures, ring_bins
 from steingate.policies.normalizer import CLIP
 from steingate.policies.policy import Policy
 
@@ -54,11 +54,11 @@ def onnx_file(policy: Policy, about: dict[str, Any]) -> bytes:
         raise MissingExtraError("An ONNX file", "onnx") from error
     graph = Graph(helper.make_node, numpy_helper.from_array)
     shape: tuple[str | int, ...]
-    own = policy.obs_dim - (policy.extra is not None)
+    own = policy.obs_dim - (policy.safety_state is not None)
     now = "obs"
-    if policy.sight is not None:
-        account = [] if policy.extra is None else [graph.at(now, [own])]
-        parts = [graph.at(now, np.arange(own)), *_shown(graph, now, policy.sight), *account]
+    if policy.lidar_features is not None:
+        account = [] if policy.safety_state is None else [graph.at(now, [own])]
+        parts = [graph.at(now, np.arange(own)), *_shown(graph, now, policy.lidar_features), *account]
         now = graph("Concat", *parts, axis=1)
     if policy.obs_mean is not None and policy.obs_std is not None:
         rest = policy.weights[0].shape[0] - policy.obs_mean.size  # the account is never normalized
@@ -84,30 +84,30 @@ def onnx_file(policy: Policy, about: dict[str, Any]) -> bytes:
     whole = helper.make_graph(graph.nodes, "policy", [given], [action], graph.constants)
     model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     model.metadata_props.add(key="about", value=json.dumps(about))
-    if policy.extra is not None:
-        model.metadata_props.add(key="account", value=json.dumps(policy.extra.plain()))
+    if policy.safety_state is not None:
+        model.metadata_props.add(key="safety_state", value=json.dumps([str(x) for x in policy.safety_state.to_list()]))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
 
-def _shown(graph: Graph, obs: str, sight: Sight) -> list[str]:
-    """Return what :class:`Sight` adds to an observation, part by part."""
+def _shown(graph: Graph, obs: str, lidar: LidarFeatures) -> list[str]:
+    """Return what :class:`LidarFeatures` adds to an observation, part by part."""
     parts: list[str] = []
-    if sight.where:
-        near = graph.between(graph.at(obs, sight.where), 0.0, 1.0)
-        parts += [graph("Pow", near, graph.of(power)) for power in sight.powers]
-    if not sight.rings:
+    if lidar.indices:
+        near = graph.between(graph.at(obs, lidar.indices), 0.0, 1.0)
+        parts += [graph("Pow", near, graph.of(power)) for power in lidar.powers]
+    if not lidar.rings:
         return parts
-    index, *sides = bins_of(sight.rings, sight.bins)
+    index, *sides = ring_bins(lidar.rings, lidar.bins)
     ring = graph.between(graph.at(obs, index), 0.0, 1.0)
     last = graph.of([2], np.int64)
     x, y = (graph("ReduceSum", graph("Mul", ring, graph.of(side)), last, keepdims=0) for side in sides)
     distance = graph("Sub", graph.of(1.0), graph("ReduceMax", ring, axes=[2], keepdims=0))
     scale = graph("Div", distance, graph.length(x, y))
     x, y = graph("Mul", scale, x), graph("Mul", scale, y)
-    if not sight.compass:
+    if not lidar.compass:
         return [*parts, x, y]
-    ahead, left = (graph.at(obs, [i]) for i in sight.compass)
+    ahead, left = (graph.at(obs, [i]) for i in lidar.compass)
     size = graph.length(ahead, left)
     along, across = graph("Div", ahead, size), graph("Div", left, size)
 
@@ -115,5 +115,5 @@ def _shown(graph: Graph, obs: str, sight: Sight) -> list[str]:
         first = graph("Add", graph("Mul", a, along), graph("Mul", b, across))
         return [first, graph("Sub", graph("Mul", b, along), graph("Mul", a, across))]
 
-    moving = turned(*(graph.at(obs, [i]) for i in sight.velocity)) if sight.velocity else []
+    moving = turned(*(graph.at(obs, [i]) for i in lidar.velocity)) if lidar.velocity else []
     return [*parts, x, y, *turned(x, y), *moving]

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
-from steingate.gates.account import Extra
-from steingate.gates.sight import Sight
 from steingate.policies.action_distribution import Choice
+from steingate.policies.lidar_features import LidarFeatures
 from steingate.policies.normalizer import CLIP, Stats, std
+from steingate.policies.safety_state import SafetyState
 from steingate.runs import (
     Checkpoint,
     certified_checkpoint,
@@ -38,10 +38,8 @@ class Policy:
     obs_mean, obs_std : what observations are centered and scaled by, then clipped to ±5; None for raw ones
     shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task, to which
         actions are clipped as in training; empty for choices
-    extra : for a policy that also sees what the episode has spent, how to keep that number, else None.
-        It is the last of an observation: ``extra.start`` at the start of an episode, and after each step
-        ``extra.following(number, cost)``.
-    sight : for a policy that is shown more of what it sees, what; it computes that itself.
+    safety_state : constants of the safety state, the last component of an observation; None without one
+    lidar_features : features that the policy computes from the observation; None without any
     choice : for a policy that chooses one of some actions, from which; actions are then integers, else None.
     """
 
@@ -52,14 +50,14 @@ class Policy:
     obs_std: Array | None
     shift: Array
     scale: Array
-    extra: Extra | None = None
-    sight: Sight | None = None
+    safety_state: SafetyState | None = None
+    lidar_features: LidarFeatures | None = None
     choice: Choice | None = None
 
     @property
     def obs_dim(self) -> int:
         """Length of an observation."""
-        return int(self.weights[0].shape[0]) - (0 if self.sight is None else self.sight.added)
+        return int(self.weights[0].shape[0]) - (0 if self.lidar_features is None else self.lidar_features.n_features)
 
     @property
     def act_dim(self) -> int:
@@ -85,7 +83,7 @@ class Policy:
 
     def __repr__(self) -> str:
         hidden = "-".join(str(bias.size) for bias in self.biases[:-1]) or "none"
-        account = " with a cost account" if self.extra is not None else ""
+        account = " with a safety state" if self.safety_state is not None else ""
         return f"Policy({self.obs_dim} observations{account} -> {self.act_dim} actions, hidden {hidden})"
 
     def _in_box(self, action: Array) -> Array:
@@ -94,11 +92,11 @@ class Policy:
 
     def _mean(self, obs: npt.ArrayLike) -> Array:
         raw = np.asarray(obs, np.float64)
-        if raw.ndim in (1, 2) and self.extra is not None and raw.shape[-1] == self.obs_dim - 1:
+        if raw.ndim in (1, 2) and self.safety_state is not None and raw.shape[-1] == self.obs_dim - 1:
             raise InputError(
-                f"This policy also sees what the episode has spent: append that number to the "
-                f"{raw.shape[-1]} of the task ({self.extra.start:g} at first, then "
-                "policy.extra.following(number, cost))."
+                f"This policy has a safety state: append it to the "
+                f"{raw.shape[-1]} of the task ({self.safety_state.start:g} at first, then "
+                "policy.safety_state.next(z, cost) after each step)."
             )
         if raw.ndim not in (1, 2) or raw.shape[-1] != self.obs_dim:
             raise InputError(
@@ -106,9 +104,9 @@ class Policy:
             )
         if not np.isfinite(raw).all():
             raise InputError("The policy got an observation that is not finite (NaN or infinity).")
-        if self.sight is not None:
-            own = raw.shape[-1] - (self.extra is not None)
-            raw = np.concatenate([self.sight(raw[..., :own]), raw[..., own:]], axis=-1)
+        if self.lidar_features is not None:
+            own = raw.shape[-1] - (self.safety_state is not None)
+            raw = np.concatenate([self.lidar_features(raw[..., :own]), raw[..., own:]], axis=-1)
         if self.obs_mean is not None and self.obs_std is not None:
             known = self.obs_mean.size
             seen = np.clip((raw[..., :known] - self.obs_mean) / self.obs_std, -CLIP, CLIP)
@@ -236,31 +234,23 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
             count = int(stats["count"])
             mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalized = bool(tree["normalize"]) and count > 1
-        extra = None if tree.get("extra") is None else Extra(*tree["extra"])
-        sight = _sight_of(tree)
+        stored = tree.get("safety_state")
+        safety_state = None if stored is None else SafetyState.from_list(stored)
+        features = tree.get("lidar_features")
+        lidar = None if features is None else LidarFeatures.from_dict(features)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
     numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
     if not all(np.isfinite(part).all() for part in numbers):
         raise RunError(f"Checkpoint {name} holds a policy with numbers that are not finite.")
-    sizes = [mean.size + (extra is not None), *(bias.size for bias in biases)]
+    sizes = [mean.size + (safety_state is not None), *(bias.size for bias in biases)]
     layers = [weight.shape for weight in weights] == list(pairwise(sizes))
     many = log_std.size if choice is None else choice.choices
     actions = sizes[-1] == many and log_std.size == shift.size == scale.size
     if not (weights and layers and actions and mean.shape == m2.shape):
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
-    if sight is not None and sight.last >= mean.size - sight.added:
+    if lidar is not None and lidar.max_index >= mean.size - lidar.n_features:
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     center, spread = (mean, std(Stats(count, mean, m2))) if normalized else (None, None)
-    return Policy(weights, biases, log_std, center, spread, shift, scale, extra, sight, choice)
+    return Policy(weights, biases, log_std, center, spread, shift, scale, safety_state, lidar, choice)
 
-
-def _sight_of(tree: dict[str, Any]) -> Sight | None:
-    """Return what a policy is shown besides; earlier versions stored powers alone, under another name."""
-    if tree.get("sight") is not None:
-        sight = Sight.read(tree["sight"])
-        return sight if sight.added else None
-    if tree.get("nearness") is None:
-        return None
-    where, powers = tree["nearness"]
-    return Sight(tuple(where), tuple(powers))

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from steingate.compiled import compiled
 from steingate.errors import InputError
-from steingate.gates.sight import Senses
+from steingate.policies.lidar_features import LidarLayout
 from steingate.tasks.base import Array, Ids, Simulation, State
 from steingate.tasks.catalog import COMPASS, LIDAR_BINS, VELOCITY, find_task
 from steingate.tasks.layouts import STREAMS
@@ -120,7 +120,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self.single_observation_space = observation_space(task)
         self.single_action_space = action_space(task)
         starts = task.lidar_starts
-        self.senses = Senses(starts, LIDAR_BINS, COMPASS, VELOCITY) if starts else None
+        self.lidar_layout = LidarLayout(starts, LIDAR_BINS, COMPASS, VELOCITY) if starts else None
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._autoreset, self._copy = autoreset_mode is AutoresetMode.SAME_STEP, copy

@@ -1,13 +1,16 @@
-"""What the trainer needs of an environment: ``TrainerEnv``, and what only some methods and options need."""
+"""The environments of a run: the interface that the trainer uses, and how they are made."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from steingate.gates.base import Array
+from steingate.algorithms.base import Algorithm, Array, EnvParams
+from steingate.errors import InputError
+from steingate.training.config import RunConfig
+from steingate.training.memory import require_memory
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
@@ -29,12 +32,12 @@ class TrainerEnv(Protocol):
 
     @property
     def single_action_space(self) -> Box | Discrete:
-        """The space of one action: a vector, or a choice."""
+        """The space of one action: a vector, or a discrete action."""
         ...
 
     @property
     def current_env(self) -> int | None:
-        """The number of the environment called last, where they are called one by one; for messages."""
+        """Index of the environment called last, if they are called one by one; for messages."""
         ...
 
     def reset(self, *, seed: Sequence[int] | int | None = None) -> tuple[Array, Info]:
@@ -44,26 +47,26 @@ class TrainerEnv(Protocol):
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, Info]:
         """Step every environment once: observations, rewards, terminated, truncated, info.
 
-        Actions are (E, a), or (E,) integers for choices.
+        Actions are (E, a), or (E,) integers if discrete.
         """
         ...
 
     def close(self) -> None:
-        """Let go of what the environments hold."""
+        """Close the environments."""
         ...
 
 
-def new_notes(envs: TrainerEnv) -> tuple[str, ...]:
-    """Return what the environments have to say about themselves and have not said yet."""
+def new_messages(envs: TrainerEnv) -> tuple[str, ...]:
+    """Return messages of the environments that were not returned before."""
     waiting: list[str] = getattr(envs, "messages", [])
-    said = tuple(waiting)
+    messages = tuple(waiting)
     waiting.clear()
-    return said
+    return messages
 
 
 @runtime_checkable
-class Saved(Protocol):
-    """Environments that can be saved in the middle of an episode."""
+class Restorable(Protocol):
+    """Environments that can be saved within an episode."""
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return the whole state."""
@@ -74,10 +77,69 @@ class Saved(Protocol):
         ...
 
 
-@runtime_checkable
-class ShowsBudget(Protocol):
-    """Environments that show what an episode has spent."""
+def build_algorithm(cfg: RunConfig) -> Algorithm:
+    """Return the algorithm of a run with all settings filled in."""
+    return cfg.algo.resolve(cfg.episode_length)
 
-    def set_budget(self, share: float, worth: float = 0.0) -> None:
-        """Let episodes spend this share of the budget, and price what they spend by this worth."""
-        ...
+
+def make_envs(
+    cfg: RunConfig, num_envs: int | None = None, params: EnvParams | None = None, **options: Any
+) -> TrainerEnv:
+    """Return the vector environment of a run, with the observation and reward of its algorithm.
+
+    Parameters
+    ----------
+    cfg
+        Id, number of environments and threads, options of the environment, algorithm.
+    num_envs
+        Another number of environments.
+    params
+        Parameters of the algorithm's safety state and reward.
+    **options
+        Further options of the environment.
+    """
+    from steingate.envs.make import make_vec
+
+    require_memory(cfg, num_envs)
+    threads = {} if cfg.threads is None else {"threads": cfg.threads}
+    own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
+    envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
+    networks = cfg.algo.networks
+    if networks.lidar_powers or networks.lidar_positions:
+        from steingate.envs.lidar_features import LidarFeatureWrapper
+
+        envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
+    params = params or EnvParams()
+    algorithm = build_algorithm(cfg)
+    if algorithm.safety_state(cfg.context, params) is None:
+        return cast(TrainerEnv, envs)
+    from steingate.envs.safety_state import SafetyStateWrapper
+
+    return SafetyStateWrapper(envs, algorithm, cfg.context, params)
+
+
+def set_params(envs: TrainerEnv, params: EnvParams) -> None:
+    """Pass an algorithm's parameters to its environments, if they have a safety state."""
+    setter = getattr(envs, "set_params", None)
+    if setter is not None:
+        setter(params)
+
+
+def require_snapshots(cfg: RunConfig, envs: TrainerEnv) -> None:
+    """Refuse ``carry_episodes`` if the environments cannot be saved within an episode."""
+    if not cfg.carry_episodes:
+        return
+    envs.reset(seed=0)
+    try:
+        restorable(envs).snapshot()
+    except AttributeError as error:
+        raise InputError(
+            f"carry_episodes needs an environment that can be saved, and {cfg.env} has no snapshot()."
+        ) from error
+
+
+def restorable(envs: TrainerEnv) -> Restorable:
+    """Return environments that have snapshots; others raise an ``AttributeError``."""
+    if not isinstance(envs, Restorable):
+        raise AttributeError("snapshot")
+    return envs

@@ -1,4 +1,4 @@
-"""One epoch. Start reading here."""
+"""One epoch of on-policy training. Start here to read the trainer."""
 
 import time
 from collections.abc import Callable
@@ -7,35 +7,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algorithms.common.base import Algorithm, eased, first_bad
-from steingate.algorithms.common.networks import mean
-from steingate.algorithms.common.reach import out_of_reach, too_certain
+from steingate.algorithms.base import OnPolicyAlgorithm, Trajectories
+from steingate.algorithms.common.critics import Critics, fit_critics
+from steingate.algorithms.common.episodes import complete_episodes
+from steingate.algorithms.common.networks import forward
 from steingate.errors import RunError
-from steingate.gates.base import Episodes, State
-from steingate.gates.sampling import count_episodes
 from steingate.policies.action_distribution import choice_of, outputs
-from steingate.training.assemble import saved_env
-from steingate.training.batch import to_batch
 from steingate.training.config import RunConfig
-from steingate.training.environment import ShowsBudget, TrainerEnv
-from steingate.training.fitting import Critics, fit_critics
+from steingate.training.environment import TrainerEnv, restorable, set_params
 from steingate.training.logging.rows import append_window, episode_warnings, progress_row
 from steingate.training.rollout import Rollout, collect
 from steingate.training.rollout_kernels import OFF, UPDATE
-from steingate.training.seeding import action_noise, epoch_seeds
+from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import TrainState
+from steingate.training.targets import compute_targets, penalize_saturation
 
 
-class Report(NamedTuple):
-    """What an epoch tells the log: a row of progress, a row per finished episode, where the time went."""
+class EpochReport(NamedTuple):
+    """What an epoch adds to the logs."""
 
-    row: dict[str, Any]
-    episodes: list[dict[str, Any]]
-    seconds: dict[str, float]
-    notes: tuple[str, ...]  # sentences for the user
+    row: dict[str, Any]  # of progress.csv
+    episodes: list[dict[str, Any]]  # rows of episodes.csv
+    seconds: dict[str, float]  # by phase
+    messages: tuple[str, ...]  # for the user
 
 
-class Clock:
+class Stopwatch:
     """Seconds between laps, by name."""
 
     def __init__(self) -> None:
@@ -43,37 +40,37 @@ class Clock:
         self._last = time.perf_counter()
 
     def lap(self, name: str) -> None:
-        """Book the time since the last lap under ``name``."""
+        """Add the time since the last lap to ``name``."""
         now = time.perf_counter()
         self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
         self._last = now
 
 
 def run_epoch(
-    algo: Algorithm,
+    algorithm: OnPolicyAlgorithm,
     cfg: RunConfig,
     state: TrainState,
     envs: TrainerEnv,
     pool: Executor,
     stop: Callable[[], bool] = lambda: False,
-) -> tuple[TrainState, Report]:
-    """Collect, decide, fit the critics, move the policy; return the next state and what to report.
+) -> tuple[TrainState, EpochReport]:
+    """Collect, decide, update the policy, fit the critics; return the next state and what to log.
 
-    Fitting the critics needs neither the new policy nor the next rollout, so it is handed to ``pool`` and may
-    take until the next epoch asks for values; a pool that works at once gives the same numbers.
+    Fitting the critics needs neither the new policy nor the next rollout, so it is submitted to ``pool`` and may run
+    until the next epoch needs values; the results do not depend on this.
     """
-    clock = Clock()
+    watch, context = Stopwatch(), cfg.context
     space = envs.single_action_space
     discrete = choice_of(space) is not None
-    if isinstance(envs, ShowsBudget):
-        envs.set_budget(state.budget, state.worth)
+
+    set_params(envs, algorithm.env_params(context, state.algorithm))
     noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete)
     rollout, stats = collect(
         envs,
         state.policy,
         state.stats,
         noise,
-        mode=UPDATE if cfg.algo.normalize_obs else OFF,
+        mode=UPDATE if algorithm.networks.normalize_obs else OFF,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
         start=state.carry,
         stop=stop,
@@ -81,75 +78,78 @@ def run_epoch(
         steps_before=state.epoch * cfg.steps_per_epoch,
         error_hint="the state before this epoch is kept; ",
     )
-    clock.lap("collect")
-    episodes, memory = recalled(algo, state, rollout, cfg)
-    if cfg.algo.counts_started:
-        episodes, unbiased = count_episodes(episodes, cfg.horizon, cfg.time_limit)
-        counting = {"gate/unbiased": float(unbiased)}
-    else:
-        counting = {}
-    decision, gate, gate_log, notes = algo.gate.decide(state.gate, episodes)
-    clock.lap("gate")
+    watch.lap("collect")
+
+    trajectories = Trajectories(rollout.obs[:-1], rollout.act, rollout.logp, rollout.finished_at)
+    memory = algorithm.record_rollout(context, state.algorithm, state.policy, trajectories)
+    episodes, metrics = rollout.episodes, {}
+    if algorithm.complete_episodes_only:
+        episodes, unbiased = complete_episodes(episodes, cfg.horizon, cfg.time_limit)
+        metrics = {"Gate/Unbiased": float(unbiased)}
+    decided, output = algorithm.decide(context, memory, episodes)
+    watch.lap("gate")
+
     critics = state.critics.result()
-    clock.lap("wait")
-    spent = None if state.carry is None else state.carry.totals[:, 1]
-    batch, targets, value_log = to_batch(rollout, critics.params, cfg.algo.returns, algo, decision, spent)
-    if cfg.algo.inward:
-        away = (
-            too_certain(batch.act, np.asarray(mean(state.policy, batch.obs)))
-            if discrete
-            else out_of_reach(rollout.act, noise, state.policy["log_std"]).ravel()
-        )
-        batch = batch._replace(adv=(batch.adv - cfg.algo.inward * away).astype(batch.adv.dtype))
-    _check(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
+    watch.lap("wait")
+    costs_before = None if state.carry is None else state.carry.totals[:, 1]
+    batch, targets, value_metrics = compute_targets(rollout, critics, algorithm, context, decided, costs_before)
+    coef = algorithm.advantages.saturation_coef
+    if coef:
+        logits = np.asarray(forward(state.policy, batch.obs)) if discrete else None
+        flat = noise.reshape(len(batch.adv), -1)
+        batch = penalize_saturation(batch, coef, flat, state.policy.get("log_std"), logits)
+    _require_finite(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
-    def fit(passes: int | None) -> "Future[Critics]":
-        rest = (batch.weight, passes, algo.uses_cost)
-        return pool.submit(fit_critics, critics, batch.obs, targets, cfg, state.epoch, *rest)
+    def fit(epochs: int | None) -> "Future[Critics]":
+        return pool.submit(_fit, cfg, algorithm, critics, state.epoch, batch.obs, targets, batch.weight, epochs)
 
-    repeated = algo.step.passes if cfg.algo.critic_passes is None else None
-    early = None if repeated else fit(None)
-    clock.lap("advantages")
-    policy, step, step_log = algo.step.move(state.step, state.policy, batch, decision)
-    policy = eased(state.policy, policy, decision)
-    _check(cfg, state.epoch, {"the policy": policy})
-    fitting = early or fit(repeated(step) if repeated else None)
-    clock.lap("policy")
+    follows_policy = algorithm.critics.vf_epochs is None
+    fitting = None if follows_policy else fit(None)
+    watch.lap("advantages")
+
+    updated, policy, loss_metrics = algorithm.update(context, decided, state.policy, batch, output.objective)
+    _require_finite(cfg, state.epoch, {"the policy": policy})
+    fitting = fitting or fit(algorithm.update_epochs(updated))
+    watch.lap("policy")
 
     window = append_window(state.window, rollout.episodes, cfg.window)
-    log = {**gate_log, **counting, **step_log, **value_log}
+    metrics = {**output.metrics, **metrics, **loss_metrics, **value_metrics}
     row = progress_row(
-        state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, decision, log
+        state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, output.objective, metrics
     )
-    following = TrainState(
+    next_state = TrainState(
         epoch=state.epoch + 1,
         policy=policy,
-        step=step,
-        gate=gate,
+        algorithm=updated,
         critics=fitting,
         stats=stats,
         window=window,
         finished=state.finished + len(rollout.episodes.cost),
-        budget=decision.budget,
-        worth=decision.worth,
-        memory=memory,
         carry=rollout.carry if cfg.carry_episodes else None,
-        world=saved_env(envs).snapshot() if cfg.carry_episodes else None,
+        env_state=restorable(envs).snapshot() if cfg.carry_episodes else None,
     )
-    notes = (*notes, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
-    told = tuple(f"Epoch {state.epoch + 1}: {note}" for note in notes)
-    return following, Report(row, _episode_rows(cfg, state.epoch, rollout), clock.seconds, told)
+    messages = (*output.messages, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
+    texts = tuple(f"Epoch {state.epoch + 1}: {message}" for message in messages)
+    return next_state, EpochReport(row, _episode_rows(cfg, state.epoch, rollout), watch.seconds, texts)
 
 
-def recalled(algo: Algorithm, state: TrainState, rollout: Rollout, cfg: RunConfig) -> tuple[Episodes, State]:
-    """Return this epoch's episodes, with those that the algorithm remembers, and its next memory."""
-    if algo.memory is None:
-        return rollout.episodes, state.memory
-    seen = (rollout.obs[:-1], rollout.act, rollout.logp)
-    log_ratio, memory = algo.memory.recall(
-        state.memory, state.policy, seen, rollout.finished_at, cfg.carry_episodes
+def _fit(
+    cfg: RunConfig, algorithm: OnPolicyAlgorithm, critics: Critics, epoch: int, obs: Any, targets: Any, weight: Any,
+    epochs: int | None,
+) -> Critics:  # fmt: skip
+    """Fit the critics to the targets of an epoch; the cost critic only if the algorithm has cost advantages."""
+    fitted = fit_critics(
+        critics,
+        obs,
+        targets,
+        algorithm.critics,
+        stream(cfg.seed, epoch, Purpose.FIT),
+        weight=weight,
+        epochs=epochs,
+        fit_cost=algorithm.cost_advantages is not None,
     )
-    return rollout.episodes._replace(log_ratio=log_ratio), memory
+    _require_finite(cfg, epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
+    return fitted
 
 
 def _episode_rows(cfg: RunConfig, epoch: int, rollout: Rollout) -> list[dict[str, Any]]:
@@ -162,10 +162,28 @@ def _episode_rows(cfg: RunConfig, epoch: int, rollout: Rollout) -> list[dict[str
     ]
 
 
-def _check(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:
-    bad = first_bad(quantities)
+def _require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:
+    """Raise an error that names the first quantity with a NaN or an infinity."""
+    bad = first_not_finite(quantities)
     if bad is not None:
         raise RunError(
             f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
             f"{bad} is not finite; the state before this epoch is saved."
         )
+
+
+def first_not_finite(quantities: dict[str, Any]) -> str | None:
+    """Return the name of the first array, or tree of arrays, with a NaN or an infinity; None if all are finite."""
+    for name, value in quantities.items():
+        if isinstance(value, dict):
+            parts: dict[str, Any] = {f"{name}/{key}": part for key, part in value.items()}
+        elif isinstance(value, (tuple, list)):
+            parts = {f"{name}/{index}": part for index, part in enumerate(value)}
+        elif np.isfinite(np.asarray(value)).all():
+            continue
+        else:
+            return name
+        bad = first_not_finite(parts)
+        if bad is not None:
+            return bad
+    return None

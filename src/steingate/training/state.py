@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.common.base import Algorithm, Params
+from steingate.algorithms.base import Algorithm, EnvParams, Params, State
+from steingate.algorithms.common.critics import Critics, init_critics
+from steingate.algorithms.common.minibatch import Adam
 from steingate.algorithms.common.networks import init_policy
-from steingate.errors import InputError, RunError
-from steingate.gates.base import State
+from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.config import RunConfig
-from steingate.training.fitting import Critics, init_critics
 from steingate.training.logging.rows import Window, empty_window
 from steingate.training.rollout import Carry
 from steingate.training.seeding import Purpose, stream
@@ -24,21 +24,17 @@ class TrainState(NamedTuple):
 
     epoch: int
     policy: Params
-    step: State
-    gate: State
+    algorithm: State  # of the algorithm: gate and optimizer
     critics: "Future[Critics]"  # may still be fitted by another thread
     stats: Stats  # of observations
     window: Window  # last episodes, for the log
     finished: int  # number of finished episodes: rows of episodes.csv
-    budget: float  # fraction of the cost budget that an episode may spend
-    memory: State  # episodes that the algorithm remembers
     carry: Carry | None  # running episodes, if they continue in the next epoch
-    world: dict[str, npt.NDArray[Any]] | None  # and the state of their environments
-    worth: float = 0.0  # size of an episode's return, for cost penalties in units of returns
+    env_state: dict[str, npt.NDArray[Any]] | None  # and the state of their environments
     selection: SelectionState = SelectionState()  # of the certified checkpoint; not used by epochs
 
 
-def finished(value: Critics) -> "Future[Critics]":
+def completed(value: Critics) -> "Future[Critics]":
     """Return a completed future with the given result."""
     future: Future[Critics] = Future()
     future.set_result(value)
@@ -46,27 +42,28 @@ def finished(value: Critics) -> "Future[Critics]":
 
 
 def first_state(
-    cfg: RunConfig, algo: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False
+    cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False
 ) -> TrainState:
     """Return the state before the first epoch; ``act_dim`` is the number of actions if they are discrete."""
-    if discrete and not cfg.algo.takes_choices:
-        raise InputError(f"{cfg.algo.name} needs continuous actions, and those of {cfg.env} are discrete.")
-    rng, recipe = stream(cfg.seed, 0, Purpose.POLICY), cfg.algo
-    policy = init_policy(rng, obs_dim, act_dim, recipe.hidden, discrete, recipe.first_std)
-    size = 1 if discrete else act_dim
+    networks = algorithm.networks
+    rngs = {purpose: stream(cfg.seed, 0, purpose) for purpose in Purpose}
+    policy = init_policy(
+        rngs[Purpose.POLICY], obs_dim, act_dim, networks.hidden, discrete, networks.init_std
+    )
+    critics = init_critics(
+        rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden
+    )
+    has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
     return TrainState(
         epoch=0,
         policy=policy,
-        step=algo.step.init(policy),
-        gate=algo.gate.init(),
-        critics=finished(init_critics(cfg, obs_dim)),
-        stats=init_stats(obs_dim - (algo.account is not None)),  # the safety state is not normalized
+        algorithm=algorithm.init(cfg.context, policy),
+        critics=completed(critics),
+        stats=init_stats(obs_dim - has_safety_state),  # the safety state is not normalized
         window=empty_window(),
         finished=0,
-        budget=algo.first_budget,
-        memory=() if algo.memory is None else algo.memory.init(cfg.num_envs, obs_dim, size),
         carry=None,
-        world=None,
+        env_state=None,
     )
 
 
@@ -80,22 +77,17 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
     """Return the state in a checkpoint's tree, with the types and shapes of the run's first state."""
     try:
         stats = tree["stats"]
+        mean, m2 = (_like(getattr(first.stats, key), stats[key]) for key in ("mean", "m2"))
         return TrainState(
             epoch=tree["epoch"],
             policy=_like(first.policy, tree["policy"]),
-            step=_like(first.step, tree["step"]),
-            gate=_like(first.gate, tree["gate"], fixed=False),
-            critics=finished(_like(first.critics.result(), tree["critics"])),
-            stats=Stats(
-                stats["count"], _like(first.stats.mean, stats["mean"]), _like(first.stats.m2, stats["m2"])
-            ),
+            algorithm=_like(first.algorithm, tree["algorithm"], fixed=False),
+            critics=completed(_like(first.critics.result(), tree["critics"])),
+            stats=Stats(stats["count"], mean, m2),
             window=tree["window"],
             finished=tree["finished"],
-            budget=tree["budget"],
-            memory=_like(first.memory, tree["memory"], fixed=False),
             carry=None if tree["carry"] is None else Carry(*tree["carry"]),
-            world=tree["world"],
-            worth=tree["worth"],
+            env_state=tree["env_state"],
             selection=selection_from_tree(tree["selection"], lambda policy: _like(first.policy, policy)),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -114,7 +106,11 @@ def plain(value: Any) -> Any:
 
 
 def _like(model: Any, value: Any, fixed: bool = True) -> Any:
-    """Return ``value`` with the types of ``model``, and with the shapes of its arrays if ``fixed``."""
+    """Return ``value`` with the types of ``model``, and with the shapes of its arrays if ``fixed``.
+
+    Shapes of an optimizer are always fixed.
+    """
+    fixed = fixed or isinstance(model, Adam)
     if isinstance(model, dict):
         if not isinstance(value, dict) or model.keys() != value.keys():
             raise ValueError(f"it lacks one of {', '.join(model)}")

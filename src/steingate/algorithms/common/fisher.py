@@ -1,8 +1,9 @@
-"""The policy through its derivatives: gradients of surrogates, and the Fisher product.
+"""Derivatives of the policy: gradients of the surrogates, Fisher-vector products, and the KL.
 
-All of it works on blocks of about ``BLOCK`` samples with features first and samples last, so that one block
-stays in the processor's cache between the matrix products. Each layer's bias is one more row of its weights,
-fed by a feature that is always 1.
+Written out by hand because it is several times faster on a CPU than automatic differentiation of the KL. The
+batch is cut into blocks of about ``BLOCK`` samples, features first and samples last, so that a block stays in the
+processor's cache between matrix products. The bias of a layer is the last row of its weights, multiplied by a
+feature that is always 1.
 """
 
 from typing import Any, NamedTuple
@@ -10,8 +11,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from steingate.algorithms.common.base import Batch, Params
-from steingate.algorithms.common.heads import Law, choice_curvature, choice_score, kl, law_log_prob
+from steingate.algorithms.base import Batch, Params
+from steingate.algorithms.common.distribution import (
+    ActionDistribution,
+    categorical_fisher,
+    categorical_score,
+)
 
 BLOCK = 2000
 Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each
@@ -28,7 +33,7 @@ class Blocks(NamedTuple):
     """A batch cut into B blocks of n samples; weights sum to 1, and padding has weight 0."""
 
     obs: jax.Array  # (B, d + 1, n), last feature 1
-    act: jax.Array  # (B, a, n), a = 1 for choices
+    act: jax.Array  # (B, a, n), a = 1 for discrete actions
     logp: jax.Array  # (B, n)
     adv: jax.Array  # (B, n)
     cost_adv: jax.Array  # (B, n)
@@ -36,11 +41,11 @@ class Blocks(NamedTuple):
 
 
 class Linearized(NamedTuple):
-    """The policy's outputs (means, or logits) at every sample, with what their derivatives need."""
+    """Network outputs at every sample, with the hidden features that their derivatives need."""
 
     theta: Theta
     hidden: tuple[jax.Array, ...]  # output of each hidden layer, (B, width + 1, n), last feature 1
-    mu: jax.Array  # (B, a, n), or (B, choices, n)
+    mu: jax.Array  # means (B, a, n), or logits (B, n_actions, n)
 
 
 def to_theta(params: Params) -> Theta:
@@ -58,7 +63,7 @@ def to_params(theta: Theta) -> Params:
     return network if theta.log_std is None else {**network, "log_std": theta.log_std}
 
 
-def cut(batch: Batch) -> Blocks:
+def split_blocks(batch: Batch) -> Blocks:
     """Return the batch as equal blocks of at most ``BLOCK`` samples, padded where it does not divide."""
     total = batch.obs.shape[0]
     count = -(-total // BLOCK)
@@ -68,8 +73,8 @@ def cut(batch: Batch) -> Blocks:
         padded = jnp.pad(jnp.asarray(rows), ((0, count * size - total), *((0, 0),) * (rows.ndim - 1)))
         return padded.reshape(count, size, *rows.shape[1:])
 
-    count_once = jnp.full(total, 1.0 / total, jnp.float32)
-    weight = count_once if batch.weight is None else batch.weight / jnp.sum(batch.weight)
+    uniform = jnp.full(total, 1.0 / total, jnp.float32)
+    weight = uniform if batch.weight is None else batch.weight / jnp.sum(batch.weight)
     obs = jnp.concatenate([jnp.asarray(batch.obs), jnp.ones((total, 1), jnp.float32)], axis=1)
     return Blocks(
         jnp.swapaxes(blocks(obs), 1, 2),
@@ -81,7 +86,7 @@ def cut(batch: Batch) -> Blocks:
     )
 
 
-def _forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
+def _block_forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """Return the hidden features and the mean of one block."""
     one = jnp.ones((1, obs.shape[1]), obs.dtype)
     hidden: list[jax.Array] = []
@@ -94,7 +99,7 @@ def _forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax
 
 def linearize(theta: Theta, blocks: Blocks) -> Linearized:
     """Return the policy's mean at every sample together with its hidden features."""
-    _, (hidden, mu) = jax.lax.scan(lambda _, obs: (None, _forward(theta.layers, obs)), None, blocks.obs)
+    _, (hidden, mu) = jax.lax.scan(lambda _, obs: (None, _block_forward(theta.layers, obs)), None, blocks.obs)
     return Linearized(theta, hidden, mu)
 
 
@@ -128,7 +133,7 @@ def surrogate_gradients(policy: Linearized, blocks: Blocks) -> tuple[jax.Array, 
     def one_block(total: Any, block: Any) -> tuple[Any, None]:
         data, hidden, mu = block
         features = (data.obs, *hidden)
-        z = choice_score(mu, data.act) if inverse_std is None else (data.act - mu) * inverse_std
+        z = categorical_score(mu, data.act) if inverse_std is None else (data.act - mu) * inverse_std
         ratio = jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
         parts = []
         for advantage in (data.adv, data.cost_adv):
@@ -149,38 +154,37 @@ def surrogate_gradients(policy: Linearized, blocks: Blocks) -> tuple[jax.Array, 
 
 
 def fisher_product(policy: Linearized, blocks: Blocks, direction: Theta) -> Theta:
-    """Return the Hessian of the dimension-averaged KL at the current policy, times a direction.
+    """Return the Hessian of the KL (averaged over action dimensions) at the current policy, times a direction.
 
-    The KL's gradient with respect to mean and log_std vanishes at the current policy, so its Hessian is
-    exactly J' F J with the Gaussian's own curvature F: 1/std^2 for a mean, 2 for a log_std, nothing across.
-    For a choice the same holds in its logits, with F = diag(p) - p p'.
+    The gradient of the KL in the network's outputs vanishes at the current policy, so the Hessian is exactly
+    J' F J with F = 1 / std^2 for a mean, 2 for a log_std, and diag(p) - p p' for logits.
     """
     theta = policy.theta
-    dims = Law(policy.mu, theta.log_std).dims
+    dims = ActionDistribution(policy.mu, theta.log_std).dims
     gaussian = None if theta.log_std is None else jnp.exp(-2.0 * theta.log_std)[:, None] / dims
-    chances = jax.nn.softmax(policy.mu, axis=1) if gaussian is None else None
+    probabilities = jax.nn.softmax(policy.mu, axis=1) if gaussian is None else None
 
     def one_block(total: Layers, block: Any) -> tuple[Layers, None]:
-        obs, weight, hidden, chance = block
+        obs, weight, hidden, probability = block
         features = (obs, *hidden)
         change = _push(theta.layers, features, direction.layers)
-        curved = choice_curvature(chance, change) if gaussian is None else change * gaussian
+        curved = categorical_fisher(probability, change) if gaussian is None else change * gaussian
         return _add(total, _pull(theta.layers, features, curved * weight)), None
 
     zero = jax.tree.map(jnp.zeros_like, theta.layers)
-    layers, _ = jax.lax.scan(one_block, zero, (blocks.obs, blocks.weight, policy.hidden, chances))
+    layers, _ = jax.lax.scan(one_block, zero, (blocks.obs, blocks.weight, policy.hidden, probabilities))
     return Theta(layers, None if direction.log_std is None else direction.log_std * (2.0 / dims))
 
 
-def evaluate(theta: Theta, old: Linearized, blocks: Blocks) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return mean(ratio A) for reward and cost, and the dimension-averaged KL(old || theta)."""
-    dims = Law(old.mu, theta.log_std).dims
+def surrogates_and_kl(theta: Theta, old: Linearized, blocks: Blocks) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return mean(ratio A) for reward and cost, and the KL(old || theta) averaged over action dimensions."""
+    dims = ActionDistribution(old.mu, theta.log_std).dims
 
     def one_block(total: Any, block: Any) -> tuple[Any, None]:
         data, mu_old = block
-        _, mu = _forward(theta.layers, data.obs)
+        _, mu = _block_forward(theta.layers, data.obs)
         weighted = data.weight * jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
-        moved = kl(Law(mu_old.T, old.theta.log_std), Law(mu.T, theta.log_std))
+        moved = ActionDistribution(mu_old.T, old.theta.log_std).kl(ActionDistribution(mu.T, theta.log_std))
         parts = (weighted @ data.adv, weighted @ data.cost_adv, jnp.sum(data.weight @ moved) / dims)
         return _add(total, parts), None
 
@@ -189,5 +193,5 @@ def evaluate(theta: Theta, old: Linearized, blocks: Blocks) -> tuple[jax.Array, 
 
 
 def _log_prob(mu: jax.Array, log_std: jax.Array | None, act: jax.Array) -> jax.Array:
-    """Return the log-density, or log-probability, of one block's actions, (n,)."""
-    return law_log_prob(Law(mu.T, log_std), act.T)
+    """Return the log-density (or log-probability) of one block's actions, (n,)."""
+    return ActionDistribution(mu.T, log_std).log_prob(act.T)

@@ -8,12 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steingate.algorithms.common.base import Params
+from steingate.algorithms.base import Params
 
 
-def init_critic(
-    rng: np.random.Generator, obs_dim: int, hidden: tuple[int, ...] = (64, 64), out_dim: int = 1
-) -> Params:
+def init_network(rng: np.random.Generator, obs_dim: int, hidden: tuple[int, ...], out_dim: int) -> Params:
     """Return the parameters of a tanh network with a linear output, float32.
 
     Weights and biases are uniform in ±1/sqrt(fan_in), with no special scale on the output layer. ``W`` has
@@ -34,20 +32,17 @@ def init_policy(
     act_dim: int,
     hidden: tuple[int, ...] = (64, 64),
     discrete: bool = False,
-    first_std: float = 1.0,
+    init_std: float = 1.0,
 ) -> Params:
-    """Return the parameters of a diagonal Gaussian policy: a network for the mean, and a free log_std.
+    """Return the parameters of a policy: a network for the means and a free ``log_std``.
 
-    With ``discrete`` the policy is categorical: a network for the logits of ``act_dim`` choices, and no
-    log_std (see :mod:`steingate.algorithms.common.heads`).
+    With ``discrete`` it is a network for the logits of ``act_dim`` actions.
     """
-    if discrete:
-        return init_critic(rng, obs_dim, hidden, act_dim)
-    log_std = np.full(act_dim, np.log(first_std), np.float32)
-    return {**init_critic(rng, obs_dim, hidden, act_dim), "log_std": log_std}
+    network = init_network(rng, obs_dim, hidden, act_dim)
+    return network if discrete else {**network, "log_std": np.full(act_dim, np.log(init_std), np.float32)}
 
 
-def mean(params: Params, obs: Any) -> jax.Array:
+def forward(params: Params, obs: Any) -> jax.Array:
     """Return the network's output for each row of ``obs``: (N, d) to (N, out)."""
     *inner, (w, b) = zip(params["w"], params["b"], strict=True)
     hidden: Any = obs
@@ -58,4 +53,4 @@ def mean(params: Params, obs: Any) -> jax.Array:
 
 def value(params: Params, obs: Any) -> jax.Array:
     """Return a critic's value of each row of ``obs``: (N, d) to (N,)."""
-    return mean(params, obs)[:, 0]
+    return forward(params, obs)[:, 0]

@@ -1,32 +1,91 @@
-"""The shared policy step: conjugate gradients, one of three directions, a line search; one compiled call."""
+"""Trust-region policy update (TRPO, CPO): natural gradient, three directions, line search; one compiled call.
+
+Notation of the CPO paper (Achiam et al., 2017): H is the damped Fisher matrix, g and b are the gradients of the
+reward and cost surrogates, x = H^-1 g, p = H^-1 b, q = g.x, r = g.p, s = b.p, and c is the negative cost slack
+(positive if the limit is violated). The direction d solves
+
+    IMPROVE    maximize g.d   subject to  0.5 d.H.d <= max_kl
+    BALANCE    maximize g.d   subject to  0.5 d.H.d <= max_kl  and  c + b.d <= 0
+    RECOVER    minimize b.d   subject to  0.5 d.H.d <= max_kl
+"""
 
 from collections.abc import Callable
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from steingate.algorithms.common import fisher, subproblem
-from steingate.algorithms.common.base import Batch, Params, Step, priced
-from steingate.algorithms.common.sizes import TrustRegion
-from steingate.algorithms.common.subproblem import Case, Direction
-from steingate.gates.base import Decision, Log, Mode
+from steingate.algorithms.base import (
+    Batch,
+    LineSearchConfig,
+    Metrics,
+    Mode,
+    Objective,
+    Params,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common import fisher
+from steingate.algorithms.common.lagrange import penalized_advantage
+
+SMALL = 1e-8
+NO_COST_GRADIENT = 1e-6  # squared norm below which the cost surrogate counts as constant
+
+
+class Case(IntEnum):
+    """Position of the cost limit relative to the trust region."""
+
+    OUT_OF_REACH = 0  # violated, and no step in the trust region satisfies it
+    REACHABLE = 1  # violated, and some steps in the trust region satisfy it
+    CUTS = 2  # satisfied, and some steps in the trust region violate it
+    FREE = 3  # satisfied in the whole trust region
+    FLAT = 4  # satisfied, and the cost gradient vanishes
+
+
+class Direction(NamedTuple):
+    """A full step, before the line search, with its dual variables."""
+
+    step: jax.Array
+    lam: jax.Array  # of the trust region
+    nu: jax.Array  # of the cost limit
+
+
+class Solution(NamedTuple):
+    """Direction, case, and the number of linear systems that were solved."""
+
+    direction: Direction
+    case: jax.Array
+    solves: jax.Array
+
+
+class StepRule(NamedTuple):
+    """Settings of the update; hashable, because each rule is compiled once.
+
+    ``line_search`` None takes the full step as long as it is finite. With ``same_unit`` the Lagrange multiplier
+    penalizes cost in units of the reward instead of the standardized reward advantage. ``solve`` replaces
+    :func:`solve_direction`.
+    """
+
+    trust_region: TrustRegionConfig
+    line_search: LineSearchConfig | None
+    variant: Variant = "corrected"
+    same_unit: bool = False
+    solve: "Callable[..., Solution] | None" = None
 
 
 def conjugate_gradient(
     product: Callable[[jax.Array], jax.Array], target: jax.Array, iters: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return x with product(x) ~ target, and x · product(x).
+    """Return x with product(x) ~ target, and x . product(x), from the residual without a further product.
 
-    The second value comes from the residual that the iteration carries along, target - product(x), so it
-    costs no further product. Stops early once the residual's norm is below 1e-10. The 1e-6 in both
-    denominators keeps tiny residuals from blowing up.
+    Stops when the norm of the residual is below 1e-10. The 1e-6 in both denominators bounds tiny residuals.
     """
 
-    def go_on(state: Any) -> Any:
+    def unfinished(state: Any) -> Any:
         count, _, _, _, rr = state
         return (count < iters) & ((count == 0) | (rr >= 1e-20))
 
@@ -41,156 +100,209 @@ def conjugate_gradient(
         return count + 1, x, residual, along, rr_next
 
     start = (0, jnp.zeros_like(target), target, target, jnp.vdot(target, target))
-    _, x, residual, _, _ = jax.lax.while_loop(go_on, iterate, start)
+    _, x, residual, _, _ = jax.lax.while_loop(unfinished, iterate, start)
     return x, jnp.vdot(x, target - residual)
 
 
-def find_direction(
-    product: Callable[[jax.Array], jax.Array], g: jax.Array, b: jax.Array, mode: Any, c: Any, cfg: TrustRegion
-) -> tuple[Direction, jax.Array, jax.Array]:
-    """Return the full step a decision asks for, its :class:`Case`, and how many systems were solved.
+def improve(x: Any, q: Any, max_kl: float) -> Direction:
+    """Return the step that maximizes reward in the trust region."""
+    alpha = jnp.sqrt(2.0 * max_kl / (q + SMALL))
+    return Direction(alpha * x, 1.0 / (alpha + SMALL), jnp.zeros_like(alpha))
 
-    Only what the case needs is solved for: p for a violated limit or one that might be near, x unless the
-    limit is out of reach. So IMPROVE and RECOVER take one solve, and BALANCE mostly one.
+
+def recover(p: Any, s: Any, max_kl: float) -> Direction:
+    """Return the step that minimizes cost in the trust region."""
+    nu = jnp.sqrt(2.0 * max_kl / (s + SMALL))
+    return Direction(-nu * p, jnp.zeros_like(nu), nu)
+
+
+def balance(x: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float, variant: Variant = "corrected") -> Direction:
+    """Return the constrained step if the limit's boundary runs through the trust region (CPO, Theorem 2).
+
+    The dual has two branches, limit active (a) and inactive (b), each concave in lam on one side of the value
+    ``turn`` where nu vanishes; the better branch is taken.
+
+    ``variant="published"`` has OmniSafe's sign of r, which belongs to the gradient of the loss instead of the
+    reward, and its order of clipping for an empty interval. Its step violates the limit if the limit is violated
+    now, and opposes the reward gradient if the limit is satisfied and r > 0.
     """
+    published = variant == "published"
+    r = r if published else -r
+    along = jnp.maximum(q - r * r / (s + SMALL), 1e-6 * q)  # 0 if g and b are parallel, up to rounding
+    room = jnp.maximum(2.0 * max_kl - c * c / (s + SMALL), 1e-12)
+    turn = r / (c + SMALL)
+
+    def clip(value: Any, low: Any, high: Any) -> jax.Array:
+        if published:
+            return jnp.minimum(jnp.maximum(value, low), high)
+        return jnp.maximum(low, jnp.minimum(high, value))
+
+    satisfied = c < 0
+    zero, unbounded = jnp.zeros_like(turn), jnp.full_like(turn, jnp.inf)
+    lam_a = clip(jnp.sqrt(along / room), jnp.where(satisfied, zero, turn), jnp.where(satisfied, turn, unbounded))
+    lam_b = clip(jnp.sqrt(q / (2.0 * max_kl)), jnp.where(satisfied, turn, zero), jnp.where(satisfied, unbounded, turn))
+    dual_a = -0.5 * (along / (lam_a + SMALL) + room * lam_a) - r * c / (s + SMALL)
+    dual_b = -0.5 * (q / (lam_b + SMALL) + 2.0 * max_kl * lam_b)
+    if not published:  # a branch whose interval is empty has no dual value
+        dual_a = jnp.where(satisfied & (turn < 0), -jnp.inf, dual_a)
+        dual_b = jnp.where(~satisfied & (turn < 0), -jnp.inf, dual_b)
+    lam = jnp.where(dual_a >= dual_b, lam_a, lam_b)
+    nu = jnp.maximum(lam * c - r, 0.0) / (s + SMALL)
+    return Direction((x - nu * p) / (lam + SMALL), lam, nu)
+
+
+def limit_is_far(c: Any, bb: Any, rule: TrustRegionConfig) -> jax.Array:
+    """Return whether the limit is certainly outside the trust region, known before p is computed.
+
+    H is at least ``cg_damping`` times the identity, hence s <= b.b / cg_damping, and conjugate gradients
+    approach s from below. The factor 1.01 covers rounding.
+    """
+    return jnp.asarray((c < 0) & (c * c * rule.cg_damping > 2.0 * rule.max_kl * 1.01 * bb))
+
+
+def find_case(c: Any, bb: Any, s: Any, max_kl: float) -> jax.Array:
+    """Return the :class:`Case` of a limit with value ``c``, squared cost-gradient norm ``bb`` and s = b.p."""
+    room = 2.0 * max_kl - c * c / (s + SMALL)
+    satisfied = jnp.where(room < 0, Case.FREE, Case.CUTS)
+    violated = jnp.where(room >= 0, Case.REACHABLE, Case.OUT_OF_REACH)
+    return jnp.where(c < 0, jnp.where(bb <= NO_COST_GRADIENT, Case.FLAT, satisfied), violated)
+
+
+def solve_direction(
+    product: Callable[[jax.Array], jax.Array], g: jax.Array, b: jax.Array, mode: Any, c: Any, rule: StepRule
+) -> Solution:
+    """Return the full step for a mode. ``product`` multiplies by H.
+
+    Only the systems that the case needs are solved: one for IMPROVE and RECOVER, mostly one for BALANCE.
+    """
+    region = rule.trust_region
     zero = jnp.zeros_like(g)
     bb = jnp.vdot(b, b)
     balanced = mode == Mode.BALANCE
-    flat = (c < 0) & (bb <= subproblem.NO_COST_GRADIENT)
-    far = subproblem.limit_is_far(c, bb, cfg.max_kl, cfg.damping)
+    flat = (c < 0) & (bb <= NO_COST_GRADIENT)
+    far = limit_is_far(c, bb, region)
     need_p = (mode == Mode.RECOVER) | (balanced & ~flat & ~far)
-    p = jax.lax.cond(need_p, lambda: conjugate_gradient(product, b, cfg.cg_iters)[0], lambda: zero)
+    p = jax.lax.cond(need_p, lambda: conjugate_gradient(product, b, region.cg_iters)[0], lambda: zero)
     s = jnp.vdot(b, p)
-    chosen = jnp.where(mode == Mode.RECOVER, Case.OUT_OF_REACH, Case.FREE)
-    found = jnp.where(flat | ~far, subproblem.find_case(c, bb, s, cfg.max_kl), Case.FREE)
-    case = jnp.where(balanced, found, chosen)
+    unbalanced = jnp.where(mode == Mode.RECOVER, Case.OUT_OF_REACH, Case.FREE)
+    found = jnp.where(flat | ~far, find_case(c, bb, s, region.max_kl), Case.FREE)
+    case = jnp.where(balanced, found, unbalanced)
     need_x = case != Case.OUT_OF_REACH
     x, q = jax.lax.cond(
-        need_x, lambda: conjugate_gradient(product, g, cfg.cg_iters), lambda: (zero, jnp.zeros_like(s))
+        need_x, lambda: conjugate_gradient(product, g, region.cg_iters), lambda: (zero, jnp.zeros_like(s))
     )
     branches = (
-        lambda: subproblem.recover(p, s, cfg.max_kl),
-        lambda: subproblem.balance(x, p, q, jnp.vdot(g, p), s, c, cfg.max_kl, cfg.variant),
-        lambda: subproblem.improve(x, q, cfg.max_kl),
+        lambda: recover(p, s, region.max_kl),
+        lambda: balance(x, p, q, jnp.vdot(g, p), s, c, region.max_kl, rule.variant),
+        lambda: improve(x, q, region.max_kl),
     )
     cuts = (case == Case.REACHABLE) | (case == Case.CUTS)
     direction = jax.lax.switch(jnp.where(cuts, 1, jnp.where(need_x, 2, 0)), branches)
-    return direction, case, need_p.astype(jnp.int32) + need_x.astype(jnp.int32)
+    return Solution(direction, case, need_p.astype(jnp.int32) + need_x.astype(jnp.int32))
 
 
-def accepts(
-    case: Any, gain: Any, rise: Any, kl: Any, c: Any, max_kl: float, recovers: Any = False
-) -> jax.Array:
-    """Return whether the line search takes a trial; one with a NaN or an infinity is never taken.
+def accepts(case: Any, gain: Any, cost_change: Any, kl: Any, c: Any, max_kl: float, recovers: Any = False) -> jax.Array:
+    """Return whether the line search accepts a trial; a trial that is not finite is rejected.
 
-    ``gain`` and ``rise`` are the changes of the reward and the cost surrogate. Reward must not fall where the
-    limit was met to begin with; cost may rise by the slack that is left, never when the limit is violated,
-    and never in a step that ``recovers``: a certificate may be shut while the mean cost is below the limit.
+    ``gain`` and ``cost_change`` are the changes of the surrogates. Reward must not fall if the limit was
+    satisfied; cost may rise by the remaining slack, but not in a step that ``recovers``: a certificate may be
+    violated while the mean cost is below the limit.
     """
-    finite = jnp.isfinite(gain) & jnp.isfinite(rise) & jnp.isfinite(kl)
-    reward_is_free = jnp.isin(jnp.asarray(case), jnp.array([Case.OUT_OF_REACH, Case.REACHABLE]))
-    room = jnp.where(recovers, 0.0, jnp.maximum(-c, 0.0))
-    allowed = (reward_is_free | (gain >= 0)) & (rise <= room) & (kl <= max_kl)
-    return jnp.asarray(finite & allowed)
+    finite = jnp.isfinite(gain) & jnp.isfinite(cost_change) & jnp.isfinite(kl)
+    ignores_reward = jnp.isin(jnp.asarray(case), jnp.array([Case.OUT_OF_REACH, Case.REACHABLE]))
+    slack = jnp.where(recovers, 0.0, jnp.maximum(-c, 0.0))
+    return jnp.asarray(finite & (ignores_reward | (gain >= 0)) & (cost_change <= slack) & (kl <= max_kl))
 
 
-def search(
+def line_search(
     measure: Callable[[Any], tuple[jax.Array, jax.Array, jax.Array]],
     case: Any,
     c: Any,
-    cfg: TrustRegion,
+    rule: StepRule,
     recovers: Any = False,
 ) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
     """Return the accepted fraction of the step (0 if none), the number of trials, and its measures.
 
-    ``measure(fraction)`` gives gain, rise and KL of a trial; fractions are 1, shrink, shrink^2, ... Without
-    ``checked`` the full step is taken as long as its measures are finite.
+    ``measure(fraction)`` gives reward gain, cost change and KL; fractions are 1, a, a^2, ... with a =
+    ``backtrack_coef``.
     """
-    trials = cfg.search_steps if cfg.checked else 1
+    search = rule.line_search
+    trials, factor = (1, 1.0) if search is None else (search.backtrack_iters, search.backtrack_coef)
 
-    def go_on(state: Any) -> Any:
+    def unfinished(state: Any) -> Any:
         _, count, accepted, _ = state
         return ~accepted & (count < trials)
 
     def trial(state: Any) -> Any:
         _, count, _, _ = state
-        fraction = jnp.asarray(cfg.shrink, jnp.float32) ** count
+        fraction = jnp.asarray(factor, jnp.float32) ** count
         measured = measure(fraction)
-        taken = (
-            accepts(case, *measured, c, cfg.max_kl, recovers) if cfg.checked else jnp.isfinite(sum(measured))
-        )
-        return fraction, count + 1, taken, measured
+        if search is None:
+            accepted = jnp.isfinite(sum(measured))
+        else:
+            accepted = accepts(case, *measured, c, rule.trust_region.max_kl, recovers)
+        return fraction, count + 1, accepted, measured
 
-    nothing = (jnp.float32(0),) * 3
-    fraction, count, accepted, measured = jax.lax.while_loop(
-        go_on, trial, (jnp.float32(0), jnp.int32(0), jnp.array(False), nothing)
-    )
-    kept = tuple(jnp.where(accepted, value, 0.0) for value in measured)
-    return jnp.where(accepted, fraction, 0.0), count, kept  # type: ignore[return-value]
-
-
-FindDirection = Callable[..., tuple[Direction, jax.Array, jax.Array]]  # like :func:`find_direction`
+    start = (jnp.float32(0), jnp.int32(0), jnp.array(False), (jnp.float32(0),) * 3)
+    fraction, count, accepted, measured = jax.lax.while_loop(unfinished, trial, start)
+    gain, change, kl = (jnp.where(accepted, value, 0.0) for value in measured)
+    return jnp.where(accepted, fraction, 0.0), count, (gain, change, kl)
 
 
 @lru_cache(maxsize=16)
-def _compiled(cfg: TrustRegion, find: FindDirection) -> Callable[..., tuple[Params, dict[str, jax.Array]]]:
-    """Return the whole move as one jitted function of parameters, batch, mode, constraint value and price."""
+def _compiled(rule: StepRule) -> Callable[..., tuple[Params, dict[str, jax.Array]]]:
+    """Return the update as one jitted function of parameters, batch, mode, c and Lagrange multiplier."""
+    solve = rule.solve or solve_direction
 
-    def move(
-        params: Params, batch: Batch, mode: Any, c: Any, price: Any
-    ) -> tuple[Params, dict[str, jax.Array]]:
-        blocks = fisher.cut(batch._replace(adv=priced(batch, price, cfg.same_unit)))
+    def update(params: Params, batch: Batch, mode: Any, c: Any, multiplier: Any) -> tuple[Params, dict[str, jax.Array]]:
+        penalized = penalized_advantage(batch, multiplier, rule.same_unit)
+        blocks = fisher.split_blocks(batch._replace(adv=penalized))
         theta, unravel = ravel_pytree(fisher.to_theta(params))
         policy = fisher.linearize(unravel(theta), blocks)
-        reward_old, cost_old, gradient, cost_gradient = fisher.surrogate_gradients(policy, blocks)
-        g, b = ravel_pytree(gradient)[0], ravel_pytree(cost_gradient)[0]
+        reward_old, cost_old, reward_gradient, cost_gradient = fisher.surrogate_gradients(policy, blocks)
+        g, b = ravel_pytree(reward_gradient)[0], ravel_pytree(cost_gradient)[0]
 
         def product(v: jax.Array) -> jax.Array:
-            return ravel_pytree(fisher.fisher_product(policy, blocks, unravel(v)))[0] + cfg.damping * v
+            curved = ravel_pytree(fisher.fisher_product(policy, blocks, unravel(v)))[0]
+            return curved + rule.trust_region.cg_damping * v
 
-        direction, case, solves = find(product, g, b, mode, c, cfg)
+        direction, case, solves = solve(product, g, b, mode, c, rule)
 
         def measure(fraction: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-            reward, cost, kl = fisher.evaluate(unravel(theta + fraction * direction.step), policy, blocks)
+            trial = unravel(theta + fraction * direction.step)
+            reward, cost, kl = fisher.surrogates_and_kl(trial, policy, blocks)
             return reward - reward_old, cost - cost_old, kl
 
-        recovers = (mode == Mode.RECOVER) & (cfg.variant == "corrected")
-        fraction, trials, (gain, rise, kl) = search(measure, case, c, cfg, recovers)
-        # A rejected step must not touch the parameters, even if it holds a NaN.
-        moved = jnp.where(fraction > 0, theta + fraction * direction.step, theta)
-        log = {
-            "case": case,
-            "solves": solves,
-            "trials": trials,
-            "fraction": fraction,
-            "kl": kl,
-            "reward_gain": gain,
-            "cost_rise": rise,
-            "lambda": direction.lam,
-            "nu": direction.nu,
-            "gradient_norm": jnp.linalg.norm(g),
-            "cost_gradient_norm": jnp.linalg.norm(b),
-            "direction_norm": jnp.linalg.norm(direction.step),
+        recovers = (mode == Mode.RECOVER) & (rule.variant == "corrected")
+        fraction, trials, (gain, change, kl) = line_search(measure, case, c, rule, recovers)
+        # A rejected step must not touch the parameters, even if it contains a NaN.
+        updated = jnp.where(fraction > 0, theta + fraction * direction.step, theta)
+        metrics = {
+            "Loss/Case": case,
+            "Loss/LinearSolves": solves,
+            "Loss/LineSearchTrials": trials,
+            "Loss/AcceptedFraction": fraction,
+            "Loss/KL": kl,
+            "Loss/RewardGain": gain,
+            "Loss/CostChange": change,
+            "Loss/Lambda": direction.lam,
+            "Loss/Nu": direction.nu,
+            "Loss/RewardGradNorm": jnp.linalg.norm(g),
+            "Loss/CostGradNorm": jnp.linalg.norm(b),
+            "Loss/StepNorm": jnp.linalg.norm(direction.step),
         }
-        return fisher.to_params(unravel(moved)), log
+        return fisher.to_params(unravel(updated)), metrics
 
-    return jax.jit(move)
+    return jax.jit(update)
 
 
-def trust_region_step(cfg: TrustRegion, find: FindDirection = find_direction) -> Step[tuple[()]]:
-    """Return the step shared by the second-order methods: one move inside a trust region, as decided.
+def trust_region_update(policy: Params, batch: Batch, objective: Objective, rule: StepRule) -> tuple[Params, Metrics]:
+    """Return the policy after one step, and metrics, all finite unless batch or parameters are not.
 
-    ``Decision.slack`` is compared with the change of a per-step mean, so it belongs in cost per step; a gate
-    that gives it in cost per episode reproduces the published codes. Every logged number is finite unless the
-    batch or the parameters hold a NaN or an infinity. The step has no state.
+    ``objective.cost_slack`` is compared with the change of a mean over steps, so its unit is cost per step; in
+    published variants it is per episode.
     """
-
-    def move(
-        state: tuple[()], params: Params, batch: Batch, decision: Decision
-    ) -> tuple[Params, tuple[()], Log]:
-        mode, c, price = np.int32(decision.mode), np.float32(-decision.slack), np.float32(decision.price)
-        moved, numbers = _compiled(cfg, find)(params, batch, mode, c, price)
-        log = {f"step/{name}": float(number) for name, number in numbers.items()}
-        return jax.tree.map(np.asarray, moved), state, log
-
-    return Step(init=lambda params: (), move=move)
+    mode, c = np.int32(objective.mode), np.float32(-objective.cost_slack)
+    multiplier = np.float32(objective.lagrange_multiplier)
+    updated, metrics = _compiled(rule)(policy, batch, mode, c, multiplier)
+    return jax.tree.map(np.asarray, updated), {name: float(value) for name, value in metrics.items()}

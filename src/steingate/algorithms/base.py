@@ -1,0 +1,377 @@
+"""The interface between algorithms and the trainer. Start here to read or to write an algorithm.
+
+An algorithm is a frozen dataclass: its fields are its settings, its methods are pure functions of an explicit
+state. Each epoch, ``training.epoch`` calls, in this order,
+
+    env_params          what the environments need to know (cost budget, return scale)
+    record_rollout      remember parts of the rollout
+    decide              episodes of the epoch -> objective of the policy update ("the gate")
+    shape_advantages    reweight advantages or samples
+    update              one policy update
+
+Nothing in this module needs JAX, so that settings can be validated before it is loaded.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.errors import InputError, require_between, require_positive
+from steingate.policies.safety_state import SafetyState
+from steingate.settings import object_name, option
+
+Array = npt.NDArray[np.float64]
+Params = dict[str, Any]  # policy or critic: {"w": (W1, ...), "b": (b1, ...)}, and "log_std" of a Gaussian policy
+State = Any  # NamedTuples, dicts and tuples of numbers and NumPy arrays, so that checkpoints can store them
+Metrics = dict[str, float]  # column of progress.csv -> number
+Variant = Literal["corrected", "published"]
+EpisodeFilter = Literal["complete", "all"] | None
+EPISODE_FILTER = (
+    "episodes that the gate uses: complete ones, which began early enough to finish in the epoch whatever their "
+    "length, or all that finished; none follows the variant"
+)
+VARIANT = "published reproduces the behavior behind published numbers"
+
+
+class Mode(IntEnum):
+    """Problem that the policy update solves."""
+
+    IMPROVE = 0  # maximize reward
+    BALANCE = 1  # maximize reward subject to predicted cost <= limit
+    RECOVER = 2  # minimize cost
+
+
+class Objective(NamedTuple):
+    """Objective of one policy update.
+
+    ``cost_slack`` is the limit minus the constrained statistic, in cost per step (per episode in published
+    variants); infinite without a limit. The reward is penalized by ``lagrange_multiplier`` times cost.
+    """
+
+    mode: Mode = Mode.IMPROVE
+    cost_slack: float = inf
+    lagrange_multiplier: float = 0.0
+
+
+class GateOutput(NamedTuple):
+    """Result of ``decide``: the objective, columns of ``progress.csv``, and sentences for the user."""
+
+    objective: Objective
+    metrics: Metrics = {}  # noqa: RUF012 (never changed in place)
+    messages: tuple[str, ...] = ()
+
+
+class EnvParams(NamedTuple):
+    """Numbers that an algorithm passes to its own ``safety_state`` and ``shape_reward`` in the environments."""
+
+    cost_budget_fraction: float = 1.0  # fraction of the cost limit that an episode may spend
+    return_scale: float = 0.0  # typical size of an episode's return
+
+
+class Episodes(NamedTuple):
+    """The n episodes that finished in one epoch, by time of completion; return and cost are undiscounted."""
+
+    cost: Array
+    ret: Array
+    length: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64] | None = None
+    """Step of the epoch at which each began in its environment; negative if it began in an earlier epoch."""
+
+
+class Trajectories(NamedTuple):
+    """T steps of E environments as the policy saw them."""
+
+    obs: npt.NDArray[np.float32]  # (T, E, d), normalized
+    act: npt.NDArray[np.float32]  # (T, E, a) as sampled; (T, E, 1) indices of discrete actions
+    logp: npt.NDArray[np.float32]  # (T, E)
+    finished_at: npt.NDArray[np.int64]  # (n, 2): step and environment at which each episode finished
+
+
+class Batch(NamedTuple):
+    """Samples of one epoch for the policy update: N = T * E rows of float32."""
+
+    obs: np.ndarray  # (N, d), normalized
+    act: np.ndarray  # (N, a) as sampled, neither clipped nor scaled; (N, 1) indices of discrete actions
+    logp: np.ndarray  # (N,) log-density of ``act`` under the policy that collected it
+    adv: np.ndarray  # (N,) reward advantage, standardized
+    cost_adv: np.ndarray  # (N,) cost advantage, centered
+    weight: np.ndarray | None = None  # (N,) how often each sample counts; None for once
+    adv_std: float = 1.0  # standard deviation of the (clipped) reward advantage before standardization
+
+
+class RunContext(NamedTuple):
+    """Facts about the run that an algorithm may use."""
+
+    cost_limit: float = 25.0  # on the cost of an episode
+    window: int = 100  # episodes in moving averages of the cost
+    episode_length: int = 1000  # steps of an episode of the task
+    epochs: int = 0  # of the whole run; 0 if unknown
+    seed: int = 0
+    num_envs: int = 1
+    carry_episodes: bool = False  # episodes continue in the next epoch
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """Facts about a method for lists and documentation, one sentence each."""
+
+    name: str
+    summary: str = ""
+    paper: str = ""
+    published: str = "no error is known"  # what the published code does
+    corrected: str = "nothing: both variants are the same"  # what ``variant="corrected"`` changes
+    constraint: str = ""  # constrained quantity
+    update: str = ""  # kind of policy update
+    inputs: str = ""  # policy inputs besides the task's observation
+    order: float = inf  # position in tables and figures
+    color: str | None = None  # in figures, such as "#2f6f9f"; None takes a free one
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Networks of policy and critics, and their inputs."""
+
+    hidden: tuple[int, ...] = option((64, 64), "hidden layers of policy and critics")
+    init_std: float = option(1.0, "initial action standard deviation (continuous actions)")
+    normalize_obs: bool = option(True, "normalize observations by running mean and standard deviation")
+    lidar_powers: tuple[float, ...] = option((), "append these powers of the lidar readings, such as 4,12,36")
+    lidar_positions: bool = option(False, "append object positions computed from the lidar")
+
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise InputError(f"hidden is {self.hidden}: give the sizes of the layers, such as 64,64.")
+        if not all(0.0 < power < inf for power in self.lidar_powers):
+            raise InputError(f"lidar_powers is {self.lidar_powers}: give positive numbers, such as 4,12,36.")
+        require_positive(self, "init_std")
+
+
+@dataclass(frozen=True)
+class AdvantageConfig:
+    """Reward advantages: generalized advantage estimation, and two optional corrections."""
+
+    gamma: float = option(0.99, "discount of rewards")
+    gae_lambda: float = option(0.95, "GAE lambda of the reward advantages")
+    advantage_clip: float | None = option(None, "clip |advantage| at this multiple of its 90th percentile, such as 3")
+    saturation_coef: float = option(
+        0.0, "penalty on saturated policies: mean actions far out of range, near-certain discrete actions"
+    )
+
+    def __post_init__(self) -> None:
+        require_between(self, 0.0, 1.0, "gamma", "gae_lambda")
+        require_between(self, 0.0, 1e6, "saturation_coef")
+        if self.advantage_clip is not None:
+            require_positive(self, "advantage_clip")
+
+
+@dataclass(frozen=True)
+class CostAdvantageConfig:
+    """Cost advantages: discount and GAE lambdas."""
+
+    cost_gamma: float = option(0.99, "discount of costs")
+    cost_gae_lambda: float = option(0.95, "GAE lambda of the targets of the cost critic")
+    cost_adv_lambda: float | None = option(None, "GAE lambda of the cost advantages; none takes cost_gae_lambda")
+
+    def __post_init__(self) -> None:
+        require_between(self, 0.0, 1.0, "cost_gamma", "cost_gae_lambda")
+        if self.cost_adv_lambda is not None:
+            require_between(self, 0.0, 1.0, "cost_adv_lambda")
+
+    @property
+    def adv_lambda(self) -> float:
+        """GAE lambda of the cost advantages."""
+        return self.cost_gae_lambda if self.cost_adv_lambda is None else self.cost_adv_lambda
+
+
+@dataclass(frozen=True)
+class CriticConfig:
+    """Fit of the value functions (vf) of reward and cost: minibatch Adam on the squared error."""
+
+    vf_lr: float = option(1e-3, "learning rate of the critics")
+    vf_epochs: int | None = option(
+        10, "passes over the batch per critic fit; none takes as many as the policy update made"
+    )
+    vf_batch_size: int = option(128, "minibatch size of the critic fit")
+    vf_weight_decay: float = option(0.001, "weight of the squared parameters in the critic loss")
+    vf_max_grad_norm: float = option(40.0, "maximum gradient norm of the critic fit")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "vf_lr", "vf_batch_size", "vf_max_grad_norm")
+        require_between(self, 0.0, 1e6, "vf_weight_decay")
+        if self.vf_epochs is not None:
+            require_positive(self, "vf_epochs")
+
+
+def minibatch_critics() -> CriticConfig:
+    """Return the defaults of critics beside minibatch updates: as many epochs as the policy update made."""
+    return CriticConfig(vf_lr=3e-4, vf_epochs=None, vf_batch_size=64)
+
+
+@dataclass(frozen=True)
+class TrustRegionConfig:
+    """Natural-gradient step; ``max_kl`` bounds the KL averaged over samples and action dimensions."""
+
+    max_kl: float = option(0.01, "trust region: KL per action dimension")
+    cg_iters: int = option(15, "conjugate-gradient iterations")
+    cg_damping: float = option(0.1, "damping: this times the identity is added to the Fisher matrix")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "max_kl", "cg_iters", "cg_damping")
+
+
+@dataclass(frozen=True)
+class LineSearchConfig:
+    """Backtracking line search along the step."""
+
+    backtrack_iters: int = option(20, "maximum number of line-search trials")
+    backtrack_coef: float = option(0.8, "factor on the step length after a rejected trial")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "backtrack_iters", "backtrack_coef")
+        if self.backtrack_coef >= 1:
+            raise InputError(f"backtrack_coef is {self.backtrack_coef}: it must be below 1.")
+
+
+@dataclass(frozen=True)
+class MinibatchConfig:
+    """Minibatch Adam on a policy loss; ``max_kl`` bounds the KL summed over action dimensions."""
+
+    epochs: int = option(40, "maximum number of passes over the batch per update")
+    batch_size: int = option(64, "minibatch size")
+    lr: float = option(3e-4, "learning rate of the policy")
+    max_kl: float = option(0.02, "no further pass once the KL exceeds this")
+    max_grad_norm: float = option(40.0, "maximum gradient norm")
+    lr_decay: bool = option(True, "decay the learning rate linearly to 0 over the run")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "epochs", "batch_size", "lr", "max_kl", "max_grad_norm")
+
+
+@dataclass(frozen=True)
+class PPOConfig(MinibatchConfig):
+    """Minibatch Adam on PPO's clipped surrogate."""
+
+    clip: float = option(0.2, "clipping range of the likelihood ratio")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "clip")
+
+
+class Algorithm(ABC):
+    """Base class of all algorithms. A subclass is a frozen dataclass with ``info``, ``init`` and ``decide``.
+
+    The attributes below are the defaults; a subclass that declares one of them as a field makes it a setting.
+    """
+
+    info: ClassVar[MethodInfo]
+    variant: Variant = "corrected"
+    episode_filter: EpisodeFilter = "all"
+    networks: NetworkConfig = NetworkConfig()
+
+    @property
+    def name(self) -> str:
+        """Name of the algorithm: that of ``info``, or ``module:Class``."""
+        return self.info.name or object_name(type(self))
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the behavior behind published numbers is wanted."""
+        return self.variant == "published"
+
+    @property
+    def complete_episodes_only(self) -> bool:
+        """Whether ``decide`` gets only episodes that began early enough to finish in the epoch.
+
+        Near the end of an epoch only short episodes finish; the filter removes this bias.
+        """
+        return self.episode_filter == "complete" or (self.episode_filter is None and not self.is_published)
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether every epoch depends on the number of epochs, so that a run cannot be extended."""
+        return False
+
+    @classmethod
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return options that were published for a task; options of the user have priority."""
+        del task, variant
+        return {}
+
+    def resolve(self, episode_length: int) -> Self:
+        """Return the algorithm with settings filled in that follow from its variant or the task."""
+        del episode_length
+        return self
+
+    @abstractmethod
+    def init(self, context: RunContext, policy: Params) -> State:
+        """Return the state before the first epoch."""
+
+    @abstractmethod
+    def decide(self, context: RunContext, state: State, episodes: Episodes) -> tuple[State, GateOutput]:
+        """Return the next state and the objective of the policy update.
+
+        An epoch may finish no episode: ``episodes`` is then empty.
+        """
+
+    def env_params(self, context: RunContext, state: State) -> EnvParams:
+        """Return the numbers that the environments use in the next epoch."""
+        del context, state
+        return EnvParams()
+
+    def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
+        """Return the safety state that is appended to observations; None appends nothing."""
+        del context, params
+        return None
+
+    def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
+        """Return the reward to learn from, given safety state after a step, reward and cost: all (E,)."""
+        del context, params, z, cost
+        return reward
+
+    def initial_messages(self, context: RunContext) -> tuple[str, ...]:
+        """Return sentences that the user sees when training starts."""
+        del context
+        return ()
+
+
+class OnPolicyAlgorithm(Algorithm):
+    """An algorithm that updates its policy once per epoch on the epoch's samples."""
+
+    advantages: AdvantageConfig = AdvantageConfig()
+    cost_advantages: CostAdvantageConfig | None = None  # None: the cost critic is not fitted
+    critics: CriticConfig = CriticConfig()
+
+    def __post_init__(self) -> None:
+        if self.critics.vf_epochs is None and type(self).update_epochs is OnPolicyAlgorithm.update_epochs:
+            raise InputError("vf_epochs is none: the policy update makes no passes that could be repeated.")
+
+    def record_rollout(self, context: RunContext, state: State, policy: Params, rollout: Trajectories) -> State:
+        """Return the state after a rollout of ``policy``, before ``decide``."""
+        del context, policy, rollout
+        return state
+
+    def cost_transform(self, context: RunContext, state: State) -> Callable[[Array], Array] | None:
+        """Return a function of the accumulated episode cost whose increments replace the step costs."""
+        del context, state
+        return None
+
+    def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
+        """Return standardized reward advantages (T, E), sample weights (T * E,) or None, and metrics."""
+        return advantage, None, {}
+
+    @abstractmethod
+    def update(
+        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[State, Params, Metrics]:
+        """Return the next state, the updated policy, and columns of ``progress.csv`` (``Loss/NAME``)."""
+
+    def update_epochs(self, state: State) -> int | None:
+        """Return the passes that the last update made over the batch; None if it made none."""
+        del state
+        return None

@@ -1,0 +1,216 @@
+"""Minibatch policy updates (PPO, FOCOPS, CUP, P3O): epochs of Adam on a loss, stopped early by the KL."""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from steingate.algorithms.base import (
+    Batch,
+    Metrics,
+    MinibatchConfig,
+    Mode,
+    Objective,
+    Params,
+    PPOConfig,
+    RunContext,
+)
+from steingate.algorithms.common.distribution import ActionDistribution, action_distribution, log_prob
+from steingate.algorithms.common.lagrange import penalized_advantage
+from steingate.algorithms.common.minibatch import (
+    Adam,
+    adam_step,
+    adam_step_sizes,
+    init_adam,
+    minibatches,
+    permutations,
+)
+
+
+class PPOState(NamedTuple):
+    """State of minibatch updates: optimizer, number of updates, and epochs of the last one."""
+
+    adam: Adam
+    updates: int = 0
+    epochs: int = 0
+
+
+class Minibatch(NamedTuple):
+    """Some rows of the batch; ``weight`` sums to 1 and is 0 for padding."""
+
+    obs: Any
+    act: Any
+    logp: Any
+    adv: Any
+    cost_adv: Any
+    weight: Any
+    old: ActionDistribution  # of the policy before the update
+
+
+Loss = Callable[[Params, Minibatch, Any], jax.Array]
+
+
+class Phase(NamedTuple):
+    """Epochs of Adam on one loss, stopped once the KL from the phase's first policy exceeds ``max_kl``.
+
+    ``loss(params, minibatch, numbers)`` is compiled once per function object. ``adv`` (N,) is the advantage in
+    its minibatches and ``numbers`` its third argument.
+    """
+
+    loss: Loss
+    adv: Any
+    numbers: tuple[float, ...] = ()
+
+
+def init_ppo(policy: Params) -> PPOState:
+    """Return the state before the first update."""
+    return PPOState(init_adam(policy))
+
+
+def likelihood_ratio(params: Params, rows: Minibatch) -> jax.Array:
+    """Return pi(a|s) / pi_old(a|s) for each row."""
+    return jnp.exp(log_prob(params, rows.obs, rows.act) - rows.logp)
+
+
+def kl_from_old(params: Params, rows: Minibatch) -> jax.Array:
+    """Return KL(pi || pi_old) of each row, summed over action dimensions."""
+    return jnp.sum(action_distribution(params, rows.obs).kl(rows.old), axis=1)
+
+
+@cache
+def clipped_loss(clip: float) -> Loss:
+    """Return PPO's loss: -mean(min(ratio A, clip(ratio, 1 - clip, 1 + clip) A)) (Schulman et al., 2017)."""
+
+    def loss(params: Params, rows: Minibatch, numbers: Any) -> jax.Array:
+        del numbers
+        ratio = likelihood_ratio(params, rows)
+        clipped = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
+        return -jnp.vdot(rows.weight, jnp.minimum(ratio * rows.adv, clipped * rows.adv))
+
+    return loss
+
+
+def objective_advantage(batch: Batch, objective: Objective) -> Any:
+    """Return the advantage to maximize: penalized reward, or negative cost in a recovery.
+
+    A first-order update has no constrained step: BALANCE maximizes reward while the limit is satisfied and
+    minimizes cost while it is not.
+    """
+    violated = objective.mode == Mode.BALANCE and objective.cost_slack < 0.0
+    if objective.mode == Mode.RECOVER or violated:
+        return -batch.cost_adv
+    return penalized_advantage(batch, np.float32(objective.lagrange_multiplier))
+
+
+def ppo_update(
+    context: RunContext,
+    state: PPOState,
+    policy: Params,
+    batch: Batch,
+    objective: Objective,
+    config: PPOConfig,
+) -> tuple[PPOState, Params, Metrics]:
+    """Return the state and policy after PPO's update for an objective, and metrics."""
+    phase = Phase(clipped_loss(config.clip), objective_advantage(batch, objective))
+    return minibatch_update(context, state, policy, batch, config, phase)
+
+
+def minibatch_update(
+    context: RunContext,
+    state: PPOState,
+    policy: Params,
+    batch: Batch,
+    config: MinibatchConfig,
+    *phases: Phase,
+) -> tuple[PPOState, Params, Metrics]:
+    """Return state and policy after all phases, one after the other with one optimizer, and metrics.
+
+    The KL is measured over all samples after each epoch; the epoch that exceeds ``max_kl`` is the last. Metrics of
+    a second phase end with ``_2``.
+    """
+    lr = learning_rate(config, state.updates, context.epochs)
+    metrics: Metrics = {"Loss/LearningRate": lr}
+    adam, epochs = state.adam, 0
+    for index, phase in enumerate(phases):
+        key = (state.updates, 1000 + index)
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(context.seed, spawn_key=key)))
+        rows, weights = minibatches(permutations(rng, len(batch.obs), config.epochs), config.batch_size, batch.weight)
+        shape = rows.shape[:2]
+        rate, epsilon = adam_step_sizes(adam.steps, shape[0] * shape[1], lr)
+        policy, moments, count, kl, loss = _compiled(config, phase.loss)(
+            policy,
+            adam.first,
+            adam.second,
+            batch._replace(adv=np.asarray(phase.adv), weight=None),
+            rows,
+            weights,
+            rate.reshape(shape),
+            epsilon.reshape(shape),
+            np.asarray(phase.numbers, np.float32),
+        )
+        policy, (first, second) = jax.tree.map(np.asarray, (policy, moments))
+        adam = Adam(adam.steps + int(count) * shape[1], first, second)
+        epochs = epochs or int(count)
+        suffix = f"_{index + 1}" if index else ""
+        values = {"Epochs": count, "KL": kl, "Policy": loss}
+        metrics |= {f"Loss/{name}{suffix}": float(value) for name, value in values.items()}
+    return PPOState(adam, state.updates + 1, epochs), policy, metrics
+
+
+def learning_rate(config: MinibatchConfig, update: int, updates: int) -> float:
+    """Return the learning rate of an update; with ``lr_decay`` it falls linearly to 0 over all updates."""
+    return config.lr * (max(1.0 - update / updates, 0.0) if config.lr_decay and updates else 1.0)
+
+
+@lru_cache(maxsize=16)
+def _compiled(config: MinibatchConfig, loss: Loss) -> Callable[..., tuple[Any, ...]]:
+    """Return one phase as a jitted function: parameters, moments, epochs made, KL, loss of the last epoch."""
+
+    def fit(
+        params: Params,
+        first: Params,
+        second: Params,
+        batch: Batch,
+        rows: Any,
+        weights: Any,
+        rate: Any,
+        epsilon: Any,
+        numbers: Any,
+    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array]:
+        theta, unravel = ravel_pytree(params)
+        old = action_distribution(params, batch.obs)
+
+        def minibatch_loss(theta: jax.Array, row: Any, weight: Any) -> jax.Array:
+            obs, act, logp = batch.obs[row], batch.act[row], batch.logp[row]
+            old_rows = ActionDistribution(old.out[row], old.log_std)
+            part = Minibatch(obs, act, logp, batch.adv[row], batch.cost_adv[row], weight, old_rows)
+            return loss(unravel(theta), part, numbers)
+
+        def step(state: Any, part: Any) -> tuple[Any, jax.Array]:
+            row, weight, step_rate, step_epsilon = part
+            value, g = jax.value_and_grad(minibatch_loss)(state[0], row, weight)
+            return adam_step(state, g, step_rate, step_epsilon, config.max_grad_norm), value
+
+        def summed_kl(theta: jax.Array) -> jax.Array:
+            return jnp.mean(jnp.sum(old.kl(action_distribution(unravel(theta), batch.obs)), axis=1))
+
+        def unfinished(state: Any) -> Any:
+            count, _, kl, _ = state
+            return (count < rows.shape[0]) & (kl <= config.max_kl)
+
+        def epoch(state: Any) -> Any:
+            count, inner, _, _ = state
+            parts = (rows[count], weights[count], rate[count], epsilon[count])
+            inner, losses = jax.lax.scan(step, inner, parts)
+            return count + 1, inner, summed_kl(inner[0]), jnp.mean(losses)
+
+        flat = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
+        start = (jnp.int32(0), flat, jnp.float32(0), jnp.float32(0))
+        count, (theta, m, v), kl, last_loss = jax.lax.while_loop(unfinished, epoch, start)
+        return unravel(theta), (unravel(m), unravel(v)), count, kl, last_loss
+
+    return jax.jit(fit)

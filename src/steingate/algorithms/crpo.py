@@ -1,0 +1,95 @@
+"""CRPO (Xu et al., ICML 2021): switch between reward and cost steps, with a tolerance.
+
+mean cost <= limit + tolerance    maximize  g.d   subject to  0.5 d.H.d <= max_kl
+mean cost >  limit + tolerance    minimize  b.d   subject to  0.5 d.H.d <= max_kl
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
+from steingate.errors import require_between
+from steingate.settings import group, option
+
+
+@dataclass(frozen=True)
+class CRPO(OnPolicyAlgorithm):
+    """Constraint-rectified policy optimization."""
+
+    info = MethodInfo(
+        "crpo",
+        "maximize reward while the mean cost is at most the limit plus a tolerance, else minimize cost",
+        "CRPO (Xu et al., ICML 2021)",
+        "logs its counters only when it minimizes cost",
+        "logs the mode in every epoch; the updates are the same",
+        constraint="mean cost, switch with tolerance",
+        update="trust region",
+        order=140,
+        color="#3f5fa8",
+    )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
+    tolerance: float = option(2.0, "mean cost above the limit at which the reward is still maximized")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_between(self, 0.0, inf, "tolerance")
+
+    def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
+        """Return the state before the first episode."""
+        del context, policy
+        return RecentEpisodes()
+
+    def decide(
+        self, context: RunContext, state: RecentEpisodes, episodes: Episodes
+    ) -> tuple[RecentEpisodes, GateOutput]:
+        """Compare the mean cost of the last ``window`` episodes with limit + tolerance.
+
+        The slack is infinite for reward steps and 0 for cost steps: neither has a cost constraint. Before the
+        first finished episode the cost is minimized.
+        """
+        recent = state.extend(episodes, context.window)
+        known = len(recent.costs) > 0
+        mean = float(recent.costs.mean()) if known else context.cost_limit
+        improves = known and context.cost_limit - mean >= -self.tolerance
+        mode = Mode.IMPROVE if improves else Mode.RECOVER
+        objective = Objective(mode, inf if improves else 0.0)
+        return recent, GateOutput(objective, gate_metrics(mode, episodes, MeanCost=mean))
+
+    def update(
+        self, context: RunContext, state: RecentEpisodes, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[RecentEpisodes, Params, Metrics]:
+        """Take one trust-region step for reward or cost."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)

@@ -1,0 +1,119 @@
+"""CVaR-CPO: CPO with a limit on the mean cost of the worst episodes (CVaR).
+
+The constrained statistic is CVaR = t + E[(C - t)+] / tail over the last ``window`` episodes, where the worst fraction
+``tail`` of the episodes costs t or more. The cost that the policy learns from is the increment of
+max(C_t - t, 0) / tail with the accumulated cost C_t, which the policy observes.
+
+If more than the fraction ``tail`` of the episodes have the same largest cost, CVaR is constant there, and the cost
+gradient gives no direction.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Array,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EnvParams,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    Mode,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
+from steingate.errors import InputError
+from steingate.policies.safety_state import SafetyState
+from steingate.settings import group, option
+
+
+class CVaRState(NamedTuple):
+    """Recent episodes, and the cost at which the tail begins."""
+
+    recent: RecentEpisodes = RecentEpisodes()
+    tail_threshold: float = 0.0
+
+
+@dataclass(frozen=True)
+class CVaRCPO(OnPolicyAlgorithm):
+    """CPO with a limit on the CVaR of the episode cost."""
+
+    info = MethodInfo(
+        "cvar-cpo",
+        "CPO with a limit on the mean cost of the worst tenth of episodes; the policy observes its accumulated cost",
+        "CVaR-Constrained Policy Optimization (Zhang et al., TNNLS 2024), with CPO's update",
+        "there is no published code for this form; takes CPO's published update",
+        "takes CPO's corrected update, whose predictions are noisier still for a tail of few episodes",
+        constraint="CVaR",
+        update="trust region",
+        inputs="accumulated cost",
+        order=130,
+        color="#9a7b4f",
+    )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
+    tail: float = option(0.1, "fraction of worst episodes")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 < self.tail <= 1.0:
+            raise InputError(f"tail is {self.tail!r}: give the fraction of worst episodes, above 0 and at most 1.")
+
+    def init(self, context: RunContext, policy: Params) -> CVaRState:
+        """Return the state before the first episode."""
+        del context, policy
+        return CVaRState()
+
+    def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
+        """Return the accumulated cost, in limits."""
+        del params
+        return SafetyState(start=0.0, scale=-(context.cost_limit or 1.0))
+
+    def decide(self, context: RunContext, state: CVaRState, episodes: Episodes) -> tuple[CVaRState, GateOutput]:
+        """Constrain the CVaR of the last ``window`` episodes; before the first one minimize cost."""
+        recent = state.recent.extend(episodes, context.window)
+        known = len(recent.costs) > 0
+        value, threshold = cvar(recent.costs, self.tail) if known else (context.cost_limit, 0.0)
+        mode = Mode.BALANCE if known else Mode.RECOVER
+        slack = context.cost_limit - value
+        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
+        metrics = gate_metrics(mode, episodes, CVaR=value, TailThreshold=threshold)
+        return CVaRState(recent, threshold), GateOutput(objective, metrics)
+
+    def cost_transform(self, context: RunContext, state: CVaRState) -> Callable[[Array], Array]:
+        """Return the excess over the tail's threshold, divided by ``tail``."""
+        del context
+        return lambda accumulated: np.maximum(accumulated - state.tail_threshold, 0.0) / self.tail
+
+    def update(
+        self, context: RunContext, state: CVaRState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[CVaRState, Params, Metrics]:
+        """Take one constrained trust-region step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)

@@ -1,0 +1,128 @@
+"""FOCOPS (Zhang et al., NeurIPS 2020): follow the best policy in a KL ball, state by state.
+
+    minimize  mean over states with KL(pi || pi_old) <= radius of  KL(pi || pi_old) - ratio A / temperature
+
+with A = (A_r - lambda A_c) / (1 + lambda), by minibatch Adam. lambda follows the violation (``lagrangian``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from steingate.algorithms.base import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    Batch,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    Episodes,
+    GateOutput,
+    MethodInfo,
+    Metrics,
+    MinibatchConfig,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    Variant,
+    minibatch_critics,
+)
+from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
+from steingate.algorithms.lagrangian import LagrangianState, check_multiplier, multiplier_config, update_multiplier
+from steingate.errors import require_positive
+from steingate.settings import group, option
+
+
+@dataclass(frozen=True)
+class FOCOPS(OnPolicyAlgorithm):
+    """First-order constrained optimization in policy space."""
+
+    info = MethodInfo(
+        "focops",
+        "maximize reward minus a Lagrange multiplier times cost, towards the best policy in a KL ball",
+        "First Order Constrained Optimization in Policy Space (Zhang et al., NeurIPS 2020)",
+        "multiplies a column by a row, so the mask of states inside the ball does not choose the states whose "
+        "advantages count: it scales the mean over all of them",
+        "counts the advantages of the states inside the ball",
+        constraint="mean cost, by a Lagrange multiplier",
+        update="minibatch, in a KL ball",
+        order=150,
+        color="#b5477d",
+    )
+    variant: Variant = option("corrected", VARIANT)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    minibatch: MinibatchConfig = group(MinibatchConfig)
+    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
+    adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
+    pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
+    temperature: float = option(1.5, "weight of the KL relative to the advantage")
+    radius: float = option(0.02, "states with a larger KL from the old policy are ignored")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_multiplier(self)
+        require_positive(self, "temperature", "radius")
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.minibatch.lr_decay
+
+    def init(self, context: RunContext, policy: Params) -> LagrangianState:
+        """Return the state before the first epoch."""
+        from steingate.algorithms.common.ppo_update import init_ppo
+
+        del context
+        return LagrangianState(multiplier_config(self).start(), optimizer=init_ppo(policy))
+
+    def decide(
+        self, context: RunContext, state: LagrangianState, episodes: Episodes
+    ) -> tuple[LagrangianState, GateOutput]:
+        """Update the Lagrange multiplier."""
+        return update_multiplier(context, state, episodes, multiplier_config(self))
+
+    def update(
+        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[LagrangianState, Params, Metrics]:
+        """Minimize FOCOPS' loss by minibatches."""
+        from steingate.algorithms.common import ppo_update
+
+        loss = focops_loss(self.temperature, self.radius, not self.is_published)
+        phase = ppo_update.Phase(loss, ppo_update.objective_advantage(batch, objective))
+        optimizer, policy, metrics = ppo_update.minibatch_update(
+            context, state.optimizer, policy, batch, self.minibatch, phase
+        )
+        return state._replace(optimizer=optimizer), policy, metrics
+
+    def update_epochs(self, state: LagrangianState) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)
+
+
+@cache
+def focops_loss(temperature: float, radius: float, per_state: bool) -> Callable[..., Any]:
+    """Return FOCOPS' loss; without ``per_state`` the published one (see :class:`FOCOPS`)."""
+    import jax
+    import jax.numpy as jnp
+
+    from steingate.algorithms.common.ppo_update import kl_from_old, likelihood_ratio
+
+    def loss(params: Params, rows: Any, numbers: Any) -> Any:
+        del numbers
+        kl = kl_from_old(params, rows)
+        inside = jax.lax.stop_gradient((kl <= radius).astype(kl.dtype))
+        gain = likelihood_ratio(params, rows) * rows.adv / temperature
+        if per_state:
+            return jnp.vdot(rows.weight, inside * (kl - gain))
+        fraction = jnp.vdot(rows.weight, inside)
+        return jnp.vdot(rows.weight, inside * kl) - fraction * jnp.vdot(rows.weight, gain)
+
+    return loss

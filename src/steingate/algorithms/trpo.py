@@ -1,0 +1,68 @@
+"""TRPO (Schulman et al., ICML 2015): maximize reward in a trust region; cost is ignored.
+
+maximize  g.d   subject to  0.5 d.H.d <= max_kl,   then backtrack until the surrogate does not fall
+"""
+
+from dataclasses import dataclass
+
+from steingate.algorithms.base import (
+    VARIANT,
+    AdvantageConfig,
+    Batch,
+    CriticConfig,
+    Episodes,
+    GateOutput,
+    LineSearchConfig,
+    MethodInfo,
+    Metrics,
+    NetworkConfig,
+    Objective,
+    OnPolicyAlgorithm,
+    Params,
+    RunContext,
+    TrustRegionConfig,
+    Variant,
+)
+from steingate.algorithms.common.episodes import maximize_reward
+from steingate.settings import group, option
+
+
+@dataclass(frozen=True)
+class TRPO(OnPolicyAlgorithm):
+    """Trust-region policy optimization."""
+
+    info = MethodInfo(
+        "trpo",
+        "maximize reward in a trust region; cost is ignored",
+        "Trust Region Policy Optimization (Schulman et al., ICML 2015)",
+        constraint="none",
+        update="trust region",
+        order=50,
+        color="#6d7a86",
+    )
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
+
+    def init(self, context: RunContext, policy: Params) -> tuple[()]:
+        """Return an empty state."""
+        del context, policy
+        return ()
+
+    def decide(self, context: RunContext, state: tuple[()], episodes: Episodes) -> tuple[tuple[()], GateOutput]:
+        """Maximize reward."""
+        del context
+        return state, maximize_reward(episodes)
+
+    def update(
+        self, context: RunContext, state: tuple[()], policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[tuple[()], Params, Metrics]:
+        """Take one trust-region step."""
+        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+
+        del context
+        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        return state, *trust_region_update(policy, batch, objective, rule)

@@ -1,1 +1,0 @@
-"""Gates: episode costs in, decision out. NumPy only."""
