@@ -16,11 +16,12 @@ from steingate.registration import register_with_gymnasium
 if TYPE_CHECKING:
     # isort: off
     from steingate.algorithms.allowance import Allowance as Allowance
-    from steingate.algorithms.common.base import Algorithm as Algorithm
+    from steingate.algorithms.base import Algorithm as Algorithm
     from steingate.algorithms.cpo import CPO as CPO
     from steingate.algorithms.lagrangian import TRPOLag as TRPOLag
     from steingate.algorithms.steingate import SteinGate as SteinGate
-    from steingate.algorithms.unconstrained import PPO as PPO, TRPO as TRPO
+    from steingate.algorithms.ppo import PPO as PPO
+    from steingate.algorithms.trpo import TRPO as TRPO
     from steingate.certificates.stein import SteinCertificate as SteinCertificate, SteinResult as SteinResult
     from steingate.certificates.violation import ViolationResult as ViolationResult, certify as certify
     from steingate.envs.make import make_vec as make_vec
@@ -45,11 +46,12 @@ __version__ = "0.3.0"
 
 _MODULES = {  # module -> public names
     "algorithms.allowance": ("Allowance",),
-    "algorithms.common.base": ("Algorithm",),
+    "algorithms.base": ("Algorithm",),
     "algorithms.cpo": ("CPO",),
     "algorithms.lagrangian": ("TRPOLag",),
     "algorithms.steingate": ("SteinGate",),
-    "algorithms.unconstrained": ("PPO", "TRPO"),
+    "algorithms.ppo": ("PPO",),
+    "algorithms.trpo": ("TRPO",),
     "certificates.stein": ("SteinCertificate", "SteinResult"),
     "certificates.violation": ("ViolationResult", "certify"),
     "envs.make": ("make_vec",),

@@ -51,7 +51,6 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionConfig,
     Variant,
-    minibatch_critics,
 )
 from steingate.algorithms.common.episodes import gate_metrics
 from steingate.algorithms.saute import require_cost_budget
@@ -333,7 +332,7 @@ class AllowancePPO(_Allowance):
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     networks: NetworkConfig = group(allowance_networks, flat=True)
     advantages: AdvantageConfig = group(allowance_advantages, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10, batch_size=256, lr=5e-4))
 
     @property

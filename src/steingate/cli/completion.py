@@ -67,6 +67,6 @@ def _choices(action: argparse.Action) -> list[str]:
 
 
 def _algorithms() -> Iterable[str]:
-    from steingate.algorithms import METHODS
+    from steingate.algorithms import ALGORITHMS
 
-    return METHODS
+    return ALGORITHMS

@@ -79,7 +79,7 @@ def _rendering() -> str:
 
 
 def _jax() -> str:
-    from steingate.algorithms.common.backend import configure
+    from steingate.algorithms.common.jax_setup import configure
 
     facts = configure()
     import jax.numpy as jnp

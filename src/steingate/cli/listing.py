@@ -13,7 +13,7 @@ from steingate.settings import list_options, to_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from steingate.algorithms.common.recipe import Recipe
+    from steingate.algorithms.base import Algorithm
     from steingate.tasks.catalog import TaskSpec
 
 
@@ -26,21 +26,20 @@ def algos_arguments(parser: Parser) -> None:
 
 def algos(args: argparse.Namespace) -> int:
     """Print one line per algorithm, or all details of some."""
-    from steingate.algorithms import METHODS
-    from steingate.algorithms.common.recipe import find_recipe
+    from steingate.algorithms import ALGORITHMS, find_algorithm
 
-    found = {name: find_recipe(name) for name in args.names or METHODS}
+    found = {name: find_algorithm(name) for name in args.names or ALGORITHMS}
     if args.json:
         print(json.dumps({name: _algorithm_facts(kind) for name, kind in found.items()}, indent=2))
         return 0
     width = max(map(len, found)) + 2
     for name, kind in found.items():
-        about = kind.about
-        paper = f" [{about.paper}]" if about.paper else ""
-        print(f"{name:<{width}}{about.summary or (kind.__doc__ or '').partition(chr(10))[0]}{paper}")
+        info = kind.info
+        paper = f" [{info.paper}]" if info.paper else ""
+        print(f"{name:<{width}}{info.summary or (kind.__doc__ or '').partition(chr(10))[0]}{paper}")
         if args.variants or args.names:
-            print(f"{'':<{width}}published: {about.published}")
-            print(f"{'':<{width}}corrected: {about.corrected}")
+            print(f"{'':<{width}}published: {info.published}")
+            print(f"{'':<{width}}corrected: {info.corrected}")
         if args.names:
             values = [f"{option.name}={_format(option.value)}" for option in list_options(kind())]
             print(f"{'':<{width}}options: {', '.join(values)}")
@@ -53,9 +52,9 @@ def _format(value: object) -> str:
     return "none" if text in (None, {}) else str(text)
 
 
-def _algorithm_facts(kind: type[Recipe]) -> dict[str, object]:
-    about = kind.about
-    facts = {name: getattr(about, name) for name in ("summary", "paper", "published", "corrected")}
+def _algorithm_facts(kind: type[Algorithm]) -> dict[str, object]:
+    info = kind.info
+    facts = {name: getattr(info, name) for name in ("summary", "paper", "published", "corrected")}
     return {**facts, "options": to_json(kind())}
 
 

@@ -32,7 +32,8 @@ def render(args: argparse.Namespace) -> int:
     """Write the video and print its name."""
     with stop_on_signals(process=True) as stop, progress_bar() as update:
         from steingate.tasks.catalog import TASKS
-        from steingate.training.assemble import build_algorithm, make_envs
+        from steingate.algorithms.base import EnvParams
+        from steingate.training.environment import make_envs
         from steingate.training.evaluate import evaluate, evaluation_seeds
         from steingate.training.play import load_player
         from steingate.training.video import RenderedEnv, record_video
@@ -57,7 +58,7 @@ def render(args: argparse.Namespace) -> int:
         options = {"render_mode": "rgb_array"}
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}
-        envs = make_envs(player.cfg, build_algorithm(player.cfg), num_envs=1, budget=player.budget, **options)
+        envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
         assert isinstance(envs, RenderedEnv)
 
         try:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from steingate.algorithms.common.recipe import find_recipe
+from steingate.algorithms import find_algorithm
 from steingate.cli.parser import Parser, add_options
 from steingate.errors import InputError
 from steingate.settings import Option, convert, list_options, load_toml, nearest_option
@@ -29,7 +29,7 @@ def train_arguments(parser: Parser) -> None:
     """Add the options of a run and of the algorithm that the command line selects."""
     default = RunConfig()
     name = _selected_algorithm(parser.argv) or default.algo.name
-    algorithm = find_recipe(name)()
+    algorithm = find_algorithm(name)()
     parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
     parser.add_argument(

@@ -172,9 +172,7 @@ def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete
             f"{advice if isinstance(space, _DISCRETE) else ''}."
         )
     if space.dtype is not None and not np.issubdtype(space.dtype, np.floating):
-        raise InputError(
-            f"Environment {name!r} has Box actions of type {space.dtype}: only floating-point ones work."
-        )
+        raise InputError(f"Environment {name!r} has Box actions of type {space.dtype}: only floating-point ones work.")
     if not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
         raise InputError(
             f"Environment {name!r} has actions without finite bounds: "

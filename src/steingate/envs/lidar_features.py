@@ -39,9 +39,7 @@ class LidarFeatureWrapper(VectorEnvWrapper):
         obs, info = self.envs.reset(**options)
         return self.lidar_features(obs), info
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once."""
         obs, reward, terminated, truncated, info = self.envs.step(actions)
         if "final_obs" in info:

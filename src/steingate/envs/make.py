@@ -157,9 +157,7 @@ def _registered_factory(env_id: str) -> EnvFactory:
     return EnvFactory(make, env_id, gymnasium.spec(env_id).max_episode_steps)
 
 
-def _make_factory(
-    env: str | Callable[..., Any], options: dict[str, Any]
-) -> tuple[Callable[[], Any], dict[str, Any]]:
+def _make_factory(env: str | Callable[..., Any], options: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
     """Return a factory without arguments, and the options of the adapter."""
     found, options = find_factory(env), dict(options)
     adapter_options = {

@@ -41,9 +41,7 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.monitor = monitor
         self._watcher = StepWatcher(monitor)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
         self._watcher.discard(0)
         return self.env.reset(seed=seed, options=options)
@@ -93,8 +91,7 @@ class MonitorVectorWrapper(VectorWrapper):
         # In next-step mode the step after the end of an episode only resets and belongs to no episode.
         ended = (np.asarray(terminated) | np.asarray(truncated)) & ~self._resetting
         costs = {
-            name: np.where(self._resetting, 0.0, self._step_costs(infos, name, ended))
-            for name in self._watcher.names
+            name: np.where(self._resetting, 0.0, self._step_costs(infos, name, ended)) for name in self._watcher.names
         }
         numbers = self._watcher(costs, ended)
         if self._next_step:
@@ -103,9 +100,7 @@ class MonitorVectorWrapper(VectorWrapper):
             infos = {**infos, INFO_KEY: numbers}
         return obs, rewards, terminated, truncated, infos
 
-    def _step_costs(
-        self, infos: Mapping[str, Any], name: str, ended: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float64]:
+    def _step_costs(self, infos: Mapping[str, Any], name: str, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Return the step costs, shape (num_envs,); in same-step mode some are in ``final_info``."""
         everywhere = np.ones(self.num_envs, bool)
         found, costs = ~everywhere, np.zeros(self.num_envs)
@@ -120,7 +115,5 @@ class MonitorVectorWrapper(VectorWrapper):
                 f"Environment {int(missing.argmax())} gives no info[{name!r}]: put one cost per step there."
             )
         if not np.isfinite(costs).all():
-            raise InputError(
-                f"info[{name!r}] is {costs[~np.isfinite(costs)][0]}: every cost must be a finite number."
-            )
+            raise InputError(f"info[{name!r}] is {costs[~np.isfinite(costs)][0]}: every cost must be a finite number.")
         return costs

@@ -28,9 +28,7 @@ class SafetyStateWrapper(VectorEnvWrapper):
     params : what the algorithm passes to both; :meth:`set_params` changes it
     """
 
-    def __init__(
-        self, envs: Any, algorithm: Algorithm, context: RunContext, params: EnvParams = EnvParams()
-    ) -> None:
+    def __init__(self, envs: Any, algorithm: Algorithm, context: RunContext, params: EnvParams = EnvParams()) -> None:
         super().__init__(envs)
         self._algorithm, self._context = algorithm, context
         self.set_params(params)
@@ -58,9 +56,7 @@ class SafetyStateWrapper(VectorEnvWrapper):
         self.z[slice(None) if mask is None else np.asarray(mask)] = self.safety_state.start
         return self._append(obs), info
 
-    def step(
-        self, actions: Any
-    ) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: Any) -> tuple[Array, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once."""
         obs, reward, terminated, truncated, info = self.envs.step(actions)
         z = np.asarray(self.safety_state.next(self.z, info["cost"]))

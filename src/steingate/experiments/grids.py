@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from steingate.algorithms import METHODS
+from steingate.algorithms import ALGORITHMS
 from steingate.experiments.grid import Grid, Sizes
 from steingate.training.config import RunConfig
 
@@ -127,7 +127,7 @@ def gates(sizes: Sizes) -> list[RunConfig]:
 @built_in(total_steps=1_000_000, seeds=(0,), variant="corrected")
 def learning(sizes: Sizes) -> list[RunConfig]:
     """Every algorithm for a million steps on PointCircle1 and PointGoal1, one seed."""
-    return sizes.runs(("SafetyPointCircle1-v0", "SafetyPointGoal1-v0"), tuple(METHODS))
+    return sizes.runs(("SafetyPointCircle1-v0", "SafetyPointGoal1-v0"), tuple(ALGORITHMS))
 
 
 @built_in(total_steps=400_000, seeds=(0, 1, 2), checkpoint_every=5)

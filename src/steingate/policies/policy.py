@@ -141,9 +141,7 @@ class Loaded:
         return f"Loaded({str(self.path)!r}, the {self.which} policy, after epoch {self.epoch}: {self.policy})"
 
 
-def load(
-    path: str | Path, policy: Which | None = None, warn: Callable[[str], None] = warnings.warn
-) -> Loaded:
+def load(path: str | Path, policy: Which | None = None, warn: Callable[[str], None] = warnings.warn) -> Loaded:
     """Return a policy of a run folder with its configuration; needs neither JAX nor the simulator.
 
     Parameters
@@ -168,9 +166,7 @@ def load(
     return Loaded(Path(path), read_config(path), checkpoint.epoch, found, which, _verdict(path, warn))
 
 
-def chosen_checkpoint(
-    path: str | Path, which: Which | None, warn: Callable[[str], None]
-) -> tuple[Checkpoint, Which]:
+def chosen_checkpoint(path: str | Path, which: Which | None, warn: Callable[[str], None]) -> tuple[Checkpoint, Which]:
     """Return the checkpoint that holds the policy asked for, as ``load`` takes it, and which one it is."""
     if which not in (None, "certified", "last"):
         raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
@@ -228,9 +224,7 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
             biases = tuple(np.asarray(b, np.float32) for b in params["b"])
             choice = Choice(int(action["choices"]), int(action["start"])) if "choices" in action else None
             log_std = np.asarray(params["log_std"] if choice is None else (), np.float32)
-            shift, scale = (
-                np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale")
-            )
+            shift, scale = (np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale"))
             count = int(stats["count"])
             mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
         normalized = bool(tree["normalize"]) and count > 1
@@ -253,4 +247,3 @@ def policy_from(tree: dict[str, Any], name: str) -> Policy:
         raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
     center, spread = (mean, std(Stats(count, mean, m2))) if normalized else (None, None)
     return Policy(weights, biases, log_std, center, spread, shift, scale, safety_state, lidar, choice)
-

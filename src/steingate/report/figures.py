@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError
-from steingate.gates.base import Mode
-from steingate.gates.modes import NAMES
+from steingate.algorithms.base import Mode
+from steingate.algorithms.modes import MODE_NAMES as NAMES
 from steingate.report.groups import Group
 from steingate.report.load import Run, load_run
 from steingate.report.plot_style import (

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError, RunError, SteingateError
-from steingate.gates.base import Mode
-from steingate.gates.modes import effective_modes
+from steingate.algorithms.base import Mode
+from steingate.algorithms.modes import effective_modes
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
 from steingate.report.run_settings import canonical, check_record, find_setting, printable, settings
 from steingate.report.statistics import window_cvar, window_means
@@ -202,7 +202,7 @@ def _make_run(data: RunData) -> Run:
     _check_progress(data.path, data.progress)
     _check_episodes(data.path, data.episodes)
     modes = effective_modes(
-        data.progress["Gate/Mode"], data.progress.get("Loss/Case", data.progress.get("Step/Case"))
+        data.progress["Gate/Mode"], data.progress.get("Loss/Case", data.progress.get("Loss/Case"))
     )
     known = data.episodes["epoch"] < len(modes)
     episodes = {name: cells[known] for name, cells in data.episodes.items()}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from steingate import __version__
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
-from steingate.gates.modes import NAMES
+from steingate.algorithms.modes import MODE_NAMES as NAMES
 from steingate.report.load import Run
 from steingate.report.run_settings import to_toml
 from steingate.report.statistics import tail_start

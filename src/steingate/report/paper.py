@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from steingate.algorithms.common.recipe import make_recipe
+from steingate.algorithms import make_algorithm
 from steingate.report.run_settings import canonical, flatten, settings
 from steingate.settings import to_plain
 
@@ -66,4 +66,4 @@ def paper_result(config: Mapping[str, Any]) -> PaperResult | None:
 
 @cache
 def _published_settings(env: str, algo: str) -> dict[str, Any]:
-    return flatten(to_plain(make_recipe(algo, env, {"variant": "published"}).resolved(1000)))
+    return flatten(to_plain(make_algorithm(algo, env, {"variant": "published"}).resolved(1000)))

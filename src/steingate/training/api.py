@@ -12,7 +12,7 @@ from steingate.runs import load_certification
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
-    from steingate.algorithms.common.recipe import Recipe
+    from steingate.algorithms.base import Algorithm
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Run:
 
 def train(
     env: str | Callable[..., Any] | None = None,
-    algo: "str | Recipe | type[Recipe] | None" = None,
+    algo: "str | Algorithm | type[Algorithm] | None" = None,
     *,
     total_steps: int | None = None,
     seed: int | None = None,
@@ -115,9 +115,7 @@ def train(
         return Run(loop.train(cfg, quiet, stop))
 
 
-def resume(
-    path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False
-) -> Run:
+def resume(path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
     """Continue a run from its last checkpoint to its end; the result equals that of an uninterrupted run.
 
     Parameters

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from steingate.algorithms.base import EnvParams
 from steingate.certificates.formatting import number, percent, violations_text
 from steingate.errors import RunError
 from steingate.monitoring.monitor import Monitor
 from steingate.runs import RunFolder, certified_checkpoint
 from steingate.training.config import RunConfig
-from steingate.training.environment import ShowsBudget, TrainerEnv
+from steingate.training.environment import TrainerEnv, set_params
 from steingate.training.play import CHUNK, EpisodeTooLongError, Player, play
 
 # An episode of a test may take 10 times the steps of the longest training episode, and at least 1000.
@@ -100,8 +101,7 @@ def certify_checkpoint(
     played: list[tuple[float, float]] = []  # (return, cost)
     steps, failure, chunk = 0, "", min(CHUNK, max(longest, 1))
     max_length = max(_LENGTH_FACTOR * longest, _MIN_LENGTH)
-    if isinstance(envs, ShowsBudget):
-        envs.set_budget(player.budget)
+    set_params(envs, EnvParams(player.cost_budget_fraction))
 
     def decided() -> bool:
         left = max_episodes - monitor.episodes

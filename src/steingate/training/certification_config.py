@@ -28,8 +28,6 @@ class CertifyConfig:
             if not 0.0 < value < 1.0:
                 raise InputError(f"certify.{name} is {value!r}: it must lie between 0 and 1.")
         if not 0.0 <= self.max_step_fraction <= 1.0:
-            raise InputError(
-                f"certify.max_step_fraction is {self.max_step_fraction!r}: it must be from 0 to 1."
-            )
+            raise InputError(f"certify.max_step_fraction is {self.max_step_fraction!r}: it must be from 0 to 1.")
         if self.max_episodes < 1:
             raise InputError(f"certify.max_episodes is {self.max_episodes!r}: it must be greater than zero.")

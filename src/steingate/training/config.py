@@ -1,4 +1,4 @@
-"""RunConfig: everything that decides what a run computes, as one frozen dataclass that holds the recipe."""
+"""RunConfig: everything that determines the results of a run, as one frozen dataclass."""
 
 import hashlib
 import json
@@ -10,65 +10,63 @@ from typing import Any
 
 import gymnasium
 
-from steingate.algorithms import METHODS
-from steingate.algorithms.common.recipe import Recipe, Setup, find_recipe, make_recipe
-from steingate.algorithms.steingate import SteinGate
+from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm, make_algorithm
+from steingate.algorithms.allowance import Allowance
+from steingate.algorithms.base import Algorithm, RunContext
 from steingate.envs.make import env_name, short_name
 from steingate.errors import InputError
 from steingate.runs import run_path
 from steingate.settings import (
     convert,
     field_types,
-    named,
-    nearest_setting,
-    part,
-    read_toml,
-    setting,
-    setting_names,
-    to_plain,
-    with_settings,
+    group,
+    load_toml,
+    nearest_option,
+    object_name,
+    option,
+    option_names,
+    to_json,
+    with_options,
 )
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
 from steingate.training.certification_config import CertifyConfig
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
-_PARTS = ("certify",)
+_GROUPS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One run: task, recipe and sizes. Equal configurations give equal runs, bit for bit.
+    """One run: task, algorithm and sizes. Equal configurations give equal runs, bit for bit.
 
-    Only ``overlap``, ``threads``, ``workers``, ``checkpoint_every``, ``wandb`` and ``out`` leave the results
-    untouched; ``certify`` changes which policy is kept beside the last one, not what is learnt.
-    :func:`make_config` makes one from names and values, with the settings of the recipe among them.
+    ``overlap``, ``threads``, ``workers``, ``checkpoint_every``, ``wandb`` and ``out`` do not affect the results;
+    ``certify`` decides which policy is stored as certified, not what is learned. :func:`make_config` makes a
+    configuration from names and values, with the options of the algorithm among them.
     """
 
-    env: str = setting("SafetyPointGoal1-v0", "native task, Gymnasium id, module:Class or ./file.py:Class")
-    algo: Recipe = part(SteinGate, "algorithm: a name (see steingate algos) or module:Class")
-    total_steps: int = setting(10_000_000, "environment steps of the whole run, over all environments")
-    steps_per_epoch: int = setting(20_000, "environment steps per policy update, over all environments")
-    num_envs: int = setting(8, "environments stepped together")
-    seed: int = setting(0, "seed of everything random")
-    cost_limit: float = setting(25.0, "limit on the cost of an episode; 0 accepts no cost at all")
-    window: int = setting(100, "episodes in the running means of the log and of gates that look back")
-    carry_episodes: bool = setting(False, "let episodes run on over the end of an epoch instead of resetting")
-    env_options: dict[str, Any] = part(dict, "options of the environment, such as max_episode_steps=500")
-    certify: CertifyConfig = part(CertifyConfig, "certified-checkpoint selection")
-    overlap: bool = setting(True, "fit the critics beside the policy update and the next collection")
-    threads: int | None = setting(None, "simulation threads; none uses every core")
-    workers: int | None = setting(
-        None, "processes that step environments other than native ones; none measures what is faster"
-    )
-    checkpoint_every: int = setting(10, "epochs between checkpoints")
-    wandb: str | None = setting(None, "Weights & Biases project that gets a copy of the log")
-    out: str = setting("runs", "folder for run folders")
+    env: str = option("SafetyPointGoal1-v0", "native task, Gymnasium id, module:Class or ./file.py:Class")
+    algo: Algorithm = group(Allowance, "algorithm: a name (see steingate algos) or module:Class")
+    total_steps: int = option(10_000_000, "environment steps of the whole run, over all environments")
+    steps_per_epoch: int = option(20_000, "environment steps per policy update, over all environments")
+    num_envs: int = option(8, "number of environments")
+    seed: int = option(0, "random seed")
+    cost_limit: float = option(25.0, "limit on the cost of an episode; 0 accepts no cost at all")
+    window: int = option(100, "episodes in the running means of the log and of the algorithms")
+    carry_episodes: bool = option(False, "continue episodes in the next epoch instead of resetting")
+    env_options: dict[str, Any] = option({}, "options of the environment, such as max_episode_steps=500")
+    certify: CertifyConfig = group(CertifyConfig, "certified-checkpoint selection")
+    overlap: bool = option(True, "fit the critics in parallel with the policy update and the next rollout")
+    threads: int | None = option(None, "number of simulation threads (default: all cores)")
+    workers: int | None = option(None, "processes that step environments other than native ones (default: measured)")
+    checkpoint_every: int = option(10, "epochs between checkpoints")
+    wandb: str | None = option(None, "Weights & Biases project that gets a copy of the log")
+    out: str = option("runs", "folder for run folders")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.algo, Recipe):
-            raise InputError(f"algo is {self.algo!r}: give a recipe, or make the run with make_config.")
+        if not isinstance(self.algo, Algorithm):
+            raise InputError(f"algo is {self.algo!r}: give an algorithm, or make the run with make_config.")
         for name in _POSITIVE:
             value = getattr(self, name)
             _require(name, value, value > 0, "greater than zero")
@@ -83,9 +81,9 @@ class RunConfig:
         cost = self.env_options.get("cost")
         if isinstance(cost, str):  # the path of a file is made absolute, so that it is found again
             object.__setattr__(self, "env_options", {**self.env_options, "cost": env_name(cost)})
-        _require_room(self.algo.hidden)
+        _require_room(self.algo.networks.hidden)
         _require_json("env_options", self.env_options)
-        _require_json("a setting of the algorithm", to_plain(self.algo))
+        _require_json("a setting of the algorithm", to_json(self.algorithm))
         if self.steps_per_epoch % self.num_envs:
             raise InputError(
                 f"steps_per_epoch is {self.steps_per_epoch}, which {self.num_envs} environments cannot share "
@@ -109,7 +107,7 @@ class RunConfig:
 
     @property
     def time_limit(self) -> int | None:
-        """The most steps of an episode of the task; None where nobody says."""
+        """Time limit of an episode in steps; None if there is none."""
         task = TASKS.get(self.env.removeprefix("steingate/"))
         known = gymnasium.registry.get(self.env.split(":")[-1])
         stated = (self.env_options.get("max_episode_steps"), task and task.max_episode_steps)
@@ -118,27 +116,35 @@ class RunConfig:
 
     @property
     def episode_length(self) -> int:
-        """Steps of an episode of the task; 1000 where nobody says."""
+        """Steps of an episode of the task; 1000 if it has no time limit."""
         return self.time_limit or 1000
 
     @property
-    def recipe(self) -> Recipe:
-        """The recipe with what follows from its variant and the task filled in."""
-        return self.algo.resolved(self.episode_length)
+    def algorithm(self) -> Algorithm:
+        """The algorithm with the settings filled in that follow from its variant and the task."""
+        return self.algo.resolve(self.episode_length)
 
     @property
-    def setup(self) -> Setup:
-        """What the recipe is told about the run."""
-        return Setup(self.cost_limit, self.window, self.episode_length, self.epochs, self.seed)
+    def context(self) -> RunContext:
+        """Facts about the run for the algorithm."""
+        return RunContext(
+            cost_limit=self.cost_limit,
+            window=self.window,
+            episode_length=self.episode_length,
+            epochs=self.epochs,
+            seed=self.seed,
+            num_envs=self.num_envs,
+            carry_episodes=self.carry_episodes,
+        )
 
     @property
     def identity(self) -> str:
-        """The same text for all runs that must give the same results, another one for any other run.
+        """Digest of all settings that affect the results.
 
-        A longer run begins with the shorter one, so the number of steps belongs to it only if the recipe
-        depends on that.
+        A longer run begins with the shorter one, so the number of steps counts only if the algorithm depends on
+        it.
         """
-        return digest(self.to_dict(), steps=self.algo.needs_epochs)
+        return digest(self.to_dict(), steps=self.algo.depends_on_total_steps)
 
     @property
     def path(self) -> Path:
@@ -146,24 +152,25 @@ class RunConfig:
         return run_path(self.out, self.algo.name, short_name(self.env), self.seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON types: the fields, ``algo`` as its name, ``recipe`` as its settings."""
-        own = {item.name: to_plain(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
+        """Return everything as JSON types: ``algo`` is the name, ``algorithm`` the options of the algorithm."""
+        own = {item.name: to_json(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
         name = self.algo.name
-        built_in = METHODS.get(name) is type(self.algo)
-        return {**own, "algo": name if built_in else named(type(self.algo)), "recipe": to_plain(self.recipe)}
+        built_in = ALGORITHMS.get(name) is type(self.algo)
+        stored = name if built_in else object_name(type(self.algo))
+        return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
 
 
 def deciding(stored: Mapping[str, Any], steps: bool = False) -> dict[str, Any]:
-    """Return the settings of a stored configuration that may not change on the way.
+    """Return the settings of a stored configuration that must not change during a run.
 
-    ``steps`` counts the number of steps among them; else a run may be made longer.
+    With ``steps`` the number of steps is one of them; otherwise the run may be extended.
     """
     idle = WITHOUT_EFFECT if steps else (*WITHOUT_EFFECT, "total_steps")
     return {name: value for name, value in stored.items() if name not in idle}
 
 
 def digest(stored: Mapping[str, Any], steps: bool) -> str:
-    """Return a text that is the same for stored configurations with the same deciding settings alone."""
+    """Return a digest of the deciding settings of a stored configuration."""
     return hashlib.sha256(json.dumps(deciding(stored, steps), sort_keys=True).encode()).hexdigest()
 
 
@@ -173,90 +180,69 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     Parameters
     ----------
     given
-        Fields of :class:`RunConfig` and settings of the recipe (``max_kl``, ``clipped.passes``), as text or
-        as values. ``algo`` is a name, ``module:Class``, a recipe, or the class of one; ``env`` is a name, or
-        what makes an environment.
+        Fields of :class:`RunConfig` and options of the algorithm (``max_kl``, ``ppo.epochs``), as text or as
+        values. ``algo`` is a name, ``module:Class``, an algorithm or its class; ``env`` is a name or a function
+        that makes an environment.
     file
-        A TOML file of ``name = value`` lines; tables are parts, such as ``[clipped]``.
+        A TOML file of ``name = value`` lines; tables are groups, such as ``[ppo]``.
 
     Raises
     ------
     InputError
-        If there is no such setting, or a value cannot be used; the message names the nearest.
+        If there is no such option, or a value cannot be used; the message names the nearest.
 
     Examples
     --------
-    >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.max_kl
+    >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.trust_region.max_kl
     0.02
     """
-    values = {} if file is None else {key.replace("-", "_"): value for key, value in read_toml(file).items()}
+    values = {} if file is None else {key.replace("-", "_"): value for key, value in load_toml(file).items()}
     values |= {key.replace("-", "_"): value for key, value in given.items()}
-    algo = values.pop("algo", "steingate")
+    algo = values.pop("algo", DEFAULT)
     if "env" in values and not isinstance(values["env"], str):
         values["env"] = env_name(values["env"])
     own = field_types(RunConfig)
-    parts = {name: value for name, value in values.items() if name.partition(".")[0] in _PARTS}
-    values = {name: value for name, value in values.items() if name not in parts}
+    groups = {name: value for name, value in values.items() if name.partition(".")[0] in _GROUPS}
+    values = {name: value for name, value in values.items() if name not in groups}
     of_run = {name: convert(own[name], value, name) for name, value in values.items() if name in own}
-    settings = {name: value for name, value in values.items() if name not in own}
-    if isinstance(algo, type) and issubclass(algo, Recipe):
+    options = {name: value for name, value in values.items() if name not in own}
+    if isinstance(algo, type) and issubclass(algo, Algorithm):
         algo = algo()
-    if isinstance(algo, Recipe):
+    if isinstance(algo, Algorithm):
         base, name = algo, algo.name
     elif isinstance(algo, str):
-        base, name = find_recipe(algo)(), algo
+        base, name = find_algorithm(algo)(), algo
     else:
-        raise InputError(f"algo is {algo!r}: give a name, module:Class, or a recipe.")
-    _check_names(settings, base, name, list(own))
-    if isinstance(algo, Recipe):
-        recipe = with_settings(algo, settings, name)
+        raise InputError(f"algo is {algo!r}: give a name, module:Class, or an algorithm.")
+    _check_names(options, base, name, list(own))
+    if isinstance(algo, Algorithm):
+        algorithm = with_options(algo, options, name)
     else:
-        recipe = make_recipe(algo, str(of_run.get("env", RunConfig.env)), settings)
-    return with_settings(RunConfig(algo=recipe, **of_run), parts, "A run")
+        algorithm = make_algorithm(algo, str(of_run.get("env", RunConfig.env)), options)
+    return with_options(RunConfig(algo=algorithm, **of_run), groups, "A run")
 
 
-def _check_names(settings: Mapping[str, Any], recipe: Recipe, name: str, own: list[str]) -> None:
-    known = setting_names(recipe)
-    parts = {setting.partition(".")[0] for setting in known}
-    for key in settings:
-        if key.partition(".")[0] in parts:
+def _check_names(options: Mapping[str, Any], algorithm: Algorithm, name: str, own: list[str]) -> None:
+    known = option_names(algorithm)
+    groups = {option.partition(".")[0] for option in known} | set(field_types(type(algorithm)))
+    for key in options:
+        if key.partition(".")[0] in groups:
             continue
-        hint = nearest_setting(key, [*known, *own])
+        hint = nearest_option(key, [*known, *own])
         raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
 def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
-    """Return the run that a ``config.json`` describes, of this version or an earlier one."""
+    """Return the run that a ``config.json`` describes."""
     try:
-        if "recipe" not in stored:
-            stored = _converted(stored)
-        recipe = stored["recipe"]
-        if not isinstance(recipe, Mapping):
-            raise InputError(f"recipe is {recipe!r}: a table of names and values is expected.")
-        own = {name: value for name, value in stored.items() if name != "recipe"}
-        kind = find_recipe(str(own.pop("algo", "")))
-        return make_config({**own, "algo": with_settings(kind(), recipe, kind.about.name)})
+        options = stored.get("algorithm")
+        if not isinstance(options, Mapping):
+            raise InputError(f"algorithm is {options!r}: a table of names and values is expected.")
+        own = {name: value for name, value in stored.items() if name != "algorithm"}
+        kind = find_algorithm(str(own.pop("algo", "")))
+        return make_config({**own, "algo": with_options(kind(), options, kind.info.name)})
     except InputError as error:
         raise InputError(f"{source} cannot be used: {error}") from error
-
-
-# Settings of earlier versions that are now those of some recipes, by their old names.
-_FORMER = (
-    "variant", "preset", "certificate", "max_kl", "cg_iters", "damping", "search_steps", "shrink", "discount",
-    "cost_discount", "lam", "cost_lam", "critic_lr", "critic_passes", "critic_batch", "critic_decay",
-    "critic_grad_norm", "hidden", "normalize_obs",
-)  # fmt: skip
-
-
-def _converted(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of an earlier version, in which all runs had all settings, in today's form."""
-    own = {name: value for name, value in stored.items() if name not in (*_FORMER, "algo_options")}
-    known = {item.name for item in fields(find_recipe(str(stored.get("algo", ""))))}
-    recipe = {name: stored[name] for name in _FORMER if name in stored and name in known}
-    options = dict(stored.get("algo_options") or {})
-    if "budget_discount" in known and "discount" in options:
-        options["budget_discount"] = options.pop("discount")
-    return {**own, "recipe": {**recipe, **options}}
 
 
 def _require(name: str, value: Any, holds: bool, expected: str) -> None:
@@ -282,13 +268,10 @@ def _require_json(name: str, table: Mapping[str, Any]) -> None:
             _require_json(key, value)
         elif callable(value):
             raise InputError(
-                f"{key!r} of {name} is {value!r}: give it as text, 'module:function', so that the run can be "
-                "resumed."
+                f"{key!r} of {name} is {value!r}: give it as text, 'module:function', so that the run can be resumed."
             )
         else:
             try:
                 json.dumps(value)
             except (TypeError, ValueError) as error:
-                raise InputError(
-                    f"{key!r} of {name} is {value!r}: config.json cannot hold it ({error})."
-                ) from error
+                raise InputError(f"{key!r} of {name} is {value!r}: config.json cannot hold it ({error}).") from error

@@ -22,9 +22,7 @@ from steingate.training.config import RunConfig, deciding, digest, read_stored
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
 
 
-def write_run_config(
-    run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()
-) -> None:
+def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()) -> None:
     """Write ``config.json``: all settings, package versions, the machine, and warnings about the settings.
 
     A run that never finished an epoch is replaced.
@@ -38,17 +36,16 @@ def write_run_config(
     rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
     if run.config.exists() and (rows > 0 or any(epoch > 0 for epoch, _ in old)):
         raise RunError(
-            f"{run.path} already holds a run: continue it with `steingate resume {run.path}`, "
-            "or choose another --out."
+            f"{run.path} already holds a run: continue it with `steingate resume {run.path}`, or choose another --out."
         )
     for path in (*(path for _, path in old), run.certified, run.certification):
         path.unlink(missing_ok=True)
-    order = cfg.algo.about.order
+    order = cfg.algo.info.order
     record = {
         "config": cfg.to_dict(),
         "env_folder": import_folder(cfg.env),
         "identity": cfg.identity,
-        "plot_style": {"order": order if isfinite(order) else None, "color": cfg.algo.about.color},
+        "plot_style": {"order": order if isfinite(order) else None, "color": cfg.algo.info.color},
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
@@ -105,7 +102,7 @@ def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
         raise RunError(str(error)) from error
     identity = record.get("identity")
     # A later version may have settings that the file does not: then the file itself is compared.
-    if identity not in (cfg.identity, digest(settings, cfg.algo.needs_epochs)):
+    if identity not in (cfg.identity, digest(settings, cfg.algo.depends_on_total_steps)):
         before = None
         with suppress(RunError):  # the settings in the newest checkpoint tell which ones were changed
             newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
@@ -123,7 +120,7 @@ def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
 def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:
     """Yield a phrase for each setting that differs."""
     if isinstance(now, dict) and isinstance(before, dict):
-        prefix = f"{name}." if name and name != "recipe" else ""
+        prefix = f"{name}." if name and name != "algorithm" else ""
         for key in {**now, **before}:
             yield from _changes(now.get(key), before.get(key), f"{prefix}{key}")
     elif now != before:

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from steingate.algorithms.base import EnvParams, Episodes
+from steingate.algorithms.common.episodes import cvar
 from steingate.certificates.formatting import percent, violations_text
 from steingate.certificates.violation import certify
 from steingate.errors import InputError
-from steingate.gates.base import Episodes
-from steingate.gates.tail import cvar
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.policy import Which
-from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.certification import policy_name
+from steingate.training.environment import make_envs
 from steingate.training.logging.rows import negative_cost_warning
 from steingate.training.play import load_player, play
 from steingate.training.seeding import evaluation_seeds
@@ -160,7 +160,7 @@ def evaluate(
     risk = cfg.certify.budget if risk is None else risk
     confidence = 1.0 - cfg.certify.delta if confidence is None else confidence
     monitor = Monitor(limit, risk, round(1.0 - confidence, 15))
-    envs = make_envs(cfg, build_algorithm(cfg), budget=player.budget)
+    envs = make_envs(cfg, params=EnvParams(player.cost_budget_fraction))
     played: list[Episodes] = []
     try:
         for first in range(0, episodes, envs.num_envs):
@@ -173,8 +173,7 @@ def evaluate(
         envs.close()
     episodes = monitor.episodes or episodes
     cost, ret, length = (
-        np.concatenate([getattr(each, name) for each in played])[:episodes]
-        for name in ("cost", "ret", "length")
+        np.concatenate([getattr(each, name) for each in played])[:episodes] for name in ("cost", "ret", "length")
     )
     if (cost < 0.0).any():
         warn(negative_cost_warning(cfg, cost))

@@ -8,16 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from steingate.algorithms.common.backend import configure
-from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.base import OnPolicyAlgorithm
+from steingate.algorithms.common.jax_setup import configure
 from steingate.errors import InputError
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
-from steingate.training.assemble import build_algorithm, check_carry, make_envs, saved_env
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config, version_warnings, write_run_config
-from steingate.training.environment import TrainerEnv, new_notes
+from steingate.training.environment import (
+    TrainerEnv,
+    build_algorithm,
+    make_envs,
+    new_messages,
+    require_snapshots,
+    restorable,
+)
 from steingate.training.epoch import run_epoch
 from steingate.training.logging.display import Display
 from steingate.training.logging.run_writer import RunWriter
@@ -71,10 +77,10 @@ def resume(
 def _extended(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
     if total_steps < cfg.total_steps:
         raise InputError(f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps}.")
-    if cfg.algo.needs_epochs and total_steps != cfg.total_steps:
+    if cfg.algo.depends_on_total_steps and total_steps != cfg.total_steps:
         raise InputError(
             f"{path} cannot be extended: the learning rate of {cfg.algo.name} falls to 0 over the steps it "
-            "was started with; train anew, with --no-clipped.decay to be able to extend the run later."
+            "was started with; train anew, with --no-ppo.lr-decay to be able to extend the run later."
         )
     return replace(cfg, total_steps=total_steps)
 
@@ -101,7 +107,7 @@ class _Trainer:
     """The parts of one run that its epochs share."""
 
     cfg: RunConfig
-    algo: Algorithm
+    algorithm: OnPolicyAlgorithm
     envs: TrainerEnv
     files: RunWriter
     loggers: tuple[TensorBoardLog | WandbLog, ...]
@@ -116,54 +122,52 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         stop = stack.enter_context(stop_on_signals()) if stop is None else stop
         learner = configure()
         stop.check()
-        algo = build_algorithm(cfg)
+        algorithm = build_algorithm(cfg)
+        if not isinstance(algorithm, OnPolicyAlgorithm):
+            raise InputError(f"{algorithm.name} cannot be trained: derive it from OnPolicyAlgorithm.")
         # The environments come first: a run whose environments cannot be made should leave no folder behind.
-        envs = stack.enter_context(closing(make_envs(cfg, algo)))
+        envs = stack.enter_context(closing(make_envs(cfg)))
         stop.check()
-        check_carry(cfg, envs)
+        require_snapshots(cfg, envs)
         space = envs.single_action_space
         sizes = (envs.single_observation_space.shape[0], outputs(space))
-        state = first_state(cfg, algo, *sizes, discrete=choice_of(space) is not None)
+        state = first_state(cfg, algorithm, *sizes, discrete=choice_of(space) is not None)
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
         marks: dict[str, Any] = {}
         if fresh:
-            write_run_config(run, cfg, learner, algo.notes)
-            messages = list(algo.notes)
+            messages = list(algorithm.initial_messages(cfg.context))
+            write_run_config(run, cfg, learner, messages)
         else:
             messages = version_warnings(run)
             state, marks = _last_state(run, state, display)
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
-        for message in (*messages, *new_notes(envs)):
+        for message in (*messages, *new_messages(envs)):
             display.message(message)
-        files = RunWriter(run, envs, cfg.algo.normalize_obs, algo.account)
+        files = RunWriter(run, envs, cfg, algorithm)
         files.truncate(state, marks)
-        if state.world is not None:
+        if state.env_state is not None:
             envs.reset(seed=0)
-            saved_env(envs).restore(state.world)
+            restorable(envs).restore(state.env_state)
         loggers: list[TensorBoardLog | WandbLog] = [TensorBoardLog(run.path)]
         if cfg.wandb:
             loggers.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
         for logger in loggers:
             stack.callback(logger.close)
         pool = stack.enter_context(background_thread(cfg.overlap))
-        selector = stack.enter_context(
-            closing(CertifiedCheckpointSelector(cfg, algo, run, files.save_certified, stop))
-        )
-        trainer = _Trainer(cfg, algo, envs, files, tuple(loggers), display, pool, selector, stop)
+        selector = stack.enter_context(closing(CertifiedCheckpointSelector(cfg, run, files.save_certified, stop)))
+        trainer = _Trainer(cfg, algorithm, envs, files, tuple(loggers), display, pool, selector, stop)
         state = _train_epochs(trainer, state)
         again = f"continue with: steingate resume {run.path}"
         if stop() and state.epoch < cfg.epochs:
-            display.message(
-                f"Stopped before epoch {state.epoch + 1}; continue with: steingate resume {run.path}"
-            )
+            display.message(f"Stopped before epoch {state.epoch + 1}; continue with: steingate resume {run.path}")
             stop.leave()
         if cfg.certify.enabled:
             try:
-                display.message(selector.finish(state.selection, _last_candidate(cfg, state), state.epoch))
+                display.message(selector.finish(state.selection, _last_candidate(trainer, state), state.epoch))
             except RolloutStoppedError:
                 display.message(f"Stopped before the last test; {again}")
                 stop.leave()
@@ -206,11 +210,9 @@ def _train_epochs(trainer: _Trainer, state: TrainState) -> TrainState:
         while state.epoch < cfg.epochs and not trainer.stop():
             start = time.perf_counter()
             try:
-                following, report = run_epoch(
-                    trainer.algo, cfg, state, trainer.envs, trainer.pool, trainer.stop
-                )
+                after, report = run_epoch(trainer.algorithm, cfg, state, trainer.envs, trainer.pool, trainer.stop)
                 trained = time.perf_counter()
-                following = following._replace(selection=_select(trainer, state, following))
+                after = after._replace(selection=_select(trainer, state, after))
             except RolloutStoppedError:
                 break
             seconds = time.perf_counter() - start
@@ -218,11 +220,11 @@ def _train_epochs(trainer: _Trainer, state: TrainState) -> TrainState:
             parts = {**report.seconds, "test": time.perf_counter() - trained}
             row = {**report.row, **_times(cfg, seconds, total_seconds, parts)}
             files.add(row, report.episodes)
-            before, state = state, following
+            before, state = state, after
             for logger in trainer.loggers:
                 logger.add(row)
             trainer.display.epoch(row)
-            for message in report.notes:
+            for message in report.messages:
                 trainer.display.message(message)
             if saving is not None and saving.done():
                 saving.result()
@@ -233,24 +235,25 @@ def _train_epochs(trainer: _Trainer, state: TrainState) -> TrainState:
     return state
 
 
-def _select(trainer: _Trainer, state: TrainState, following: TrainState) -> SelectionState:
+def _select(trainer: _Trainer, state: TrainState, after: TrainState) -> SelectionState:
     """Offer the policy that collected an epoch to the selector, with the statistics of its episodes."""
-    cfg, count = trainer.cfg, following.finished - state.finished
-    if not cfg.certify.enabled or count == 0:
+    count = after.finished - state.finished
+    if not trainer.cfg.certify.enabled or count == 0:
         return state.selection
-    episodes = following.window[-max(count, MIN_EPISODES) :]
-    candidate = make_candidate(
-        state.epoch, episodes, state.policy, following.stats, state.budget, cfg.cost_limit
-    )
-    return trainer.selector.consider(state.selection, candidate, following.epoch)
+    episodes = after.window[-max(count, MIN_EPISODES) :]
+    return trainer.selector.consider(state.selection, _candidate(trainer, state, episodes, after), after.epoch)
 
 
-def _last_candidate(cfg: RunConfig, state: TrainState) -> Candidate | None:
+def _last_candidate(trainer: _Trainer, state: TrainState) -> Candidate | None:
     """Return the policy of the last epoch as a candidate; None if no training episode has finished."""
-    if not state.finished:
-        return None
-    episodes = state.window[-MIN_EPISODES:]
-    return make_candidate(state.epoch, episodes, state.policy, state.stats, state.budget, cfg.cost_limit)
+    return _candidate(trainer, state, state.window[-MIN_EPISODES:], state) if state.finished else None
+
+
+def _candidate(trainer: _Trainer, state: TrainState, episodes: Any, after: TrainState) -> Candidate:
+    """Return the policy of ``state``, with the observation statistics ``after`` its epoch, as a candidate."""
+    params = trainer.algorithm.env_params(trainer.cfg.context, state.algorithm)
+    fraction, limit = params.cost_budget_fraction, trainer.cfg.cost_limit
+    return make_candidate(state.epoch, episodes, state.policy, after.stats, fraction, limit)
 
 
 def _wait(saving: "Future[None] | None") -> None:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.common.base import Params
+from steingate.algorithms.base import Episodes, Params
 from steingate.errors import RunError
-from steingate.gates.base import Episodes
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Which, chosen_checkpoint
@@ -35,26 +34,24 @@ class Player(NamedTuple):
     epoch: int  # policy updates before this policy
     policy: Params
     stats: Stats  # of observations; frozen
-    budget: float = 1.0  # cost budget fraction of the environments
+    cost_budget_fraction: float = 1.0  # of the environments
     which: str = "last"  # or "certified"
 
 
-def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, budget: float) -> Player:
+def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_budget_fraction: float) -> Player:
     """Return the player of a policy after ``epoch`` epochs of a run."""
     params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
     # The published codes evaluate with the whole budget, whatever fraction training used last.
-    return Player(cfg, epoch, params, stats, 1.0 if cfg.algo.is_published else float(budget))
+    return Player(cfg, epoch, params, stats, 1.0 if cfg.algo.is_published else float(cost_budget_fraction))
 
 
-def load_player(
-    path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None
-) -> Player:
+def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     cfg = load_run_config(path, env)
     checkpoint, which = chosen_checkpoint(path, policy, warn)
     tree, saved = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
-    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("budget", 1.0))
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("cost_budget_fraction", 1.0))
     return player._replace(which=which)
 
 
@@ -120,7 +117,7 @@ def _play_together(
             player.policy,
             player.stats,
             noise,
-            mode=FROZEN if player.cfg.algo.normalize_obs else OFF,
+            mode=FROZEN if player.cfg.algo.networks.normalize_obs else OFF,
             seeds=padded,
             start=carry,
             stop=stop,

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.common.base import Params
+from steingate.algorithms.base import Episodes, Params
 from steingate.envs.worker_pool import describe_error
 from steingate.errors import InputError, RunError, SteingateError
-from steingate.gates.base import Episodes
 from steingate.policies.action_distribution import action_map, choice_of
 from steingate.policies.normalizer import Stats
 from steingate.training import rollout_kernels as kernels
@@ -119,9 +118,7 @@ def collect(
         if start is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
             if raw.shape[1] != obs_dim:
-                raise InputError(
-                    f"Observations of {name} have {raw.shape[1]} numbers; the policy expects {obs_dim}."
-                )
+                raise InputError(f"Observations of {name} have {raw.shape[1]} numbers; the policy expects {obs_dim}.")
             errors.check(advance(0, mode, raw, zeros, zeros, zeros, never, never, raw, *buffers))
         else:
             obs[0] = start.obs

@@ -264,9 +264,7 @@ def advance(
             )  # fmt: skip
             if bad >= 0:
                 return 1 + bad + envs * 4
-    bad = observe(
-        t, mode, raw, everyone, count, mean, m2, obs, finals, final_at, counters, ends[0, :0], moments
-    )
+    bad = observe(t, mode, raw, everyone, count, mean, m2, obs, finals, final_at, counters, ends[0, :0], moments)
     if bad >= 0:
         return 1 + bad + envs
     if t < noise.shape[0]:

@@ -25,9 +25,7 @@ class Purpose(IntEnum):
 
 def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
     """Return the generator of one purpose in one epoch."""
-    return np.random.Generator(
-        np.random.Philox(np.random.SeedSequence(seed, spawn_key=(epoch, int(purpose))))
-    )
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(epoch, int(purpose)))))
 
 
 def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
@@ -49,9 +47,7 @@ def _reset_seed(seed: int, *key: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
-def action_noise(
-    seed: int, epoch: int, shape: tuple[int, ...], discrete: bool = False
-) -> npt.NDArray[np.float32]:
+def action_noise(seed: int, epoch: int, shape: tuple[int, ...], discrete: bool = False) -> npt.NDArray[np.float32]:
     """Return the action noise (T, E, a) of one epoch: standard normal, or Gumbel for discrete actions.
 
     The argmax of logits plus Gumbel noise is a sample of their softmax distribution.

@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algorithms.common.base import Algorithm, Params
-from steingate.gates.tail import cvar
+from steingate.algorithms.base import EnvParams, Params
+from steingate.algorithms.common.episodes import cvar
 from steingate.policies.normalizer import Stats
 from steingate.runs import RunFolder, load_certification, write_certification
-from steingate.training.assemble import make_envs
 from steingate.training.certification import (
     CertificationTest,
     certification_report,
@@ -25,7 +24,7 @@ from steingate.training.certification import (
     saved_test,
 )
 from steingate.training.config import RunConfig
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import TrainerEnv, make_envs
 from steingate.training.play import make_player
 from steingate.training.rollout import RolloutStoppedError
 from steingate.training.seeding import Purpose, certification_seed
@@ -48,7 +47,7 @@ class Candidate(NamedTuple):
     length: int  # of the longest episode, in steps
     policy: Params
     stats: Stats
-    budget: float  # cost budget fraction of the environments
+    cost_budget_fraction: float  # of the environments
 
 
 class SelectionState(NamedTuple):
@@ -63,7 +62,7 @@ class SelectionState(NamedTuple):
 
 
 def make_candidate(
-    epoch: int, episodes: np.ndarray, policy: Params, stats: Stats, budget: float, limit: float
+    epoch: int, episodes: np.ndarray, policy: Params, stats: Stats, cost_budget_fraction: float, limit: float
 ) -> Candidate:
     """Return a candidate from its training episodes, rows of (return, cost, length), oldest first."""
     ret, cost, length = np.asarray(episodes, np.float64).T
@@ -71,7 +70,9 @@ def make_candidate(
     risk = cvar(cost, TAIL)[0] / limit if limit > 0.0 else float(np.mean(cost > 0.0)) / TAIL
     error = float(ret.std()) / len(ret) ** 0.5
     params = _sorted(policy)
-    return Candidate(epoch, float(risk), float(ret.mean()), error, int(length.max()), params, stats, budget)
+    return Candidate(
+        epoch, float(risk), float(ret.mean()), error, int(length.max()), params, stats, cost_budget_fraction
+    )
 
 
 def add_candidate(candidates: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, ...]:
@@ -100,9 +101,7 @@ def next_candidate(selection: SelectionState) -> Candidate | None:
     return head
 
 
-def add_test(
-    selection: SelectionState, candidate: Candidate, test: CertificationTest, steps: int
-) -> SelectionState:
+def add_test(selection: SelectionState, candidate: Candidate, test: CertificationTest, steps: int) -> SelectionState:
     """Return the selection after a test of a candidate, which is removed from the candidates."""
     selection = selection._replace(
         candidates=tuple(one for one in selection.candidates if one.epoch != candidate.epoch),
@@ -149,7 +148,7 @@ class CertifiedCheckpointSelector:
 
     Parameters
     ----------
-    cfg, algo
+    cfg
         The run.
     folder
         Where ``certification.json`` is written.
@@ -162,13 +161,12 @@ class CertifiedCheckpointSelector:
     def __init__(
         self,
         cfg: RunConfig,
-        algo: Algorithm,
         folder: RunFolder,
         save: Callable[[Candidate, CertificationTest], None],
         stop: Callable[[], bool],
     ) -> None:
         self.cfg = cfg
-        self._algo, self._folder, self._save, self._stop = algo, folder, save, stop
+        self._folder, self._save, self._stop = folder, save, stop
         self._envs: TrainerEnv | None = None
 
     def close(self) -> None:
@@ -231,10 +229,12 @@ class CertifiedCheckpointSelector:
     def _test(
         self, candidate: Candidate, purpose: Purpose, number: int, delta: float, max_episodes: int
     ) -> tuple[CertificationTest, int]:
-        player = make_player(self.cfg, candidate.epoch, candidate.policy, candidate.stats, candidate.budget)
+        player = make_player(
+            self.cfg, candidate.epoch, candidate.policy, candidate.stats, candidate.cost_budget_fraction
+        )
         try:
             if self._envs is None:
-                self._envs = make_envs(self.cfg, self._algo)
+                self._envs = make_envs(self.cfg)
             return certify_checkpoint(
                 self._envs,
                 player,

@@ -41,18 +41,12 @@ def completed(value: Critics) -> "Future[Critics]":
     return future
 
 
-def first_state(
-    cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False
-) -> TrainState:
+def first_state(cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False) -> TrainState:
     """Return the state before the first epoch; ``act_dim`` is the number of actions if they are discrete."""
     networks = algorithm.networks
     rngs = {purpose: stream(cfg.seed, 0, purpose) for purpose in Purpose}
-    policy = init_policy(
-        rngs[Purpose.POLICY], obs_dim, act_dim, networks.hidden, discrete, networks.init_std
-    )
-    critics = init_critics(
-        rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden
-    )
+    policy = init_policy(rngs[Purpose.POLICY], obs_dim, act_dim, networks.hidden, discrete, networks.init_std)
+    critics = init_critics(rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden)
     has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
     return TrainState(
         epoch=0,

@@ -27,8 +27,8 @@ def compute_targets(
     rollout: Rollout,
     critics: Critics,
     algorithm: OnPolicyAlgorithm,
-    context: RunContext = RunContext(),
-    state: State = (),
+    context: RunContext,
+    state: State,
     costs_before: Array | None = None,
 ) -> tuple[Batch, Targets, Metrics]:
     """Return the batch of the policy update, the critics' targets, and metrics of the critics' predictions.

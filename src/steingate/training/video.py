@@ -62,9 +62,7 @@ class RecordingEnv(VectorEnvWrapper):
     already been reset by then.
     """
 
-    def __init__(
-        self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int
-    ) -> None:
+    def __init__(self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
         super().__init__(envs)
         self.single_observation_space = envs.single_observation_space
         self._show, self._every = show, every

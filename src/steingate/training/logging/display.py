@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from steingate.gates.modes import step_in_words
+from steingate.algorithms.modes import describe_update
 from steingate.training.config import RunConfig
 
 STYLES = ("green", "yellow", "red")  # by mode
@@ -113,11 +113,11 @@ class Display:
 
     def _step(self, row: dict[str, Any]) -> tuple[str, int]:
         """Return a description of the policy update and its mode; an open gate always improves reward."""
-        words, mode = step_in_words(row)
-        about = self.cfg.algo.about
-        if about.gate != "open":
+        words, mode = describe_update(row)
+        info = self.cfg.algo.info
+        if info.constraint != "none":
             return words, mode
-        return (f"{words} within the budget", mode) if about.sees else ("reward only", mode)
+        return (f"{words} within the budget", mode) if info.inputs else ("reward only", mode)
 
     def _time_left(self, row: dict[str, Any]) -> str:
         steps = (self.cfg.epochs - row["Train/Epoch"] - 1) * self.cfg.steps_per_epoch

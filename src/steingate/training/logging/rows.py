@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.gates.base import Decision, Episodes
+from steingate.algorithms.base import Episodes, Objective
 from steingate.training.config import RunConfig
 
 Window = npt.NDArray[np.float64]  # (n, 3): return, cost, length of the last episodes, oldest first
@@ -23,20 +23,13 @@ def append_window(window: Window, episodes: Episodes, size: int) -> Window:
     return np.concatenate([window, new])[-size:]
 
 
-def column(key: str) -> str:
-    """Return the column name of a metric: ``gate/reference_risk`` becomes ``Gate/ReferenceRisk``."""
-    return "/".join(
-        "".join(word[:1].upper() + word[1:] for word in part.split("_")) for part in key.split("/")
-    )
-
-
 def progress_row(
     epoch: int,
     steps_per_epoch: int,
     limit: float,
     window: Window,
     episodes: Episodes,
-    decision: Decision,
+    objective: Objective,
     metrics: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the row of one epoch, without its times.
@@ -57,14 +50,13 @@ def progress_row(
         "Train/EpLen": _mean(episodes.length),
         "Train/ViolationRate": _mean(episodes.cost > limit),
         "Train/MaxCost": float(episodes.cost.max()) if len(episodes.cost) else None,
-        "Gate/Mode": int(decision.mode),
-        "Gate/Slack": float(decision.slack),
+        "Gate/Mode": int(objective.mode),
+        "Gate/Slack": float(objective.cost_slack),
         "Gate/Bound": None,
         "Gate/Budget": None,
         "Gate/Fallback": int(len(episodes.cost) == 0),
     }
-    for key, value in metrics.items():
-        name = column(key)
+    for name, value in metrics.items():
         if name not in ("Gate/Mode", "Gate/Slack", "Gate/Fallback"):
             row[name] = float(value) if np.isfinite(value) else None
     return row
@@ -74,9 +66,7 @@ def _mean(values: npt.NDArray[Any]) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def episode_warnings(
-    cfg: RunConfig, epoch: int, window: Window, costs: npt.NDArray[np.float64]
-) -> tuple[str, ...]:
+def episode_warnings(cfg: RunConfig, epoch: int, window: Window, costs: npt.NDArray[np.float64]) -> tuple[str, ...]:
     """Return data warnings about an epoch's episodes, each once per run.
 
     Parameters
@@ -113,7 +103,4 @@ def _no_episode_warning(cfg: RunConfig) -> str:
     else:
         cause = f"No episode has finished: its time limit is {cfg.time_limit} steps, and an epoch has {steps}"
         advice = f"use --steps-per-epoch {cfg.time_limit * cfg.num_envs} or more, or --carry-episodes"
-    return (
-        f"{cause}. Without finished episodes their cost is unknown, so no algorithm can satisfy the limit: "
-        f"{advice}."
-    )
+    return f"{cause}. Without finished episodes their cost is unknown, so no algorithm can satisfy the limit: {advice}."

@@ -4,8 +4,7 @@ from math import inf
 from typing import Any
 
 from steingate.errors import RunError
-from steingate.gates.account import Account
-from steingate.gates.sight import Sight
+from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.policies.action_distribution import stored_action
 from steingate.runs import (
     RunFolder,
@@ -18,7 +17,7 @@ from steingate.runs import (
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.certification import CertificationTest, saved_test
-from steingate.training.config import deciding
+from steingate.training.config import RunConfig, deciding
 from steingate.training.environment import TrainerEnv
 from steingate.training.selection import Candidate
 from steingate.training.state import TrainState, plain, to_tree
@@ -33,25 +32,21 @@ class RunWriter:
         The folder.
     envs
         Their action space is stored with each checkpoint, so that a policy can be used without environment.
-    normalize
-        Whether observations are normalized; stored too.
-    account
-        What the environments append to an observation; stored too.
+    cfg, algorithm
+        The run and its algorithm; what they do with observations is stored too.
     """
 
-    def __init__(
-        self, run: RunFolder, envs: TrainerEnv, normalize: bool, account: Account | None = None
-    ) -> None:
-        self.run, self._account = run, account
+    def __init__(self, run: RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
+        self.run, self._cfg, self._algorithm = run, cfg, algorithm
         self.progress = Table(run.progress, time_prefixes=("Time/",))
         self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         self._marks: dict[int, dict[str, Any]] = {}  # fingerprints of both tables after each epoch
         record = read_config(run.path)
-        sight: Sight | None = getattr(envs, "sight", None)
+        features = getattr(envs, "lidar_features", None)
         self._shared: dict[str, Any] = {
             "action": stored_action(envs.single_action_space),
-            "normalize": normalize,
-            "sight": None if sight is None else sight.plain(),
+            "normalize": algorithm.networks.normalize_obs,
+            "lidar_features": None if features is None else features.to_dict(),
             "identity": record.get("identity"),
             "config": deciding(record["config"]),
         }
@@ -80,7 +75,9 @@ class RunWriter:
         tree = to_tree(state)
         self.episodes.sync()
         self.progress.sync()
-        tree |= {**self._policy_context(state.budget), "tables": self._marks[state.epoch]}
+        params = self._algorithm.env_params(self._cfg.context, state.algorithm)
+        context = self._policy_context(params.cost_budget_fraction)
+        tree |= {**context, "tables": self._marks[state.epoch]}
         write_checkpoint(self.run.checkpoints, state.epoch, tree)
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
             del self._marks[epoch]
@@ -93,16 +90,20 @@ class RunWriter:
         tree = {
             "policy": plain(best.policy),
             "stats": plain(best.stats._asdict()),
-            "budget": best.budget,
             "test": test._asdict(),
-            **self._policy_context(best.budget),
+            **self._policy_context(best.cost_budget_fraction),
         }
         write_tree(self.run.certified, best.epoch, tree)
 
-    def _policy_context(self, budget: float) -> dict[str, Any]:
-        """Return what is needed to use a policy besides its parameters."""
-        extra = None if self._account is None else self._account.seen.extra(budget).plain()
-        return {**self._shared, "extra": extra}
+    def _policy_context(self, fraction: float) -> dict[str, Any]:
+        """Return what is needed to use a policy besides its parameters.
+
+        Published codes evaluate with the full cost budget, whatever fraction training used last.
+        """
+        params = EnvParams(1.0 if self._cfg.algo.is_published else fraction)
+        state = self._algorithm.safety_state(self._cfg.context, params)
+        stored = None if state is None else state.to_list()
+        return {**self._shared, "safety_state": stored, "cost_budget_fraction": fraction}
 
     def seconds_before(self) -> float:
         """Return the time spent on the epochs that are already in ``progress.csv``."""

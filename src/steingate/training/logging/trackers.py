@@ -47,9 +47,7 @@ class TensorBoardLog:
         """Write one epoch's finite numbers."""
         step = row.get("TotalEnvSteps")
         if not isinstance(step, int) or not 0 <= step < 2**63:
-            raise RunError(
-                f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it."
-            )
+            raise RunError(f"{self.path.parent}/progress.csv is damaged: TotalEnvSteps is {step!r}; restore it.")
         scalars = [Summary.Value(tag=key, simple_value=value) for key, value in _finite_numbers(row).items()]
         self._write(Event(wall_time=time.time(), step=step, summary=Summary(value=scalars)))
 
