@@ -59,9 +59,7 @@ def main() -> int:
         for extra in args.extras:
             with tempfile.TemporaryDirectory(prefix="steingate-release-") as folder:
                 row = install(Path(folder), python, wheel, extra)
-            print(
-                f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True
-            )
+            print(f"python {row['python']}  [{extra}]  {row['packages']} packages  {row['mb']} MB", flush=True)
             rows.append(row)
             if args.keep:
                 update_sizes(rows)

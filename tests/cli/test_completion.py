@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from steingate.algorithms import METHODS
+from steingate.algorithms import ALGORITHMS
 from steingate.cli import COMMANDS, main
 from steingate.cli.completion import SHELLS
 from steingate.tasks.catalog import TASKS
@@ -58,7 +58,7 @@ def test_bash_completes(bash, words, expected):
 
 def test_bash_completes_all_commands_algorithms_and_tasks(bash):
     assert bash("") == list(COMMANDS)
-    assert bash("train", "--algo", "") == list(METHODS)
+    assert bash("train", "--algo", "") == list(ALGORITHMS)
     assert bash("train", "--env", "") == list(TASKS)
 
 

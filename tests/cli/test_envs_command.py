@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steingate.algorithms import METHODS
+from steingate.algorithms import ALGORITHMS
 from steingate.cli import main
 from steingate.tasks.catalog import TASKS
 
@@ -107,14 +107,14 @@ def test_what_is_not_installed_is_named_in_one_sentence(missing, code, words):
 
 def test_algos_lists_all_or_describes_some(capsys):
     assert main(["algos"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(METHODS)
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(ALGORITHMS)
     assert main(["algos", "--variants"]) == 0
     assert "published: " in capsys.readouterr().out
     assert main(["algos", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cpo"]["paper"]
     assert main(["algos", "cup", "focops"]) == 0
     out = capsys.readouterr().out
-    assert all(METHODS[name].about.summary in out for name in ("cup", "focops"))
+    assert all(ALGORITHMS[name].info.summary in out for name in ("cup", "focops"))
     assert "evo" not in out
     assert main(["algos", "focop"]) == 2
     assert "did you mean focops?" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.training.runs_of_probes import facts
 
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 from steingate.experiments.grid import load_grid, plan_runs
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.loop import train
@@ -35,11 +35,11 @@ def mixed_grid(folder):
     """Return a grid file with one run that fails and one that does not."""
     grid = folder / "mixed.py"
     grid.write_text(
-        "from tests.experiments.walk_grid import SETTINGS, SIZES\n"
+        "from tests.experiments.walk_grid import OPTIONS, SIZES\n"
         "def grid(sizes):\n"
         "    walk = 'tests.training.probes:Walk'\n"
-        "    good = sizes.runs(walk, 'cpo', **SETTINGS)\n"
-        "    bad = sizes.runs(walk, 'cpo', folder='bad', env_options={'pause': 'x'}, **SETTINGS)\n"
+        "    good = sizes.runs(walk, 'cpo', **OPTIONS)\n"
+        "    bad = sizes.runs(walk, 'cpo', folder='bad', env_options={'pause': 'x'}, **OPTIONS)\n"
         "    return bad + good\n"
     )
     return grid

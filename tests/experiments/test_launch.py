@@ -57,9 +57,7 @@ def test_a_run_without_its_certification_is_not_finished(tmp_path):
     assert run_status(uncertified).finished
 
 
-@pytest.mark.parametrize(
-    "change", [{"total_steps": 2000}, {"cost_limit": 5.0}, {"certificate": {"budget": 0.3}}]
-)
+@pytest.mark.parametrize("change", [{"total_steps": 2000}, {"cost_limit": 5.0}, {"certificate": {"budget": 0.3}}])
 def test_a_folder_of_another_run_is_refused(tmp_path, change):
     write(config(tmp_path), 5)
     with pytest.raises(InputError, match=f"contains a run with {next(iter(change))} .* choose another --out"):

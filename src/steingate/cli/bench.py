@@ -53,9 +53,7 @@ def bench(args: argparse.Namespace) -> int:
     from steingate.experiments.launch import find_todo
 
     if args.list:
-        rows = [
-            (name, f"{len(plan_runs(grid, grid.sizes))} runs", grid.summary) for name, grid in GRIDS.items()
-        ]
+        rows = [(name, f"{len(plan_runs(grid, grid.sizes))} runs", grid.summary) for name, grid in GRIDS.items()]
         print_rows("Grids", rows)
         return 0
     if args.grid is None:
@@ -94,9 +92,7 @@ def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _launch(
-    args: argparse.Namespace, name: str, out: str, todo: "Sequence[RunConfig]", total: int
-) -> "list[Outcome]":
+def _launch(args: argparse.Namespace, name: str, out: str, todo: "Sequence[RunConfig]", total: int) -> "list[Outcome]":
     from steingate.experiments.launch import launch
     from steingate.experiments.local import LocalEngine
     from steingate.experiments.ray_engine import RayEngine
@@ -105,9 +101,7 @@ def _launch(
 
     # First, so that a missing package is reported even if nothing is left to do.
     context: AbstractContextManager[Any] = (
-        LocalEngine(args.workers, len(todo))
-        if args.ray is None
-        else RayEngine(args.workers, len(todo), args.ray)
+        LocalEngine(args.workers, len(todo)) if args.ray is None else RayEngine(args.workers, len(todo), args.ray)
     )
     if not todo:
         return []

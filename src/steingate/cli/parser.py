@@ -55,7 +55,8 @@ def add_options(parser: argparse._ActionsContainer, options: Sequence[Option]) -
     """Add configuration options; their values stay text and are absent from the namespace unless given."""
     for option in options:
         kind, default = _without_none(option.type), _format_default(option.value)
-        help_text = f"{option.help} (default: {default})".strip().replace("%", "%%")
+        states_default = "(default: " in option.help
+        help_text = (option.help if states_default else f"{option.help} (default: {default})").replace("%", "%%")
         settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": help_text, "dest": option.name}
         flag = "--" + option.name.replace("_", "-")
         if kind is bool:

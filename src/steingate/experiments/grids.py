@@ -15,7 +15,7 @@ VELOCITY = (
     "SafetySwimmerVelocity-v1",
 )
 COMPARED = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate")
-PRESETS = ("paper", "released", "certified", "confident")
+PRESETS = ("paper", "released", "valid", "violation")
 
 # The paper does not state the parameters of its logit-normal reference. This one has the mean and standard
 # deviation of the log-odds of Beta(2, 5).
@@ -81,9 +81,7 @@ def references(sizes: Sizes) -> list[RunConfig]:
     return [
         run
         for folder, reference in REFERENCES.items()
-        for run in sizes.runs(
-            "SafetyPointGoal1-v0", "steingate", folder, certificate={"reference": reference}
-        )
+        for run in sizes.runs("SafetyPointGoal1-v0", "steingate", folder, certificate={"reference": reference})
     ]
 
 
@@ -118,9 +116,7 @@ def gates(sizes: Sizes) -> list[RunConfig]:
     return [
         run
         for preset in PRESETS
-        for run in sizes.runs(
-            ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0"), "steingate", preset, preset=preset
-        )
+        for run in sizes.runs(("SafetyPointGoal1-v0", "SafetyPointCircle1-v0"), "steingate", preset, preset=preset)
     ]
 
 
@@ -146,6 +142,4 @@ def allowance(sizes: Sizes) -> list[RunConfig]:
 def unseen(sizes: Sizes) -> list[RunConfig]:
     """Default algorithm on six tasks for which no setting was chosen: three million steps, one seed."""
     circles_and_goals = [task.replace("1-v0", "2-v0") for task in NAVIGATION]
-    return sizes.runs(
-        (*circles_and_goals, "SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"), "allowance"
-    )
+    return sizes.runs((*circles_and_goals, "SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"), "allowance")

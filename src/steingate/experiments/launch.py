@@ -127,9 +127,7 @@ def _outcome(cfg: RunConfig, end: WorkerExit, losses: dict[Path, tuple[int, int]
     if status.finished:
         return Outcome(cfg, "finished")
     if end.kind == "finished":
-        message = (
-            f"{cfg.path} is not finished on this machine; --out must be a folder that all machines share."
-        )
+        message = f"{cfg.path} is not finished on this machine; --out must be a folder that all machines share."
         return Outcome(cfg, "failed", message)
     epochs, count = losses.get(cfg.path, (-1, 0))
     count = 1 if status.epochs > epochs else count + 1

@@ -60,7 +60,7 @@ def run_status(cfg: RunConfig) -> RunStatus:
 def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values of all settings; those of the algorithm are named without a prefix."""
     for name, value in settings.items():
-        if name == "recipe":
+        if name == "algorithm":
             yield from _flat(value)
         else:
             yield name, value
