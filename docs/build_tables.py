@@ -45,7 +45,7 @@ from steingate.experiments.grids import GRIDS
 from steingate.monitoring.wealth import bets_below
 from steingate.report.paper import paper_numbers
 from steingate.report.tables import task
-from steingate.settings import setting_names
+from steingate.settings import option_names
 
 ROOT = Path(__file__).parents[1]
 END = "<!-- end -->"
@@ -546,7 +546,7 @@ def shared_settings() -> str:
     lines = []
     known: set[str] = set()
     for base, title in SHARED_TITLES.items():
-        names = [name for name in setting_names(base()) if name not in known]
+        names = [name for name in option_names(base()) if name not in known]
         known |= set(names) if base is Recipe else set()
         shown = ", ".join(
             f"`{name}={setting_value(base(), name)}`".replace("=None", "=none") for name in names

@@ -315,15 +315,3 @@ def object_name(value: Any) -> str:
 
 def _is_config(value: Any) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
-
-
-# Names before the redesign; removed when every package uses the new ones.
-setting = option
-part = group
-setting_names = option_names
-with_settings = with_options
-nearest_setting = nearest_option
-to_plain = to_json
-read_toml = load_toml
-import_named = import_object
-named = object_name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from steingate.algorithms.common.recipe import find_recipe
 from steingate.runs import read_progress
-from steingate.settings import setting_names
+from steingate.settings import option_names
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.config import RunConfig, make_config
 
@@ -26,7 +26,7 @@ TINY = {
 
 def tiny(out, **changes) -> RunConfig:
     """A run of six epochs of eighty steps; settings that the method does not have are left out."""
-    known = setting_names(find_recipe(changes.get("algo", "steingate"))())
+    known = option_names(find_recipe(changes.get("algo", "steingate"))())
     small = {name: value for name, value in TINY.items() if name in known or name in RUN}
     return make_config({**small, "out": str(out), **changes})
 

@@ -25,7 +25,7 @@ from steingate.cli import main
 from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
 from steingate.gates.mean import open_gate
-from steingate.settings import field_types, setting_names, to_plain, with_settings
+from steingate.settings import field_types, option_names, to_json, with_options
 from steingate.training import batch as batch_module
 from steingate.training import loop
 from steingate.training.assemble import build_algorithm
@@ -220,7 +220,7 @@ def changed(recipe, name):
         given["replay.whole_epoch"] = False
     if head == "pid":
         given["multiplier"] = "pid"
-    return with_settings(recipe, given, "it")
+    return with_options(recipe, given, "it")
 
 
 class TestIdentity:
@@ -228,7 +228,7 @@ class TestIdentity:
     def test_every_setting_of_every_method_is_part_of_it(self, name):
         recipe = make_config({"algo": name}).recipe
         own = make_config({"algo": recipe}).identity
-        known = setting_names(recipe)
+        known = option_names(recipe)
         seen = {make_config({"algo": changed(recipe, setting)}).identity for setting in known}
         assert own not in seen
         assert len(seen) == len(known)
@@ -333,11 +333,11 @@ class TestNoSettingIsIdle:
         monkeypatch.setattr(batch_module, "_values", lambda reward, cost, obs: (np.zeros(len(obs)),) * 2)
         first_order = issubclass(kind, FirstOrder)
         runs = [{"variant": "corrected"}, {"variant": "published"}]
-        if "multiplier" in setting_names(kind()):
+        if "multiplier" in option_names(kind()):
             runs.append({"multiplier": "pid"})
-        if "length" in setting_names(kind()):
+        if "length" in option_names(kind()):
             runs.append({"length": 30})
-        if "pace.block" in setting_names(kind()):  # blocks that tighten, that loosen, that are settled
+        if "pace.block" in option_names(kind()):  # blocks that tighten, that loosen, that are settled
             runs += [{"pace.block": 1, "cost_limit": 1e-3}, {"pace.block": 1, "budget": 0.99}]
             runs.append({"pace.block": 1, "budget": 0.99, "first_std": 0.1})
         for given in runs:
@@ -349,7 +349,7 @@ class TestNoSettingIsIdle:
                 envs = Told() if algo.account is None else Augmented(Told(), algo.account)
                 epochs(cfg, algo, envs, 2)
         seen |= {"near", "places"}  # read where environments are made: see test_assemble
-        idle = {setting for setting in setting_names(kind()) if setting not in seen}
+        idle = {setting for setting in option_names(kind()) if setting not in seen}
         idle |= {item.name for item in fields(sizes.CriticFit)} - fits
         if issubclass(kind, SecondOrder):
             idle |= {item.name for item in fields(sizes.TrustRegion)} - regions
@@ -447,7 +447,7 @@ class TestEarlierVersions:
     )
     def test_options_of_the_method_are_its_settings(self, name, options):
         recipe = read_stored(earlier(algo=name, algo_options=options), "config.json").algo
-        assert recipe == with_settings(recipe, options, name)
+        assert recipe == with_options(recipe, options, name)
         plain = read_stored(earlier(algo=name), "config.json").algo
         assert recipe != plain
 
@@ -458,4 +458,4 @@ class TestEarlierVersions:
         assert cfg.algo.name == name
         assert cfg.algo.lam == 0.94
         assert isinstance(cfg.algo, Recipe)
-        assert to_plain(cfg.algo)["hidden"] == [32, 32]
+        assert to_json(cfg.algo)["hidden"] == [32, 32]

@@ -25,7 +25,7 @@ from steingate.certificates.checks import is_real
 from steingate.certificates.reference import Beta, LogitNormal
 from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
 from steingate.errors import InputError, nearest
-from steingate.settings import import_named
+from steingate.settings import import_object
 
 _RISKS: dict[str, Callable[..., Any]] = {
     "exceedance": Exceedance,
@@ -148,7 +148,7 @@ def _made(kind: Callable[..., Any], inside: str, hint: str, count: int | None = 
 
 
 def _imported(text: str) -> Any:
-    value = import_named(text, "The risk or density", _RISKS)
+    value = import_object(text, "The risk or density", _RISKS)
     if callable(value) or hasattr(value, "logit_score"):
         _loaded.setdefault(id(value), (value, text))
     return value

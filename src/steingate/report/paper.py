@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from steingate.algorithms import make_algorithm
 from steingate.report.run_settings import canonical, flatten, settings
-from steingate.settings import to_plain
+from steingate.settings import to_json
 
 STEPS = 10_000_000
 SEEDS = 6
@@ -66,4 +66,4 @@ def paper_result(config: Mapping[str, Any]) -> PaperResult | None:
 
 @cache
 def _published_settings(env: str, algo: str) -> dict[str, Any]:
-    return flatten(to_plain(make_algorithm(algo, env, {"variant": "published"}).resolved(1000)))
+    return flatten(to_json(make_algorithm(algo, env, {"variant": "published"}).resolved(1000)))

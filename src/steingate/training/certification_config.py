@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from steingate.errors import InputError
-from steingate.settings import setting
+from steingate.settings import option
 
 
 @dataclass(frozen=True)
@@ -14,13 +14,13 @@ class CertifyConfig:
     least 1 - ``delta`` all certificates of a run are right, however many policies were tested.
     """
 
-    enabled: bool = setting(True, "test policies and save the best certified one")
-    budget: float = setting(0.1, "accepted violation probability P(cost > limit) of a certified policy")
-    delta: float = setting(0.05, "probability that any certificate of the run is wrong")
-    max_step_fraction: float = setting(
+    enabled: bool = option(True, "test policies and save the best certified one")
+    budget: float = option(0.1, "accepted violation probability P(cost > limit) of a certified policy")
+    delta: float = option(0.05, "probability that any certificate of the run is wrong")
+    max_step_fraction: float = option(
         0.03, "steps of certification tests during training, as a fraction of the training steps"
     )
-    max_episodes: int = setting(300, "maximum number of fresh episodes of one test")
+    max_episodes: int = option(300, "maximum number of fresh episodes of one test")
 
     def __post_init__(self) -> None:
         for name in ("budget", "delta"):
