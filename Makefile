@@ -38,7 +38,7 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 train: $(VENV)/.installed-all
 	$(BIN)/python examples/train_circle.py
 
-# mypy uses one core for most of a minute, so it runs beside the other checks.
+# mypy uses one core for half a minute, so it runs beside the others.
 test: $(VENV)/.installed-test
 	$(MAKE) --no-print-directory -j 2 types lint imports
 	$(MAKE) --no-print-directory unit
