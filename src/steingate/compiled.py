@@ -1,21 +1,15 @@
 """``@compiled``: numba functions with a persistent cache and results that do not depend on the cache.
 
-Plain ``numba.njit(cache=True)`` has two problems for the simulation kernels:
+Plain ``numba.njit(cache=True)`` has two problems for the simulation kernels, measured with numba 0.68:
 
 * Numba compiles a function again when its own file changes, but not when a function or constant that it uses
   from another file changes. Here the cache folder is named after one hash of all kernel sources.
-* The process that compiles and the processes that load the cache compute different bits. Measured with
-  numba 0.68: the observations of SafetyCarGoal1 after 2,000 steps from one seed differ. Compiled functions
-  contain their own optimized copies of the functions they call; numba exports these copies as shared
-  symbols, and the linker takes the first one in the process. Copies may be rounded differently, because the
-  Car's kernels allow fused multiply-adds (``fastmath={"contract"}``). Here the copies are private symbols
-  instead. (Forced inlining also makes both processes agree, but changes the results and compiles 1.5 times
-  as long.)
-
->>> from steingate.compiled import compiled
->>> @compiled
-... def twice(x):
-...     return 2 * x
+* The process that compiles and the processes that load the cache compute different bits: the observations of
+  SafetyCarGoal1 differ after 2,000 steps from one seed. Compiled functions contain their own optimized copies
+  of the functions they call; numba exports the copies as shared symbols, and the linker takes the first one
+  in the process. Copies may be rounded differently, because the Car's kernels allow fused multiply-adds
+  (``fastmath={"contract"}``). Here the copies are private symbols. (Forced inlining would agree too, but
+  changes the results and compiles 1.5 times as long.)
 """
 
 from __future__ import annotations
@@ -45,21 +39,16 @@ _CONFIG: Any = numba.config
 def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Return a function that numba compiles on its first call, without the GIL and with a cache on disk.
 
-    Parameters
-    ----------
-    function : callable or None
-        The function; None when options are given, as in ``@compiled(error_model="numpy")``.
-    **options
-        Options of ``numba.njit``.
+    Usage: ``@compiled`` or ``@compiled(error_model="numpy")`` with options of ``numba.njit``.
     """
     if function is None:
         return functools.partial(compiled, **options)
     options = {"nogil": True, "pipeline_class": _Compiler, **options}
-    folder = cache_folder()
-    if folder is None or not Path(function.__code__.co_filename).is_file():
+    folder, previous = cache_folder(), _CONFIG.CACHE_DIR
+    if folder is None:
         return numba.njit(**options)(function)
-    previous, _CONFIG.CACHE_DIR = _CONFIG.CACHE_DIR, str(folder)  # numba reads it while it decorates
     try:
+        _CONFIG.CACHE_DIR = str(folder)  # numba reads it while it decorates
         return numba.njit(cache=True, **options)(function)
     finally:
         _CONFIG.CACHE_DIR = previous
@@ -67,15 +56,18 @@ def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> A
 
 @functools.cache
 def cache_folder() -> Path | None:
-    """Return the folder of the compiled kernels, named after ``source_hash``; None if no folder is writable.
+    """Return the folder of the compiled kernels of the current sources; None if no folder is writable.
 
     It is in the first writable of ``NUMBA_CACHE_DIR`` (if set), the package's ``__pycache__`` and the user's
     cache folder. Folders of older sources are deleted.
     """
+    digest = hashlib.sha256()
+    for file in sorted(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern)):
+        digest.update(f"{file.name}\0".encode() + file.read_bytes())
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     chosen = [Path(_CONFIG.CACHE_DIR)] if _CONFIG.CACHE_DIR else []
     for parent in (*chosen, _PACKAGE / "__pycache__", user):
-        folder = parent / "steingate-numba" / source_hash()
+        folder = parent / "steingate-numba" / digest.hexdigest()[:24]
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
@@ -87,14 +79,6 @@ def cache_folder() -> Path | None:
             shutil.rmtree(old, ignore_errors=True)
         return folder
     return None
-
-
-def source_hash() -> str:
-    """Return a hash of the sources of all modules with kernels, or with constants that kernels use."""
-    digest = hashlib.sha256()
-    for file in sorted(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern)):
-        digest.update(f"{file.name}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:24]
 
 
 class _PrivateCopies(codegen.JITCodeLibrary):  # type: ignore[misc]

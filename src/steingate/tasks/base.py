@@ -1,4 +1,4 @@
-"""Interface between ``SafetyVectorEnv`` and the two simulations, ``Navigation`` and ``Velocity``."""
+"""Interface between ``SafetyVectorEnv`` and the simulations ``Navigation`` and ``Velocity``; step counts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steingate.compiled import compiled
 from steingate.tasks.catalog import TaskSpec
 
 Array = npt.NDArray[np.float64]
@@ -71,3 +72,19 @@ class Simulation(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release MuJoCo's simulations and threads."""
+
+
+@compiled
+def count_step(limit, goal_met, terminated, elapsed, goals, truncated, ended):
+    """Update step counts, goal counts and ends of episodes, arrays (N,); return whether an episode ended.
+
+    Compiled, because five NumPy operations would take half as long as the step of a Point.
+    """
+    any_ended = False
+    for i in range(elapsed.size):
+        elapsed[i] += 1
+        goals[i] += goal_met[i]
+        truncated[i] = elapsed[i] >= limit
+        ended[i] = truncated[i] or terminated[i]
+        any_ended = any_ended or ended[i]
+    return any_ended

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from steingate.errors import InputError
-from steingate.tasks.base import Array
 from steingate.tasks.catalog import TaskSpec
 
+Array = npt.NDArray[np.float64]
 _NO_BOUND = 1e9  # more than any sensor reads; Gymnasium's checker objects to infinity
 
 
