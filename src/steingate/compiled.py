@@ -5,11 +5,11 @@ Plain ``numba.njit(cache=True)`` has two problems for the simulation kernels, me
 * Numba compiles a function again when its own file changes, but not when a function or constant that it uses
   from another file changes. Here the cache folder is named after one hash of all kernel sources.
 * The process that compiles and the processes that load the cache compute different bits: the observations of
-  SafetyCarGoal1 differ after 2,000 steps from one seed. Compiled functions contain their own optimized copies
-  of the functions they call; numba exports the copies as shared symbols, and the linker takes the first one
-  in the process. Copies may be rounded differently, because the Car's kernels allow fused multiply-adds
-  (``fastmath={"contract"}``). Here the copies are private symbols. (Forced inlining would agree too, but
-  changes the results and compiles 1.5 times as long.)
+  SafetyCarGoal1 differ after 2,000 steps from one seed. Compiled functions contain their own optimized copies of the
+  functions they call; numba exports the copies as shared symbols, and the linker takes the first one in the process.
+  Copies may be rounded differently, because the Car's kernels allow fused multiply-adds (``fastmath={"contract"}``).
+  Here the copies are private symbols. (Forced inlining would agree too, but changes the results and compiles 1.5 times
+  as long.)
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def compiled(function: Callable[..., Any] | None = None, /, **options: Any) -> A
 def cache_folder() -> Path | None:
     """Return the folder of the compiled kernels of the current sources; None if no folder is writable.
 
-    It is in the first writable of ``NUMBA_CACHE_DIR`` (if set), the package's ``__pycache__`` and the user's
-    cache folder. Folders of older sources are deleted.
+    It is in the first writable of ``NUMBA_CACHE_DIR`` (if set), the package's ``__pycache__`` and the user's cache
+    folder. Folders of older sources are deleted.
     """
     digest = hashlib.sha256()
     for file in sorted(file for pattern in _SOURCES for file in _PACKAGE.glob(pattern)):

@@ -1,9 +1,9 @@
 """Registers the native tasks with Gymnasium as soon as both packages are imported, in either order.
 
-Gymnasium 1.x loads no entry points of other packages, so ``gymnasium.make("steingate/...")`` works only if
-the tasks were registered in the process. ``import steingate`` takes 0.015 s; importing Gymnasium takes 0.07 s
-to 0.15 s more (``python -X importtime``), and certificates and most commands do not need it. Therefore an
-import hook registers the tasks after the import of Gymnasium, unless it is imported already.
+Gymnasium 1.x loads no entry points of other packages, so ``gymnasium.make("steingate/...")`` works only if the tasks
+were registered in the process. ``import steingate`` takes 0.015 s; importing Gymnasium takes 0.07 s to 0.15 s more
+(``python -X importtime``), and certificates and most commands do not need it. Therefore an import hook registers the
+tasks after the import of Gymnasium, unless it is imported already.
 """
 
 import sys

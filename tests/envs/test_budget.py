@@ -2,12 +2,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
+from steingate.gates.account import Account, Remaining, Running, Spent, priced_beyond, unsafe_reward
+from steingate.gates.schedule import discounted_share
 
 from steingate.envs.safety_state import Augmented
 from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
-from steingate.gates.account import Account, Remaining, Running, Spent, priced_beyond, unsafe_reward
-from steingate.gates.schedule import discounted_share
 
 
 class Script(gymnasium.Env):

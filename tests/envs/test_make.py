@@ -290,9 +290,7 @@ def test_a_file_and_its_neighbors(folder):
         make_vec("./none.py:Mine", 1)
     with pytest.raises(InputError, match=r"has no 'Mina' to make an environment of; did you mean .*Mine'"):
         make_vec("my_file.py:Mina", 1)
-    with pytest.raises(
-        InputError, match=r"wrong\.py' cannot be imported: No module named 'a_missing_package'"
-    ):
+    with pytest.raises(InputError, match=r"wrong\.py' cannot be imported: No module named 'a_missing_package'"):
         make_vec("wrong.py:Mine", 1)
 
 

@@ -3,11 +3,11 @@ from inspect import getattr_static
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
+from steingate.gates.account import Account, Remaining, Spent
 
 from steingate.envs.lidar_features import Seeing
 from steingate.envs.make import make_vec
 from steingate.envs.safety_state import Augmented
-from steingate.gates.account import Account, Remaining, Spent
 from steingate.training.environment import Saved
 from steingate.training.video import RenderedEnv
 

@@ -82,9 +82,7 @@ class Case:
 
     def simulate(self, count: int) -> Navigation:
         """Return the task with ``count`` simulations on the reference layout stream."""
-        return Navigation(
-            self.task, count, threads=self.threads, physics=self.physics, layout_stream="reference"
-        )
+        return Navigation(self.task, count, threads=self.threads, physics=self.physics, layout_stream="reference")
 
     def set_states(self, task: Navigation, rows: Array) -> None:
         """Put the agents and vases of all simulations into recorded states."""

@@ -34,9 +34,7 @@ def check_statistics(recording: Recording, threads: int, episodes: int | None) -
             continue
         ours = run_episodes(spec, policy, seeds, threads)
         for name in STATISTICS:
-            findings += _compare(
-                f"E {policy} {name}", ours[name], recording[f"{policy}/{name}"].astype(float)
-            )
+            findings += _compare(f"E {policy} {name}", ours[name], recording[f"{policy}/{name}"].astype(float))
         gaps = np.abs(ours["return"] - recording[f"{policy}/return"][: len(seeds)])
         for fraction, limit in SAME_EPISODE_LIMITS.get((spec.env_id, policy), ()):
             findings += at_most(f"E {policy} return, same episode", gaps, limit, fraction)
@@ -58,9 +56,7 @@ def _compare(criterion: str, ours: Array, theirs: Array) -> list[Finding]:
 def run_episodes(spec: TaskSpec, policy: str, seeds: list[int], threads: int) -> dict[str, Array]:
     """Return the statistics of one whole episode per reset seed (reference layout stream), arrays (E,)."""
     count = len(seeds)
-    act = (Uniform if policy == "uniform" else Scripted)(
-        spec, [13 * FIRST_SEED + s - FIRST_SEED for s in seeds]
-    )
+    act = (Uniform if policy == "uniform" else Scripted)(spec, [13 * FIRST_SEED + s - FIRST_SEED for s in seeds])
     family = Velocity if spec.family == "velocity" else Navigation
     task = family(spec, count, threads=threads, layout_stream="reference")
     task.reset(np.arange(count, dtype=np.int32), seeds)

@@ -42,9 +42,7 @@ def check_velocity(recording: Recording, threads: int) -> list[Finding]:
         findings += at_most("B one step, reward", step["reward"], 2e-3 if spec.agent == "humanoid" else 1e-9)
     if spec.agent == "humanoid":
         for fraction, limit in ((0.5, 1e-3), (0.99, 0.1)):
-            findings += at_most(
-                "B one step, inertia, velocity, force entries", step["extra_obs"], limit, fraction
-            )
+            findings += at_most("B one step, inertia, velocity, force entries", step["extra_obs"], limit, fraction)
     findings += _check_resets(task, recording)
     task.close()
     return findings

@@ -217,14 +217,12 @@ def steer(nav, rng):
     n = len(nav.q)
     away = nav.vase_q[:, :, :2] - nav.q[:, None, :2]
     nearest = away[np.arange(n), np.argmin((away**2).sum(2), axis=1)]
-    if nav.task.agent == "point":
-        heading = nav.q[:, 2]
-    else:  # the Car's front is -y
-        heading = 2 * np.arctan2(nav.q[:, 6], nav.q[:, 3]) - np.pi / 2
+    point = nav.task.agent == "point"  # the Car's front is -y
+    heading = nav.q[:, 2] if point else 2 * np.arctan2(nav.q[:, 6], nav.q[:, 3]) - np.pi / 2
     error = np.arctan2(nearest[:, 1], nearest[:, 0]) - heading
     error = (error + np.pi) % (2 * np.pi) - np.pi
     noise = rng.normal(size=(n, 2))
-    if nav.task.agent == "point":
+    if point:
         thrust = np.where(np.cos(error) > 0.5, 0.05, -0.01)
         return np.stack([thrust, error], axis=1) + noise * [0.02, 0.3]
     ahead, turn = 0.012 * np.cos(error), np.clip(0.012 * error, -0.015, 0.015)

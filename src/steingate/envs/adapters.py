@@ -32,8 +32,8 @@ class EnvAdapter:
     Parameters
     ----------
     env
-        Environment with ``reset``, ``step``, ``observation_space`` and ``action_space``. ``step`` returns
-        Gymnasium's five values with ``info["cost"]``, or six values with the cost in third place.
+        Environment with ``reset``, ``step``, ``observation_space`` and ``action_space``. ``step`` returns Gymnasium's
+        five values with ``info["cost"]``, or six values with the cost in third place.
     name
         Name of the environment in error messages.
     cost
@@ -144,8 +144,8 @@ class EnvAdapter:
 def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[Any], NDArray[np.float64]]]:
     """Return the flat float64 Box of an observation space and the function that flattens an observation.
 
-    Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images
-    and spaces without a fixed length are refused.
+    Dict and Tuple spaces are concatenated in their own order; Discrete spaces become one-hot vectors. Images and
+    spaces without a fixed length are refused.
     """
     _check_observations(space, name)
     if isinstance(space, spaces.Box):
@@ -160,8 +160,8 @@ def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[A
 def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete, Callable[[Any], Any]]:
     """Return the action space of the learner and the function from its actions to those of the environment.
 
-    A Discrete space stays as it is. A Box with finite bounds becomes a flat float64 Box, to which actions are
-    clipped. Other spaces are refused.
+    A Discrete space stays as it is. A Box with finite bounds becomes a flat float64 Box, to which actions are clipped.
+    Other spaces are refused.
     """
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n), start=int(space.start)), np.int64

@@ -1,7 +1,7 @@
 """Environments by name: native tasks, Gymnasium ids, ``module:Class``, ``./file.py:Class`` and callables.
 
-A run records its environment as text (:func:`env_name`). A Python object that cannot be imported is
-recorded as ``python:NAME``, and has to be passed again when the run is resumed.
+A run records its environment as text (:func:`env_name`). A Python object that cannot be imported is recorded as
+``python:NAME``, and has to be passed again when the run is resumed.
 
 >>> env_name("CartPole-v1")
 'CartPole-v1'
@@ -42,16 +42,16 @@ def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -
     Parameters
     ----------
     env : str or callable
-        A native id (``"SafetyPointGoal1-v0"``, with or without ``steingate/``); an id registered with
-        Gymnasium, ``"module:id"`` to import the module that registers it; ``"module:Class"``;
-        ``"./file.py:Class"``; or a callable that makes one environment.
+        A native id (``"SafetyPointGoal1-v0"``, with or without ``steingate/``); an id registered with Gymnasium,
+        ``"module:id"`` to import the module that registers it; ``"module:Class"``; ``"./file.py:Class"``; or a
+        callable that makes one environment.
     num_envs : int
         Number of environments.
     **options
-        Native tasks: those of :class:`~steingate.tasks.environments.SafetyVectorEnv`. Others: ``cost``
-        (a function of (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``,
-        ``copy``, ``workers`` (number of worker processes: 1 by default, which means this process; None
-        measures what is faster, with at most ``threads`` processes); others are passed to the environment.
+        Native tasks: those of :class:`~steingate.tasks.environments.SafetyVectorEnv`. Others: ``cost`` (a function of
+        (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``copy``, ``workers`` (number
+        of worker processes: 1 by default, which means this process; None measures what is faster, with at most
+        ``threads`` processes); others are passed to the environment.
 
     Raises
     ------
@@ -144,8 +144,8 @@ def _factory_from_module(env: str) -> EnvFactory:
 def _registered_factory(env_id: str) -> EnvFactory:
     """Return the factory of an id registered with Gymnasium.
 
-    Gymnasium's checker and time limit accept only five values from ``step``, so both are disabled and the
-    adapter applies the time limit.
+    Gymnasium's checker and time limit accept only five values from ``step``, so both are disabled and the adapter
+    applies the time limit.
     """
 
     def make(**options: Any) -> Any:
@@ -249,8 +249,8 @@ class EnvName(str):
 def env_name(env: Any) -> str:
     """Return the name by which a run records its environment, given as a name or a callable.
 
-    Paths of files become absolute. A class or function that can be imported becomes ``module:Name``, any
-    other callable an :class:`EnvName`.
+    Paths of files become absolute. A class or function that can be imported becomes ``module:Name``, any other
+    callable an :class:`EnvName`.
     """
     if isinstance(env, EnvName):
         return env

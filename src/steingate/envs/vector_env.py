@@ -1,9 +1,9 @@
 """Vector environment over any Gymnasium environments, with the interface of the native tasks.
 
-The environments are stepped in this process or by worker processes (:mod:`steingate.envs.worker_pool`), with
-the same results. Seeds are passed on modulo 2**32, the range of older random generators. The reset at the end
-of an episode passes no seed, so the environment's own generator continues: epochs that start from a seeded
-reset are reproducible if the environment depends on nothing but its seed and its actions.
+The environments are stepped in this process or by worker processes (:mod:`steingate.envs.worker_pool`), with the same
+results. Seeds are passed on modulo 2**32, the range of older random generators. The reset at the end of an episode
+passes no seed, so the environment's own generator continues: epochs that start from a seeded reset are reproducible if
+the environment depends on nothing but its seed and its actions.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +26,9 @@ Array = NDArray[np.float64]
 class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
     """Several environments as one vector environment with same-step autoreset and ``info["cost"]``.
 
-    Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space.
-    ``info["cost"]`` holds the cost of every step. Where an episode ended, the last observation is the row of
-    ``info["final_obs"]`` (valid where ``info["_final_obs"]``); the last info is in ``info["final_info"]``.
+    Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space. ``info["cost"]`` holds
+    the cost of every step. Where an episode ended, the last observation is the row of ``info["final_obs"]`` (valid
+    where ``info["_final_obs"]``); the last info is in ``info["final_info"]``.
 
     Parameters
     ----------
@@ -140,9 +140,7 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
             infos = self._add_info(infos, info, i)
         return self._output(), infos
 
-    def step(
-        self, actions: ArrayLike
-    ) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+    def step(self, actions: ArrayLike) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Step every environment once and reset those whose episode ended."""
         env_actions = self._check_actions(actions)
         rewards, costs = np.zeros(self.num_envs), np.zeros(self.num_envs)
@@ -184,9 +182,7 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
         """Return to a snapshot; return its observations."""
         elapsed = snapshot["elapsed"]
         if elapsed.shape != (self.num_envs,):
-            raise InputError(
-                f"This snapshot holds {elapsed.size} environments: {self.num_envs} are expected."
-            )
+            raise InputError(f"This snapshot holds {elapsed.size} environments: {self.num_envs} are expected.")
         states = [
             {key.removeprefix(prefix): value for key, value in snapshot.items() if key.startswith(prefix)}
             for prefix in (f"env{i}/" for i in range(self.num_envs))
@@ -222,9 +218,7 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
             return array.astype(np.int64)
         wrong = ~np.isfinite(array).all(axis=1)
         if wrong.any():
-            raise InputError(
-                f"The action for environment {int(wrong.argmax())} of {self.name!r} is not finite."
-            )
+            raise InputError(f"The action for environment {int(wrong.argmax())} of {self.name!r} is not finite.")
         return array
 
     def _output(self) -> Array:

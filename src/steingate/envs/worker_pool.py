@@ -1,8 +1,8 @@
 """Stepping several environments: one after the other in this process, or in worker processes.
 
-Both give the same results. A worker is a new Python process, independent of the threads and the main module
-of this one. It receives an :class:`EnvSpec`, makes its environments, and answers requests over a pipe. It
-ends when the pipe is closed or the parent process is gone.
+Both give the same results. A worker is a new Python process, independent of the threads and the main module of this
+one. It receives an :class:`EnvSpec`, makes its environments, and answers requests over a pipe. It ends when the pipe
+is closed or the parent process is gone.
 """
 
 import copy
@@ -297,9 +297,8 @@ def choose_num_processes(
 ) -> tuple[int, str]:
     """Return the number of processes that step the environments, and a message for the user or "".
 
-    ``requested`` is the number that the user asks for; None measures the speed of ``env`` to decide, with at
-    most ``max_processes`` (default: usable cores). ``available`` tells whether a worker process can make the
-    environments.
+    ``requested`` is the number that the user asks for; None measures the speed of ``env`` to decide, with at most
+    ``max_processes`` (default: usable cores). ``available`` tells whether a worker process can make the environments.
     """
     windows = sys.platform == "win32"
     count = min(num_envs, requested or max_processes or usable_cores())

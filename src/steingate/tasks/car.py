@@ -1,8 +1,8 @@
 """Dynamics of the Car while only its wheels and ball touch, and only the floor: MuJoCo's step, compiled.
 
 MuJoCo's semi-implicit Euler step with implicit joint damping D: the accelerations x with contact forces
-(``car_contacts``), then (M + hD) x' = M x, v += h x', q += h v. Velocities are kept in world axes, except
-that of the ball, which is kept in the chassis frame.
+(``car_contacts``), then (M + hD) x' = M x, v += h x', q += h v. Velocities are kept in world axes, except that of the
+ball, which is kept in the chassis frame.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def _find_contacts(k, R, z, w):
 def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close, reach, acc, w):
     """Advance one Car by some substeps, or up to the first one before which it may touch a vase.
 
-    Returns the number of substeps made; ``substeps + 1`` if no vase may be touched after the last one either;
-    or, with nothing changed, a negative number: why MuJoCo must make the whole step.
+    Returns the number of substeps made; ``substeps + 1`` if no vase may be touched after the last one either; or, with
+    nothing changed, a negative number: why MuJoCo must make the whole step.
 
     Parameters
     ----------

@@ -1,17 +1,16 @@
 """Contact forces between the Car's wheels, its ball and the floor: MuJoCo's convex problem, solved exactly.
 
-The unknowns y are eleven numbers in world axes, each an acceleration plus ``b`` times the velocity of the
-same kind: of the center of mass (3), of the chassis' rotation (3), of the absolute spins of left and right
-wheel, and of the ball's absolute rotation (3). In these unknowns the mass matrix M is one mass, a 3×3 inertia
-and five scalars, however far wheels and ball have turned. MuJoCo's problem with pyramidal friction cones
-becomes
+The unknowns y are eleven numbers in world axes, each an acceleration plus ``b`` times the velocity of the same kind:
+of the center of mass (3), of the chassis' rotation (3), of the absolute spins of left and right wheel, and of the
+ball's absolute rotation (3). In these unknowns the mass matrix M is one mass, a 3×3 inertia and five scalars, however
+far wheels and ball have turned. MuJoCo's problem with pyramidal friction cones becomes
 
     minimize  ½ (y − y₀)ᵀ M (y − y₀) + ½ Σ over contacts of D Σ over k of min(0, jₙ ± μₖ jₖ)²
 
-with a normal row jₙ and five friction rows jₖ per contact: two tangents, spin, two rolls. The ten terms
-jₙ ± μₖ jₖ are the edges of the cone; an edge below zero is active. Given the active edges, y solves a linear
-system, in which each rotor is a scalar that is eliminated first; a 6×6 system remains. Newton's method finds
-the active edges. The result depends on the active edges found, not on those it started from.
+with a normal row jₙ and five friction rows jₖ per contact: two tangents, spin, two rolls. The ten terms jₙ ± μₖ jₖ are
+the edges of the cone; an edge below zero is active. Given the active edges, y solves a linear system, in which each
+rotor is a scalar that is eliminated first; a 6×6 system remains. Newton's method finds the active edges. The result
+depends on the active edges found, not on those it started from.
 
 All data of a solution are in one array ``w``; several arrays would cost as much as the arithmetic.
 """
@@ -27,9 +26,9 @@ CONTACTS = 5  # ball; two rims of the left wheel, two of the right
 ALL_EDGES = 1023
 FULL_STEPS = 3  # Newton steps without line search
 
-# Layout of the workspace. First the contacts, COLUMNS numbers each: angular parts of the normal row (0-2), of
-# the tangents along y (3-5) and x (6-8), the rotor's part in both tangents, the constant part of jₙ, D (0: no
-# contact), and the values of the six rows at y.
+# Layout of the workspace. First the contacts, COLUMNS numbers each: angular parts of the normal row (0-2), of the
+# tangents along y (3-5) and x (6-8), the rotor's part in both tangents, the constant part of jₙ, D (0: no contact),
+# and the values of the six rows at y.
 ALONG_Y, ALONG_X, ROTOR_Y, ROTOR_X, OFFSET, STIFFNESS, VALUES, COLUMNS = 3, 6, 9, 10, 11, 12, 13, 19
 ROLLING = CONTACTS * COLUMNS  # 3×4, shared by all rims: angular and rotor's parts of spin and both rolls
 FORCE = ROLLING + 12  # M y₀
@@ -363,8 +362,8 @@ def solve_contacts(w, mass, inertia, wheel, ball, mu, max_steps, fresh, edges):
     max_steps : int
         Maximum number of Newton steps.
     fresh : bool
-        Whether the workspace holds no solution yet. Otherwise it holds that of the previous substep, which
-        gives the first edges of new contacts.
+        Whether the workspace holds no solution yet. Otherwise it holds that of the previous substep, which gives the
+        first edges of new contacts.
     edges : (5,) int array
         Active edges to start from as bits, replaced by those of the solution.
     """

@@ -15,8 +15,8 @@ from steingate.tasks.car_contacts import SIZE
 
 MAX_NEWTON_STEPS = 50
 
-# Lengths and inertias are in the chassis frame, positions relative to the center of mass; symmetric matrices
-# are (xx, yy, zz, xy, xz, yz).
+# Lengths and inertias are in the chassis frame, positions relative to the center of mass. Symmetric matrices are
+# (xx, yy, zz, xy, xz, yz).
 CAR = np.dtype(
     [
         ("h", "f8"),  # time step
@@ -57,8 +57,8 @@ _TOLERANCE = 1e-8
 def car_parameters(model: mujoco.MjModel) -> npt.NDArray[Any]:
     """Return the parameters of the Car as one record of type ``CAR``; ``model`` has no other bodies.
 
-    InputError if steps of ``car.advance`` with them differ from MuJoCo's, for example because of a
-    feature of the model that they do not describe.
+    InputError if steps of ``car.advance`` with them differ from MuJoCo's, for example because of a feature of the
+    model that they do not describe.
     """
     car = read_car(model)
     exact = copy.copy(model)

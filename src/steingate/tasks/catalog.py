@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from steingate.errors import InputError
 
@@ -124,48 +124,35 @@ _WALLS = ((WALL, 0.0), (-WALL, 0.0), (0.0, WALL), (0.0, -WALL))
 _CIRCLE_TEXT = ("nothing", "|x| > 1.125", "|x| > 1.125 or |y| > 1.125")
 
 
-def _goal(agent: str, level: int) -> TaskSpec:
-    objects, extent = _GOAL_OBJECTS[level], (1.0, 1.5, 2.0)[level]
+def _navigation(family: Family, agent: str, level: int, objects: tuple[ObjectSpec, ...], **numbers: Any) -> TaskSpec:
+    lidar_blocks = sum(group.kind != "sigwalls" for group in objects)
     return TaskSpec(
-        env_id=f"Safety{agent.capitalize()}Goal{level}-v0",
-        family="goal",
+        env_id=f"Safety{agent.capitalize()}{family.capitalize()}{level}-v0",
+        family=family,
         agent=agent,
         level=level,
-        observation_size=_SENSORS[agent] + LIDAR_BINS * len(objects),
+        observation_size=_SENSORS[agent] + LIDAR_BINS * lidar_blocks,
         action_size=2,
         action_bound=1.0,
-        max_episode_steps=1000,
         timestep=_TIMESTEP[agent],
         substeps=10,
-        cost_parts=_GOAL_PARTS[level],
-        cost_text=_GOAL_TEXT[level],
-        extent=extent,
-        agent_extent=extent,
-        agent_keepout=0.4,
         objects=objects,
+        **numbers,
     )
+
+
+def _goal(agent: str, level: int) -> TaskSpec:
+    extent, costs = (1.0, 1.5, 2.0)[level], {"cost_parts": _GOAL_PARTS[level], "cost_text": _GOAL_TEXT[level]}
+    placement = {"extent": extent, "agent_extent": extent, "agent_keepout": 0.4}
+    return _navigation("goal", agent, level, _GOAL_OBJECTS[level], max_episode_steps=1000, **costs, **placement)
 
 
 def _circle(agent: str, level: int) -> TaskSpec:
     walls = (ObjectSpec("sigwalls", 2 * level, 0.0, _WALLS[: 2 * level]),) if level else ()
-    return TaskSpec(
-        env_id=f"Safety{agent.capitalize()}Circle{level}-v0",
-        family="circle",
-        agent=agent,
-        level=level,
-        observation_size=_SENSORS[agent] + LIDAR_BINS,
-        action_size=2,
-        action_bound=1.0,
-        max_episode_steps=500,
-        timestep=_TIMESTEP[agent],
-        substeps=10,
-        cost_parts=("cost_out_of_boundary",) if level else (),
-        cost_text=_CIRCLE_TEXT[level],
-        extent=2.0,
-        agent_extent=0.8,
-        objects=(ObjectSpec("circle", 1, 0.0, ((0.0, 0.0),)), *walls),
-        lidar_range=6.0,
-    )
+    objects = (ObjectSpec("circle", 1, 0.0, ((0.0, 0.0),)), *walls)
+    costs = {"cost_parts": ("cost_out_of_boundary",) if level else (), "cost_text": _CIRCLE_TEXT[level]}
+    placement = {"extent": 2.0, "agent_extent": 0.8, "lidar_range": 6.0}
+    return _navigation("circle", agent, level, objects, max_episode_steps=500, **costs, **placement)
 
 
 def _velocity(

@@ -37,9 +37,9 @@ _MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
 class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     """N simulations of one native task.
 
-    An environment whose episode ends is reset within the same step: the observation returned is the first of
-    the next episode, the last one of the old episode is in ``info["final_obs"]``. Reward and all of ``info``
-    except ``final_*`` belong to the step just made, also where an episode ended.
+    An environment whose episode ends is reset within the same step: the observation returned is the first of the next
+    episode, the last one of the old episode is in ``info["final_obs"]``. Reward and all of ``info`` except ``final_*``
+    belong to the step just made, also where an episode ended.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     task : TaskSpec
     simulation : Navigation or Velocity
     max_episode_steps, threads : int
-    senses : positions of lidar blocks, compass and velocity in an observation; None for velocity tasks
+    lidar_layout : indices of lidar, compass and velocity in an observation; None for velocity tasks
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012

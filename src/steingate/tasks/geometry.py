@@ -1,8 +1,7 @@
 """Compiled 3-vectors and rotations, and the test whether an agent may touch a vase.
 
-Vectors, matrices and quaternions are tuples of floats, which stay in registers. A rotation matrix R is a
-tuple of nine, by rows; a symmetric matrix S is (xx, yy, zz, xy, xz, yz); a quaternion is (w, x, y, z) as in
-MuJoCo.
+Vectors, matrices and quaternions are tuples of floats, which stay in registers. A rotation matrix R is a tuple of
+nine, by rows; a symmetric matrix S is (xx, yy, zz, xy, xz, yz); a quaternion is (w, x, y, z) as in MuJoCo.
 """
 
 from __future__ import annotations
@@ -173,8 +172,8 @@ def _separated(dx, dy, R, part, V, ux, uy):
 def may_touch_vase(parts, R, x, y, vase):
     """Return whether the agent's outline seen from above overlaps a vase's; never False if they touch.
 
-    Separating axis test for ``parts`` (P, 7) of an agent with rotation R (9,) and origin (x, y); ``vase``
-    (7,) is a pose.
+    Separating axis test for ``parts`` (P, 7) of an agent with rotation R (9,) and origin (x, y); ``vase`` (7,) is a
+    pose.
     """
     V = rotation_matrix(unit_quaternion(vase, 3))
     for part in parts:

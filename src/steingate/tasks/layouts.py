@@ -1,17 +1,16 @@
 """Random layouts of the navigation tasks: random streams, placement of agent and objects, new goals.
 
-Objects are placed in a fixed order with the agent first: x, then y, are drawn uniformly in the object's
-rectangle and accepted if the distance to every object placed before is at least the sum of both keepouts.
-After 100 rejections the layout starts again from the agent. Then the yaws are drawn, and in Goal tasks the
-goal is drawn once more.
+Objects are placed in a fixed order with the agent first: x, then y, are drawn uniformly in the object's rectangle and
+accepted if the distance to every object placed before is at least the sum of both keepouts. After 100 rejections the
+layout starts again from the agent. Then the yaws are drawn, and in Goal tasks the goal is drawn once more.
 
 Every simulation has its own random stream, one row of unsigned integers that compiled functions advance:
 
 ``"independent"``
     xoshiro256++ seeded with NumPy's ``SeedSequence``; rows of 4.
 ``"reference"``
-    the Mersenne twister of ``numpy.random.RandomState(seed)``, which repeats layouts and goals of the
-    original tasks bit for bit; rows of 625 (the 624 words of the key, then the position).
+    the Mersenne twister of ``numpy.random.RandomState(seed)``, which repeats layouts and goals of the original tasks
+    bit for bit; rows of 625 (the 624 words of the key, then the position).
 """
 
 from __future__ import annotations
@@ -166,9 +165,7 @@ def sample_layouts(
             "use fewer objects, smaller keepouts or a larger extent."
         )
     if status == NO_GOAL:
-        raise InputError(
-            f"{placement.env_id}: no free place for the goal in {GOAL_DRAWS} draws; use fewer objects."
-        )
+        raise InputError(f"{placement.env_id}: no free place for the goal in {GOAL_DRAWS} draws; use fewer objects.")
 
 
 @compiled

@@ -1,10 +1,10 @@
 """Choice between closed-form dynamics and MuJoCo, per simulation and substep, in compiled code.
 
-An agent moves by its closed-form dynamics up to the substep before which it may touch a vase; MuJoCo makes
-the other substeps. A vase that neither the agent nor a moving vase can reach in that time is left out of the
-MuJoCo model: untouched since the reset it follows the settling curve (the same for every vase: it starts
-slightly inside the floor and comes to rest within a second), later it is at rest. So a simulation needs a
-model with its active vases only, and most simulations need none.
+An agent moves by its closed-form dynamics up to the substep before which it may touch a vase; MuJoCo makes the other
+substeps. A vase that neither the agent nor a moving vase can reach in that time is left out of the MuJoCo model:
+untouched since the reset it follows the settling curve (the same for every vase: it starts slightly inside the floor
+and comes to rest within a second), later it is at rest. So a simulation needs a model with its active vases only, and
+most simulations need none.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from steingate.tasks.point import advance as advance_point
 
 SETTLING, AT_REST, MOVING = 0, 1, 2  # status of a vase; moving vases are always simulated by MuJoCo
 
-# How a step was made: without MuJoCo, or the reason for MuJoCo. The last four follow the codes of
-# ``car.advance``.
+# How a step was made: without MuJoCo, or the reason for MuJoCo. The last four follow the codes of ``car.advance``.
 STEP_KINDS = (
     *("closed form", "physics='mujoco'", "moving vase", "vase contact"),
     *("ambiguous contact", "chassis contact", "wheel on side", "not converged"),
@@ -85,9 +84,8 @@ def _find_near_vases(q, v, vase_q, status, reach, speed_gain, period, near):
 
 @compiled(error_model="numpy")
 def advance_agents(
-    actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach,
-    speed_gain, timestep, substeps, per_step, use_mujoco, cars, edges, active, group_size, group_ids,
-    step_counts,
+    actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach, speed_gain,
+    timestep, substeps, per_step, use_mujoco, cars, edges, active, group_size, group_ids, step_counts,
 ):  # fmt: skip
     """Clip the actions, advance every agent as far as possible without MuJoCo, and group those that need it.
 
@@ -120,22 +118,19 @@ def advance_agents(
         touch[i] = False
         done, kind = 0, REQUESTED
         if not use_mujoco:
-            close = _find_near_vases(
-                q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near
-            )
+            close = _find_near_vases(q[i], v[i], vase_q[i], status[i], reach, speed_gain, timestep * substeps, near)
             if close < 0:
                 kind = MOVING_VASE
             elif cars is None:
                 done = advance_point(
-                    q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, parts, vase_q[i], near, close,
-                    reach, acc[i],
-                )  # fmt: skip
+                    q[i], v[i], ctrl[i, 0], ctrl[i, 1], timestep, substeps, parts, vase_q[i], near, close, reach, acc[i]
+                )
                 kind = VASE_CONTACT if done <= substeps else CLOSED_FORM
                 acc[i, 2] = 0.0  # the third coordinate is the heading
             else:
                 done = advance_car(
-                    cars, q[i], v[i], edges[i], ctrl[i, 0], ctrl[i, 1], substeps, parts, vase_q[i], near,
-                    close, reach, acc[i], work,
+                    cars, q[i], v[i], edges[i], ctrl[i, 0], ctrl[i, 1], substeps, parts, vase_q[i], near, close, reach,
+                    acc[i], work,
                 )  # fmt: skip
                 kind = VASE_CONTACT if done <= substeps else CLOSED_FORM
                 if done < 0:
@@ -213,8 +208,7 @@ def write_mujoco_state(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm
 
 @compiled(error_model="numpy")
 def read_mujoco_state(
-    ids, columns, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, state, qacc,
-    sensors,
+    ids, columns, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, state, qacc, sensors
 ):  # fmt: skip
     """Copy agents and active vases back from MuJoCo, and update the status of the vases."""
     at_q, at_v, at_warm, _ = columns

@@ -16,9 +16,9 @@ from steingate.tasks.geometry import agent_parts
 from steingate.tasks.layouts import Stream, make_placement, sample_layouts, seeded_states
 from steingate.tasks.navigation_models import STATE_SIZE, WorldBatch, compile_world, settling_curve
 
-# Distance of the agent's farthest point from its origin in the plane, in any attitude, and a bound on the
-# increase of the origin's speed within an environment step. The Car: wheel corners at 0.216 m, tilted 0.24 m;
-# friction gives about 14 m/s², a hard landing a few times that for a moment.
+# Distance of the agent's farthest point from its origin in the plane, in any attitude, and a bound on the increase of
+# the origin's speed within an environment step. The Car: wheel corners at 0.216 m, tilted 0.24 m; friction gives about
+# 14 m/s², a hard landing a few times that for a moment.
 _REACH = {"point": (point.REACH, point.SPEED_GAIN), "car": (0.24, 1.5)}
 
 _SAVED = (

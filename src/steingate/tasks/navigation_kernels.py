@@ -1,10 +1,9 @@
 """Observations, rewards and costs of the Goal and Circle tasks, in compiled code.
 
-Arrays over the batch have one row per simulation. ``xy`` (R, 2) is the layout of one simulation: agent, then
-objects in placement order; ``goal``, ``hazards`` and ``vases`` are the rows at which these kinds start. ``q``
-and ``v`` are the agent's state in MuJoCo's order and world axes (Point: 3 and 3 entries, Car: 13 and 11),
-``acc`` (3,) is the acceleration of its origin. ``position`` (3,), ``turn`` (3, 3) and ``ball`` (3, 3) are
-scratch arrays.
+Arrays over the batch have one row per simulation. ``xy`` (R, 2) is the layout of one simulation: agent, then objects
+in placement order; ``goal``, ``hazards`` and ``vases`` are the rows at which these kinds start. ``q`` and ``v`` are
+the agent's state in MuJoCo's order and world axes (Point: 3 and 3 entries, Car: 13 and 11), ``acc`` (3,) is the
+acceleration of its origin. ``position`` (3,), ``turn`` (3, 3) and ``ball`` (3, 3) are scratch arrays.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ def write_rotation(quaternion, out):
 def add_lidar_target(x, y, position, turn, lidar_range, bins):
     """Add a target at the world point (x, y) to the 16 bins of a lidar block.
 
-    The signal 1 - distance / range goes to the bin of the target's direction in the agent's frame and,
-    weighted linearly, to both neighbors; a bin keeps its maximum. The agent's height is subtracted too, so a
-    tilted agent gets slightly displaced targets, as in the original.
+    The signal 1 - distance / range goes to the bin of the target's direction in the agent's frame and, weighted
+    linearly, to both neighbors; a bin keeps its maximum. The agent's height is subtracted too, so a tilted agent gets
+    slightly displaced targets, as in the original.
     """
     wx, wy, wz = x - position[0], y - position[1], -position[2]
     ex = turn[0, 0] * wx + turn[1, 0] * wy + turn[2, 0] * wz
@@ -75,8 +74,8 @@ def add_lidar_target(x, y, position, turn, lidar_range, bins):
 def _write_sensors(q, v, acc, position, turn, ball, obs):
     """Write the 12 (Point) or 24 (Car) sensor entries of ``obs``, and ``position``, ``turn`` and ``ball``.
 
-    Accelerometer, velocimeter, gyro and magnetometer in the agent's frame; the Car also has the angular
-    velocity and the rotation matrix of its ball.
+    Accelerometer, velocimeter, gyro and magnetometer in the agent's frame; the Car also has the angular velocity and
+    the rotation matrix of its ball.
     """
     car = q.shape[0] > 3
     if car:
@@ -172,8 +171,8 @@ def finish_goal(
 ):  # fmt: skip
     """Write the results of one step of a Goal task and replace goals that were reached.
 
-    Reward and cost belong to the old goal; the observation shows the new one. ``distance`` (N,) is the
-    distance to the goal before the step and receives the new one.
+    Reward and cost belong to the old goal; the observation shows the new one. ``distance`` (N,) is the distance to the
+    goal before the step and receives the new one.
     """
     position, turn, ball = np.empty(3), np.empty((3, 3)), np.empty((3, 3))
     for i in range(q.shape[0]):
@@ -203,9 +202,8 @@ def finish_goal(
             terminated[i] = not draw_goal(streams[i], low, high, keepout, goal, xy[i])
             distance[i] = _goal_distance(q[i], xy[i], goal)
         _observe_goal(
-            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball,
-            obs[i],
-        )  # fmt: skip
+            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball, obs[i]
+        )
 
 
 @compiled(error_model="numpy")
@@ -229,8 +227,8 @@ def finish_circle(q, v, acc, streams, level, lidar_range, obs, reward, cost, par
 def _write_upright(yaw, pose):
     """Write the quaternion of a rotation about the vertical axis into ``pose[3:7]``, which is zero before.
 
-    It is normalized, because rounding decides whether the wheels of a Car that starts exactly on the floor
-    carry load: a quaternion that is too short would lift them.
+    It is normalized, because rounding decides whether the wheels of a Car that starts exactly on the floor carry load:
+    a quaternion that is too short would lift them.
     """
     w, z = math.cos(yaw / 2.0), math.sin(yaw / 2.0)
     norm = math.sqrt(w * w + z * z)
@@ -263,9 +261,8 @@ def observe_goal_starts(ids, q, v, acc, xy, vase_q, distance, goal, hazards, vas
     for i in ids:
         distance[i] = _goal_distance(q[i], xy[i], goal)
         _observe_goal(
-            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball,
-            obs[i],
-        )  # fmt: skip
+            q[i], v[i], acc[i], xy[i], vase_q[i], goal, hazards, vases, lidar_range, position, turn, ball, obs[i]
+        )
 
 
 @compiled(error_model="numpy")

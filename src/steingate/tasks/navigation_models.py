@@ -1,8 +1,7 @@
 """MuJoCo models of the Point's and the Car's worlds, with options that reproduce the results of the original.
 
-A model has only what can touch or be touched: floor, agent, vases. Goals, hazards, circle and walls have no
-contacts and are plain arrays. The poses of agent and vases are state, so one compiled model serves every
-layout.
+A model has only what can touch or be touched: floor, agent, vases. Goals, hazards, circle and walls have no contacts
+and are plain arrays. The poses of agent and vases are state, so one compiled model serves every layout.
 """
 
 from __future__ import annotations
@@ -63,9 +62,9 @@ _CAR_ACTUATORS = """
 
 _AGENTS = {"point": (_POINT, _POINT_ACTUATORS, 1.0), "car": (_CAR, _CAR_ACTUATORS, 5.0)}  # with geom density
 
-# MuJoCo's solver now stops earlier than the version of the original tasks, and its convex collision differs:
-# the tolerance and the first two flags restore the original results at no cost. Islands and warm starts slow
-# down so few bodies, and change nothing at this tolerance.
+# MuJoCo's solver now stops earlier than the version of the original tasks, and its convex collision differs: the
+# tolerance and the first two flags restore the original results at no cost. Islands and warm starts slow down so few
+# bodies, and change nothing at this tolerance.
 _WORLD = """
 <mujoco model="{agent}">
   <compiler angle="radian"/>

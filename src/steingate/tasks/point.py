@@ -1,8 +1,8 @@
 """Dynamics of the Point while it touches no vase: MuJoCo's step in closed form, in compiled code.
 
 A planar rigid body with thrust along its nose and a turn servo: q = (x, y, θ) and v in world axes. MuJoCo's
-semi-implicit Euler step with implicit joint damping D is (M + hD) a = f, v += h a, q += h v. At this time
-step the servo oscillates within its force limits; the original task does the same.
+semi-implicit Euler step with implicit joint damping D is (M + hD) a = f, v += h a, q += h v. At this time step the
+servo oscillates within its force limits; the original task does the same.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ TURN_DAMPING = 0.005
 GEAR = 0.3
 FORCE_LIMIT = 0.05
 
-# Distance of the farthest point (a corner of the nose) from the origin in m, and a bound on the increase of
-# the origin's speed within an environment step of 0.02 s in m/s: thrust gives 2.9 m/s², the servo at most
-# 10.4 m/s².
+# Distance of the farthest point (a corner of the nose) from the origin in m, and a bound on the increase of the
+# origin's speed within an environment step of 0.02 s in m/s: thrust gives 2.9 m/s², the servo at most 10.4 m/s².
 REACH = 0.1582
 SPEED_GAIN = 0.3
 
@@ -38,8 +37,7 @@ def clip(value, limit):
 def acceleration(theta, v, thrust, turn, h, out):
     """Write the acceleration (M + hD)⁻¹ f to ``out`` (3,); h = 0 gives the explicit one.
 
-    ``theta`` is the heading, ``v`` (3,) the velocity (u, w, ω); ``thrust`` and ``turn`` are the controls
-    within ±1.
+    ``theta`` is the heading, ``v`` (3,) the velocity (u, w, ω); ``thrust`` and ``turn`` are the controls within ±1.
     """
     s, c = math.sin(theta), math.cos(theta)
     omega = v[2]

@@ -1,7 +1,7 @@
 """Offscreen rendering with MuJoCo; the content of frames is in ``scene``.
 
-EGL is tried first, then OSMesa, each in a new process, because a failed attempt cannot be undone in the
-process that made it. ``MUJOCO_GL`` overrides this.
+EGL is tried first, then OSMesa, each in a new process, because a failed attempt cannot be undone in the process that
+made it. ``MUJOCO_GL`` overrides this.
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def find_backend() -> str:
         if works(backend):
             return backend
     raise InputError(
-        "No graphics library works without a display: "
-        "install EGL (libegl1 and libgl1-mesa-dri) or OSMesa (libosmesa6)."
+        "No graphics library works without a display: install EGL (libegl1 and libgl1-mesa-dri) or OSMesa (libosmesa6)."
     )
 
 

@@ -40,9 +40,7 @@ PALE: Color = (0.84, 0.85, 0.85)
 WHITE: Color = (1.0, 1.0, 1.0)
 SLATE: Color = (0.20, 0.27, 0.36)
 INK: Color = (0.12, 0.15, 0.20)
-KINDS: dict[str, Color] = {
-    "goal": GREEN, "hazards": VIOLET, "vases": TEAL, "circle": GREEN, "sigwalls": AMBER
-}  # fmt: skip
+KINDS: dict[str, Color] = {"goal": GREEN, "hazards": VIOLET, "vases": TEAL, "circle": GREEN, "sigwalls": AMBER}
 
 LIDAR_BEAD = 0.028  # largest radius of a bead
 _LIDAR_RADIUS, _LIDAR_SPACING, _LIDAR_HEIGHT = 0.26, 0.06, 0.026
@@ -116,9 +114,8 @@ def model_qpos(task: TaskSpec, state: State) -> Array:
 def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Shape]:
     """Return everything that a frame shows besides the robot and the vases.
 
-    Goal, hazards, circle, walls and lidar, or the speed of a velocity task; and a red halo at steps with
-    cost. ``root`` (3,) is the position of the robot's first body, ``heading`` the angle of its x axis in the
-    plane.
+    Goal, hazards, circle, walls and lidar, or the speed of a velocity task; and a red halo at steps with cost.
+    ``root`` (3,) is the position of the robot's first body, ``heading`` the angle of its x axis in the plane.
     """
     if task.family == "velocity":
         found = [*_speed_bar(task, state, root)]
@@ -185,17 +182,13 @@ def speed(task: TaskSpec, state: State) -> float:
     return float(np.hypot(forward, sideways)) if rules.planar else float(forward)
 
 
-def _plate(
-    radius: float, place: Any, color: Color, *, lightness: float = 0.45, floor: float = 0.0
-) -> Iterator[Shape]:
+def _plate(radius: float, place: Any, color: Color, *, lightness: float = 0.45, floor: float = 0.0) -> Iterator[Shape]:
     """Yield a flat disc on the floor with a darker rim."""
     yield _disc(radius, 0.004, place, (*color, 1.0), floor)
     yield _disc(radius - _RIM, 0.006, place, (*_blend(color, WHITE, lightness), 1.0), floor)
 
 
-def _disc(
-    radius: float, half: float, place: Any, rgba: Any, floor: float = 0.0, decor: bool = False
-) -> Shape:
+def _disc(radius: float, half: float, place: Any, rgba: Any, floor: float = 0.0, decor: bool = False) -> Shape:
     center = (float(place[0]), float(place[1]), floor + half)
     return Shape("cylinder", (radius, half, 0.0), center, rgba, decor=decor)
 
@@ -215,8 +208,8 @@ def render_model(task: TaskSpec, width: int, height: int) -> tuple[mujoco.MjMode
     _add_floor_and_sky(spec)
     _add_light(spec, moving=task.family == "velocity")
     visual = spec.visual
-    # Quality that software rendering can afford: four samples per pixel, larger shadow maps and finer spheres
-    # take four times as long.
+    # Quality that software rendering can afford: four samples per pixel, larger shadow maps and finer spheres take
+    # four times as long.
     visual.quality.shadowsize = 1024
     visual.quality.offsamples = 0
     visual.quality.numslices, visual.quality.numstacks = 28, 8
@@ -263,9 +256,7 @@ def _add_floor_and_sky(spec: mujoco.MjSpec) -> None:
     spec.add_texture(name="sky", **gradient, rgb1=_SKY[0], rgb2=_SKY[1], width=256, height=256 * 6)
     checker = {"type": texture.mjTEXTURE_2D, "builtin": builtin.mjBUILTIN_CHECKER}
     spec.add_texture(name="tiles", **checker, rgb1=_TILES[0], rgb2=_TILES[1], width=256, height=256)
-    floor = spec.add_material(
-        name="floor", texrepeat=(1.0, 1.0), texuniform=True, specular=0.05, shininess=0.1
-    )
+    floor = spec.add_material(name="floor", texrepeat=(1.0, 1.0), texuniform=True, specular=0.05, shininess=0.1)
     floor.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "tiles"
     spec.add_material(name="robot", specular=0.35, shininess=0.55)
     for geom in spec.geoms:

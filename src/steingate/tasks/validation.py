@@ -34,8 +34,7 @@ def action_space(task: TaskSpec) -> Box:
 def check_actions(task: TaskSpec, num_envs: int, actions: npt.ArrayLike) -> Array:
     """Return finite, contiguous float64 actions (num_envs, a).
 
-    Infinities are clipped, except in velocity tasks, where the reward depends on the action as given; NaN is
-    refused.
+    Infinities are clipped, except in velocity tasks, where the reward depends on the action as given; NaN is refused.
     """
     try:
         given = np.ascontiguousarray(actions, np.float64)

@@ -1,8 +1,7 @@
 """Velocity tasks: six robots of Gymnasium's MuJoCo v4 environments that run forward, with a cost for speed.
 
-A velocity is the difference of positions over one environment step. Positions of bodies are those of the last
-MuJoCo substep but one, as in the originals, which do not compute kinematics at the final state before reading
-them.
+A velocity is the difference of positions over one environment step. Positions of bodies lag one MuJoCo substep behind
+the state, as in the originals, which do not compute kinematics again before reading them.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from steingate.compiled import compiled
 from steingate.tasks.base import Array, Ids, Outputs, Simulation, State
 from steingate.tasks.catalog import TaskSpec
 
-# MuJoCo's solver now stops before it reaches the original's results with the default tolerance. Islands and
-# warm starts slow down single robots, and change nothing at this tolerance.
+# MuJoCo's solver now stops before it reaches the original's results with the default tolerance. Islands and warm
+# starts slow down single robots, and change nothing at this tolerance.
 _TOLERANCE: Final = 1e-14
 _DISABLED: Final = int(mujoco.mjtDisableBit.mjDSBL_ISLAND | mujoco.mjtDisableBit.mjDSBL_WARMSTART)
 _STAGE_NONE: Final = int(mujoco.mjtStage.mjSTAGE_NONE)
@@ -121,9 +120,7 @@ ROBOTS: Final[dict[str, Robot]] = {
         noise=0.005,
         halve_margin=True,
     ),
-    "walker2d": Robot(
-        Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.8, high=2.0, lean=1.0), "root", noise=0.005
-    ),
+    "walker2d": Robot(Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.8, high=2.0, lean=1.0), "root", noise=0.005),
 }
 
 
@@ -272,10 +269,8 @@ class Velocity(Simulation):
 
     def scene(self, index: int) -> State:
         """Return the arrays from which ``scene`` draws one simulation."""
-        out = self.out
-        return {
-            "qpos": self.qpos[index].copy(), "obs": out.obs[index].copy(), "cost": np.array(out.cost[index])
-        }  # fmt: skip
+        qpos, obs = self.qpos[index].copy(), self.out.obs[index].copy()
+        return {"qpos": qpos, "obs": obs, "cost": np.array(self.out.cost[index])}
 
     def close(self) -> None:
         """Release MuJoCo's simulations and threads."""
@@ -294,9 +289,8 @@ def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> None:
     """Set a PCG64 generator to a packed state."""
     low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
     state = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
-    rng.bit_generator.state = {
-        "bit_generator": "PCG64", "state": state, "has_uint32": has_uint32, "uinteger": uinteger
-    }  # fmt: skip
+    flags = {"has_uint32": has_uint32, "uinteger": uinteger}
+    rng.bit_generator.state = {"bit_generator": "PCG64", "state": state, **flags}
 
 
 @compiled
