@@ -27,7 +27,7 @@ from steingate.tasks.catalog import TASKS
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import RunConfig
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import background_thread
+from steingate.training.background import background_thread
 from steingate.training.state import TrainState, first_state
 
 TO_REACH = {

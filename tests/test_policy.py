@@ -18,7 +18,7 @@ from steingate.policies.normalizer import Stats, normalize  # noqa: E402
 from steingate.policies.policy import load, policy_from  # noqa: E402
 from steingate.runs import latest_checkpoint  # noqa: E402
 from steingate.storage.checkpoint import checkpoint_files  # noqa: E402
-from steingate.training.loop import train  # noqa: E402
+from steingate.training.runner import train  # noqa: E402
 
 
 @pytest.fixture(scope="module")

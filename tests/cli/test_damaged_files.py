@@ -16,7 +16,7 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 
 @pytest.fixture(scope="module")

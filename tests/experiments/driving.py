@@ -13,7 +13,7 @@ from tests.training.runs_of_probes import facts
 from steingate.algorithms.common.jax_setup import configure
 from steingate.experiments.grid import load_grid, plan_runs
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 configure()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.fuzz.tries import Originals, Outcome
 from tests.training.runs_of_probes import facts, tiny
 
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 ROOT = Path(__file__).parents[2]
 STEINGATE = [sys.executable, "-m", "steingate"]

@@ -25,7 +25,7 @@ from steingate.cli import main
 from steingate.runs import read_checkpoint
 from steingate.storage.checkpoint import checkpoint_files, decode, encode, read_tree
 from steingate.training.config import digest
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 TIMEOUT = 600  # seconds
 STATUSES = (0, 1, 2, 3, 4)

@@ -10,7 +10,7 @@ from steingate.gates.base import Decision, Gate, Mode, Ruling
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import InlineExecutor
+from steingate.training.background import InlineExecutor
 from steingate.training.state import first_state
 
 IMPROVE = (Decision(Mode.IMPROVE),)

@@ -23,7 +23,7 @@ from steingate.algorithms.common.networks import init_policy
 from steingate.policies.normalizer import init_stats
 from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import read_stored
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 from steingate.training.rollout import collect
 from steingate.training.stop import stop_on_signals
 

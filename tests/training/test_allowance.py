@@ -23,7 +23,7 @@ from steingate.policies.policy import load  # noqa: E402
 from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
 from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
 from steingate.training.evaluate import load_player  # noqa: E402
-from steingate.training.loop import train  # noqa: E402
+from steingate.training.runner import train  # noqa: E402
 from steingate.training.state import first_state  # noqa: E402
 
 

@@ -6,7 +6,7 @@ from tests.training.runs_of_probes import tiny
 from steingate.policies.policy import load
 from steingate.runs import read_episodes, read_progress
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 SIZES = {"steps_per_epoch": 800, "num_envs": 4, "hidden": (16, 16), "critic_passes": 4, "cg_iters": 10}
 

@@ -7,7 +7,7 @@ import pytest
 import steingate
 from steingate.monitoring.episodes import run_episodes
 from steingate.training.config import make_config
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 RUN = {
     "env": "tests.training.cart_pole:CartPole",

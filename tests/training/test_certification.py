@@ -20,7 +20,7 @@ from steingate.training.certification import (
     min_episodes,
 )
 from steingate.training.play import make_player
-from steingate.training.rollout import RolloutStoppedError
+from steingate.training.env_errors import RolloutStoppedError
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
 

@@ -16,7 +16,7 @@ from steingate.policies.normalizer import init_stats
 from steingate.runs import read_progress
 from steingate.training.config import make_config
 from steingate.training.evaluate import evaluate
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import OFF
 from steingate.training.seeding import action_noise

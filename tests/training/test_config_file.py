@@ -11,7 +11,7 @@ from steingate.errors import InputError, RunError
 from steingate.report.run_settings import NO_EFFECT
 from steingate.training.config import WITHOUT_EFFECT, make_config
 from steingate.training.config_file import load_run_config
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 from steingate.training.memory import machine_bytes, require_memory
 from steingate.training.play import load_player
 

@@ -16,8 +16,8 @@ from steingate.training import fitting
 from steingate.training.assemble import build_algorithm
 from steingate.training.batch import to_batch, values
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import InlineExecutor
-from steingate.training.rollout import RolloutStoppedError
+from steingate.training.background import InlineExecutor
+from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import first_state
 

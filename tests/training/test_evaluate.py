@@ -17,7 +17,7 @@ from steingate.runs import RunFolder
 from steingate.training.certification import CertificationTest, certification_report
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
-from steingate.training.loop import train
+from steingate.training.runner import train
 from steingate.training.play import load_player, play
 from steingate.training.seeding import evaluation_seeds
 

@@ -13,7 +13,7 @@ import steingate
 from steingate.cli import main
 from steingate.errors import InputError
 from steingate.training.evaluate import evaluate
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 
 MINE = "from tests.training.probes import Walk\n\nclass Mine(Walk):\n    pass\n"
 SMALL = {name: TINY[name] for name in ("steps_per_epoch", "num_envs", "cost_limit", "hidden", "cg_iters")}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.training.runs_of_probes import facts, tiny
 
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 ROOT = Path(__file__).parents[2]
 SLOW = pytest.mark.slow

@@ -14,7 +14,7 @@ from steingate.runs import RunFolder, folder_lock, latest_checkpoint, read_episo
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import loop
 from steingate.training.config_file import load_run_config
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from steingate.gates.base import Episodes, Mode
 from steingate.training.assemble import build_algorithm
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.loop import background_thread
+from steingate.training.background import background_thread
 from steingate.training.state import first_state
 
 UNCONSTRAINED = ("trpo", "ppo")

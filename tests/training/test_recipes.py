@@ -17,7 +17,7 @@ from steingate.training import loop
 from steingate.training.batch import tail_costs
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 
 CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}
 RUNS = [

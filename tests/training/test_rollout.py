@@ -8,7 +8,9 @@ from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.policies.action_distribution import action_map
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
-from steingate.training.rollout import Carry, RolloutStoppedError, collect, flat_policy
+from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.rollout import Carry, collect
+from steingate.training.rollout_kernels import flat_policy
 from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, forward, tanh_rows
 
 

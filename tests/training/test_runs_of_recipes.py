@@ -21,7 +21,7 @@ from steingate.training.api import train as train_from_python
 from steingate.training.config import make_config
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate, load_player
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 from steingate.training.rollout_kernels import FROZEN, OFF
 from steingate.training.stop import StopRequest
 

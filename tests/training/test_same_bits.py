@@ -11,7 +11,7 @@ from tests.machine import RECORDED, same_machine
 
 from steingate.runs import newest_checkpoint, read_progress
 from steingate.training.config import make_config
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 
 def leaves(tree):

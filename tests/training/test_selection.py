@@ -19,7 +19,7 @@ from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
-from steingate.training.loop import resume, train
+from steingate.training.runner import resume, train
 from steingate.training.selection import (
     MAX_CANDIDATES,
     Candidate,

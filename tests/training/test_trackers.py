@@ -11,7 +11,7 @@ from tests.training.runs_of_probes import tiny
 
 from steingate.errors import MissingExtraError
 from steingate.training.logging.trackers import TensorBoardLog, WandbLog
-from steingate.training.loop import train
+from steingate.training.runner import train
 
 
 def records(path):

@@ -29,30 +29,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Array,
     Batch,
-    CriticConfig,
     EnvParams,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import gate_metrics
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
+    PPOConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import gate_metrics
 from steingate.algorithms.saute import require_cost_budget
 from steingate.certificates.violation import certify
 from steingate.errors import InputError, require_between, require_positive

@@ -17,26 +17,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError, require_between, require_positive
+from steingate.algorithms.config import (
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    NetworkConfig,
+    Variant,
+)
+from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import object_name, option
+from steingate.settings import object_name
 
 Array = npt.NDArray[np.float64]
 Params = dict[str, Any]  # policy or critic: {"w": (W1, ...), "b": (b1, ...)}, and "log_std" of a Gaussian policy
 State = Any  # NamedTuples, dicts and tuples of numbers and NumPy arrays, so that checkpoints can store them
 Metrics = dict[str, float]  # column of progress.csv -> number
-Variant = Literal["corrected", "published"]
-EpisodeFilter = Literal["complete", "all"] | None
-EPISODE_FILTER = (
-    "episodes that the gate uses: complete ones, which began early enough to finish in the epoch whatever their "
-    "length, or all that finished; none follows the variant"
-)
-VARIANT = "published reproduces the behavior behind published numbers"
 
 
 class Mode(IntEnum):
@@ -131,136 +132,6 @@ class MethodInfo:
     inputs: str = ""  # policy inputs besides the task's observation
     order: float = inf  # position in tables and figures
     color: str | None = None  # in figures, such as "#2f6f9f"; None takes a free one
-
-
-@dataclass(frozen=True)
-class NetworkConfig:
-    """Networks of policy and critics, and their inputs."""
-
-    hidden: tuple[int, ...] = option((64, 64), "hidden layers of policy and critics")
-    init_std: float = option(1.0, "initial action standard deviation (continuous actions)")
-    normalize_obs: bool = option(True, "normalize observations by running mean and standard deviation")
-    lidar_powers: tuple[float, ...] = option((), "append these powers of the lidar readings, such as 4,12,36")
-    lidar_positions: bool = option(False, "append object positions computed from the lidar")
-
-    def __post_init__(self) -> None:
-        if not self.hidden or min(self.hidden) < 1:
-            raise InputError(f"hidden is {self.hidden}: give the sizes of the layers, such as 64,64.")
-        if not all(0.0 < power < inf for power in self.lidar_powers):
-            raise InputError(f"lidar_powers is {self.lidar_powers}: give positive numbers, such as 4,12,36.")
-        require_positive(self, "init_std")
-
-
-@dataclass(frozen=True)
-class AdvantageConfig:
-    """Reward advantages: generalized advantage estimation, and two optional corrections."""
-
-    gamma: float = option(0.99, "discount of rewards")
-    gae_lambda: float = option(0.95, "GAE lambda of the reward advantages")
-    advantage_clip: float | None = option(None, "clip |advantage| at this multiple of its 90th percentile, such as 3")
-    saturation_coef: float = option(
-        0.0, "penalty on saturated policies: mean actions far out of range, near-certain discrete actions"
-    )
-
-    def __post_init__(self) -> None:
-        require_between(self, 0.0, 1.0, "gamma", "gae_lambda")
-        require_between(self, 0.0, 1e6, "saturation_coef")
-        if self.advantage_clip is not None:
-            require_positive(self, "advantage_clip")
-
-
-@dataclass(frozen=True)
-class CostAdvantageConfig:
-    """Cost advantages: discount and GAE lambdas."""
-
-    cost_gamma: float = option(0.99, "discount of costs")
-    cost_gae_lambda: float = option(0.95, "GAE lambda of the targets of the cost critic")
-    cost_adv_lambda: float | None = option(None, "GAE lambda of the cost advantages; none takes cost_gae_lambda")
-
-    def __post_init__(self) -> None:
-        require_between(self, 0.0, 1.0, "cost_gamma", "cost_gae_lambda")
-        if self.cost_adv_lambda is not None:
-            require_between(self, 0.0, 1.0, "cost_adv_lambda")
-
-    @property
-    def adv_lambda(self) -> float:
-        """GAE lambda of the cost advantages."""
-        return self.cost_gae_lambda if self.cost_adv_lambda is None else self.cost_adv_lambda
-
-
-@dataclass(frozen=True)
-class CriticConfig:
-    """Fit of the value functions (vf) of reward and cost: minibatch Adam on the squared error."""
-
-    vf_lr: float = option(1e-3, "learning rate of the critics")
-    vf_epochs: int | None = option(
-        10, "passes over the batch per critic fit; none takes as many as the policy update made"
-    )
-    vf_batch_size: int = option(128, "minibatch size of the critic fit")
-    vf_weight_decay: float = option(0.001, "weight of the squared parameters in the critic loss")
-    vf_max_grad_norm: float = option(40.0, "maximum gradient norm of the critic fit")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "vf_lr", "vf_batch_size", "vf_max_grad_norm")
-        require_between(self, 0.0, 1e6, "vf_weight_decay")
-        if self.vf_epochs is not None:
-            require_positive(self, "vf_epochs")
-
-
-def minibatch_critics() -> CriticConfig:
-    """Return the defaults of critics beside minibatch updates: as many epochs as the policy update made."""
-    return CriticConfig(vf_lr=3e-4, vf_epochs=None, vf_batch_size=64)
-
-
-@dataclass(frozen=True)
-class TrustRegionConfig:
-    """Natural-gradient step; ``max_kl`` bounds the KL averaged over samples and action dimensions."""
-
-    max_kl: float = option(0.01, "trust region: KL per action dimension")
-    cg_iters: int = option(15, "conjugate-gradient iterations")
-    cg_damping: float = option(0.1, "damping: this times the identity is added to the Fisher matrix")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "max_kl", "cg_iters", "cg_damping")
-
-
-@dataclass(frozen=True)
-class LineSearchConfig:
-    """Backtracking line search along the step."""
-
-    backtrack_iters: int = option(20, "maximum number of line-search trials")
-    backtrack_coef: float = option(0.8, "factor on the step length after a rejected trial")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "backtrack_iters", "backtrack_coef")
-        if self.backtrack_coef >= 1:
-            raise InputError(f"backtrack_coef is {self.backtrack_coef}: it must be below 1.")
-
-
-@dataclass(frozen=True)
-class MinibatchConfig:
-    """Minibatch Adam on a policy loss; ``max_kl`` bounds the KL summed over action dimensions."""
-
-    epochs: int = option(40, "maximum number of passes over the batch per update")
-    batch_size: int = option(64, "minibatch size")
-    lr: float = option(3e-4, "learning rate of the policy")
-    max_kl: float = option(0.02, "no further pass once the KL exceeds this")
-    max_grad_norm: float = option(40.0, "maximum gradient norm")
-    lr_decay: bool = option(True, "decay the learning rate linearly to 0 over the run")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "epochs", "batch_size", "lr", "max_kl", "max_grad_norm")
-
-
-@dataclass(frozen=True)
-class PPOConfig(MinibatchConfig):
-    """Minibatch Adam on PPO's clipped surrogate."""
-
-    clip: float = option(0.2, "clipping range of the likelihood ratio")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "clip")
 
 
 class Algorithm(ABC):

@@ -8,28 +8,30 @@ from dataclasses import dataclass
 from math import inf
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.errors import require_between
 from steingate.settings import group, option
 

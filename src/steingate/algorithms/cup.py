@@ -11,27 +11,29 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    NetworkConfig,
+    PPOConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.lagrangian import LagrangianState, check_multiplier, multiplier_config, update_multiplier
 from steingate.errors import InputError
 from steingate.settings import group, option

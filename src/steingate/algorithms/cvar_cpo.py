@@ -15,30 +15,32 @@ from typing import NamedTuple
 import numpy as np
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Array,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
     EnvParams,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option

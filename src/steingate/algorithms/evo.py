@@ -15,28 +15,30 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.base import (
-    VARIANT,
-    AdvantageConfig,
     Array,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
     Trajectories,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
+from steingate.algorithms.config import (
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    LineSearchConfig,
+    NetworkConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
 from steingate.errors import InputError, require_between, require_positive
 from steingate.settings import group, option
 

@@ -11,27 +11,29 @@ from functools import cache
 from typing import Any, Literal
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
-    MinibatchConfig,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+)
+from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    MinibatchConfig,
+    NetworkConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.lagrangian import LagrangianState, check_multiplier, multiplier_config, update_multiplier
 from steingate.errors import require_positive
 from steingate.settings import group, option

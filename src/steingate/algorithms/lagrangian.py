@@ -11,31 +11,33 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
+from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
+    PPOConfig,
     TrustRegionConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
 from steingate.errors import InputError
 from steingate.settings import group, option
 

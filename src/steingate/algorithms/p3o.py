@@ -11,28 +11,30 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    NetworkConfig,
+    PPOConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.errors import require_positive
 from steingate.settings import group, option
 

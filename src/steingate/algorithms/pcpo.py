@@ -11,28 +11,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.settings import group, option
 
 

@@ -9,24 +9,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steingate.algorithms.base import (
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CriticConfig,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import maximize_reward
+from steingate.algorithms.config import (
+    VARIANT,
+    AdvantageConfig,
+    CriticConfig,
+    NetworkConfig,
+    PPOConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.episodes import maximize_reward
 from steingate.settings import group, option
 
 if TYPE_CHECKING:

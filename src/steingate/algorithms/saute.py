@@ -19,31 +19,33 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Array,
     Batch,
-    CriticConfig,
     EnvParams,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
+    PPOConfig,
     TrustRegionConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
 from steingate.errors import InputError, require_between, require_positive
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option

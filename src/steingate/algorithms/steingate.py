@@ -20,32 +20,34 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 
 from steingate.algorithms.base import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
     Array,
     Batch,
-    CostAdvantageConfig,
-    CriticConfig,
     EnvParams,
-    EpisodeFilter,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
-    PPOConfig,
     RunContext,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes
+from steingate.algorithms.config import (
+    EPISODE_FILTER,
+    VARIANT,
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    EpisodeFilter,
+    LineSearchConfig,
+    NetworkConfig,
+    PPOConfig,
     TrustRegionConfig,
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.violation import certify, episodes_needed
 from steingate.policies.safety_state import SafetyState

@@ -6,24 +6,26 @@ maximize  g.d   subject to  0.5 d.H.d <= max_kl,   then backtrack until the surr
 from dataclasses import dataclass
 
 from steingate.algorithms.base import (
-    VARIANT,
-    AdvantageConfig,
     Batch,
-    CriticConfig,
     Episodes,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+)
+from steingate.algorithms.common.episodes import maximize_reward
+from steingate.algorithms.config import (
+    VARIANT,
+    AdvantageConfig,
+    CriticConfig,
+    LineSearchConfig,
+    NetworkConfig,
     TrustRegionConfig,
     Variant,
 )
-from steingate.algorithms.common.episodes import maximize_reward
 from steingate.settings import group, option
 
 

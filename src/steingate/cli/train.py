@@ -65,7 +65,7 @@ def train(args: argparse.Namespace) -> int:
     given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
     config = make_config(given, args.config)
     with stop_on_signals(process=True) as stop:
-        from steingate.training.loop import train as train_run
+        from steingate.training.runner import train as train_run
 
         path = train_run(config, args.quiet, stop)
     print(path)
@@ -85,7 +85,7 @@ def resume_arguments(parser: Parser) -> None:
 def resume(args: argparse.Namespace) -> int:
     """Continue training and print the run folder."""
     with stop_on_signals(process=True) as stop:
-        from steingate.training.loop import resume as resume_run
+        from steingate.training.runner import resume as resume_run
 
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
         path = resume_run(args.run, args.quiet, stop, steps, args.env)

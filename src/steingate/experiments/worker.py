@@ -117,7 +117,7 @@ def main() -> int:
 
 def _run(config: dict[str, Any]) -> None:
     from steingate.training.config import read_stored
-    from steingate.training.loop import resume, train
+    from steingate.training.runner import resume, train
 
     cfg = read_stored(config, "the grid")
     _wait_for_lock(cfg.path / "lock")

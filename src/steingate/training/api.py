@@ -111,8 +111,8 @@ def train(
     cfg = make_config({**settings, **{key: value for key, value in own.items() if value is not None}}, config)
     with stop_on_signals() as stop:
         with needs("steingate.train", "train"):
-            from steingate.training import loop
-        return Run(loop.train(cfg, quiet, stop))
+            from steingate.training import runner
+        return Run(runner.train(cfg, quiet, stop))
 
 
 def resume(path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
@@ -131,5 +131,5 @@ def resume(path: str | PathLike[str], *, env: Any = None, total_steps: int | Non
     """
     with stop_on_signals() as stop:
         with needs("steingate.resume", "train"):
-            from steingate.training import loop
-        return Run(loop.resume(Path(path), quiet, stop, total_steps, env))
+            from steingate.training import runner
+        return Run(runner.resume(Path(path), quiet, stop, total_steps, env))

@@ -1,25 +1,20 @@
 """Rollouts: T steps of E environments with a fixed policy, finished episodes, observation statistics."""
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.base import Episodes, Params
-from steingate.envs.worker_pool import describe_error
-from steingate.errors import InputError, RunError, SteingateError
+from steingate.errors import InputError
 from steingate.policies.action_distribution import action_map, choice_of
 from steingate.policies.normalizer import Stats
 from steingate.training import rollout_kernels as kernels
+from steingate.training.env_errors import EnvErrors, RolloutStoppedError
 from steingate.training.environment import TrainerEnv
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
-
-
-class RolloutStoppedError(Exception):
-    """The rollout was abandoned because the user asked the run to stop."""
 
 
 class Carry(NamedTuple):
@@ -89,7 +84,7 @@ def collect(
     act_dim = act_dim if choice is None else 1
     obs_dim = len(policy["w"][0])  # features beyond those of the statistics are not normalized
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
-    weights, sizes, std = flat_policy(policy)
+    weights, sizes, std = kernels.flat_policy(policy)
     shift, scale = action_map(envs.single_action_space)
 
     # New arrays each time: the critics may still read the last rollout on another thread.
@@ -114,7 +109,7 @@ def collect(
     advance, step = kernels.advance, envs.step
     zeros, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
 
-    with _EnvErrors(envs, name, steps_before, error_hint) as errors:
+    with EnvErrors(envs, name, steps_before, error_hint) as errors:
         if start is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
             if raw.shape[1] != obs_dim:
@@ -157,58 +152,7 @@ def _episodes(done: npt.NDArray[np.float64]) -> Episodes:
     return Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start)
 
 
-def flat_policy(
-    policy: Params,
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return the policy as the kernels take it: all layers as one vector, layer sizes, standard deviations.
-
-    Empty standard deviations mean a categorical policy.
-    """
-    layers = list(zip(policy["w"], policy["b"], strict=True))
-    flat = [np.ravel(np.asarray(array, np.float32)) for layer in layers for array in layer]
-    sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
-    std = np.exp(np.asarray(policy.get("log_std", ()), np.float32))
-    return np.concatenate(flat), np.array(sizes, np.int64), std
-
-
 def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.float32]:
     """Return the log-density of mean + std * noise, in which the mean cancels."""
     constant = np.sum(log_std, dtype=np.float64) + noise.shape[-1] * HALF_LOG_2PI
     return (-0.5 * np.sum(np.square(noise, dtype=np.float64), axis=-1) - constant).astype(np.float32)
-
-
-class _EnvErrors:
-    """Context that turns exceptions of an environment into a RunError with environment, index and step."""
-
-    def __init__(self, envs: TrainerEnv, name: str, steps_before: int, hint: str) -> None:
-        self.t = 0  # vector steps begun
-        self._envs, self._name, self._steps_before, self._hint = envs, name, steps_before, hint
-
-    def __enter__(self) -> "_EnvErrors":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, SteingateError | RolloutStoppedError):
-            return
-        message, location = describe_error(error)
-        raise RunError(
-            f"{self._where(self._envs.current_env)} failed at {self._step()} with {message}{location}; "
-            f"{self._hint}fix the environment."
-        ) from error
-
-    def check(self, bad: int) -> None:
-        """Raise the error for a nonzero result of ``kernels.advance``: a number that is not finite."""
-        if bad:
-            quantity, row = divmod(bad - 1, self._envs.num_envs)
-            raise RunError(
-                f"{self._where(row)} gave {kernels.QUANTITIES[quantity]} that is not finite at "
-                f"{self._step()}; {self._hint}fix the environment."
-            )
-
-    def _where(self, row: int | None) -> str:
-        return self._name if row is None else f"{self._name} (number {row} of {self._envs.num_envs})"
-
-    def _step(self) -> str:
-        return f"step {self._steps_before + self.t * self._envs.num_envs}"

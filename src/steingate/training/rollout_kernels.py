@@ -5,13 +5,29 @@ Compiled without fast-math, so that results do not depend on the number of threa
 """
 
 import numpy as np
+import numpy.typing as npt
 
+from steingate.algorithms.base import Params
 from steingate.compiled import compiled
 from steingate.policies.normalizer import CLIP, STD_FLOOR
 
 RUNNING, TERMINATED, TRUNCATED = 0, 1, 2
 QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observation")
 OFF, UPDATE, FROZEN = 0, 1, 2  # observation normalization: none, update and normalize, normalize
+
+
+def flat_policy(
+    policy: Params,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """Return the arguments ``weights``, ``sizes``, ``std`` of the kernels: all layers as one vector, layer sizes, std.
+
+    An empty ``std`` means a categorical policy.
+    """
+    layers = list(zip(policy["w"], policy["b"], strict=True))
+    flat = [np.ravel(np.asarray(array, np.float32)) for layer in layers for array in layer]
+    sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
+    std = np.exp(np.asarray(policy.get("log_std", ()), np.float32))
+    return np.concatenate(flat), np.array(sizes, np.int64), std
 
 
 @compiled

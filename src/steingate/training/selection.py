@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steingate.algorithms.base import EnvParams, Params
+from steingate.algorithms.base import Params
 from steingate.algorithms.common.episodes import cvar
 from steingate.policies.normalizer import Stats
 from steingate.runs import RunFolder, load_certification, write_certification
@@ -24,9 +24,9 @@ from steingate.training.certification import (
     saved_test,
 )
 from steingate.training.config import RunConfig
+from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv, make_envs
 from steingate.training.play import make_player
-from steingate.training.rollout import RolloutStoppedError
 from steingate.training.seeding import Purpose, certification_seed
 
 MAX_CANDIDATES = 6

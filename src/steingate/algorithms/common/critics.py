@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
-from steingate.algorithms.base import CriticConfig, Params
+from steingate.algorithms.base import Params
 from steingate.algorithms.common.minibatch import (
     Adam,
     adam_step,
@@ -20,6 +20,7 @@ from steingate.algorithms.common.minibatch import (
     permutations,
 )
 from steingate.algorithms.common.networks import init_network, value
+from steingate.algorithms.config import CriticConfig
 
 
 class Critics(NamedTuple):

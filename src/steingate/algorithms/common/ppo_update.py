@@ -9,16 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from steingate.algorithms.base import (
-    Batch,
-    Metrics,
-    MinibatchConfig,
-    Mode,
-    Objective,
-    Params,
-    PPOConfig,
-    RunContext,
-)
+from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params, RunContext
 from steingate.algorithms.common.distribution import ActionDistribution, action_distribution, log_prob
 from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.common.minibatch import (
@@ -29,6 +20,7 @@ from steingate.algorithms.common.minibatch import (
     minibatches,
     permutations,
 )
+from steingate.algorithms.config import MinibatchConfig, PPOConfig
 
 
 class PPOState(NamedTuple):

@@ -19,18 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from steingate.algorithms.base import (
-    Batch,
-    LineSearchConfig,
-    Metrics,
-    Mode,
-    Objective,
-    Params,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params
 from steingate.algorithms.common import fisher
 from steingate.algorithms.common.lagrange import penalized_advantage
+from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig, Variant
 
 SMALL = 1e-8
 NO_COST_GRADIENT = 1e-6  # squared norm below which the cost surrogate counts as constant

@@ -3,8 +3,8 @@
 from math import inf
 from typing import Any
 
-from steingate.errors import RunError
 from steingate.algorithms.base import Algorithm, EnvParams
+from steingate.errors import RunError
 from steingate.policies.action_distribution import stored_action
 from steingate.runs import (
     RunFolder,

@@ -1,0 +1,139 @@
+"""Start, resume and finish a run: files, environments, logs, and the final certification test."""
+
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from steingate.algorithms.common.jax_setup import configure
+from steingate.errors import InputError
+from steingate.policies.action_distribution import choice_of, outputs
+from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
+from steingate.storage.checkpoint import checkpoint_files, put_aside
+from steingate.training.background import background_thread
+from steingate.training.config import RunConfig
+from steingate.training.config_file import load_run_config, version_warnings, write_run_config
+from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.environment import build_algorithm, make_envs, new_messages, require_snapshots, restorable
+from steingate.training.logging.display import Display
+from steingate.training.logging.run_writer import RunWriter
+from steingate.training.logging.trackers import TensorBoardLog, WandbLog
+from steingate.training.loop import Trainer, epoch_function, last_candidate, train_epochs
+from steingate.training.selection import CertifiedCheckpointSelector
+from steingate.training.state import TrainState, first_state, from_tree
+from steingate.training.stop import StopRequest, stop_on_signals
+
+
+def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
+    """Train from scratch and return the run folder.
+
+    Ctrl-C and SIGTERM write a checkpoint first, then raise ``KeyboardInterrupt`` and ``SystemExit(143)``. A
+    caller that handles the signals itself passes its ``stop``.
+
+    Raises
+    ------
+    RunError
+        If the folder already holds a run or is in use, or if training fails.
+    """
+    return _run(cfg, RunFolder(cfg.path), quiet, stop, fresh=True)
+
+
+def resume(
+    path: str | Path,
+    quiet: bool = False,
+    stop: StopRequest | None = None,
+    total_steps: int | None = None,
+    env: Any = None,
+) -> Path:
+    """Continue a run from its last intact checkpoint, or from its start, to its end; return the run folder.
+
+    ``total_steps`` extends the run, which then equals one that was longer from the start. ``env`` is the
+    environment, if it was given as a Python object or has moved.
+    """
+    cfg = load_run_config(path, env)
+    if total_steps is not None:
+        cfg = _extended(cfg, total_steps, path)
+    return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)
+
+
+def _extended(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
+    if total_steps < cfg.total_steps:
+        raise InputError(f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps}.")
+    if cfg.algo.depends_on_total_steps and total_steps != cfg.total_steps:
+        raise InputError(
+            f"{path} cannot be extended: the learning rate of {cfg.algo.name} falls to 0 over the steps it "
+            "was started with; train anew, with --no-ppo.lr-decay to be able to extend the run later."
+        )
+    return replace(cfg, total_steps=total_steps)
+
+
+def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, fresh: bool) -> Path:
+    with ExitStack() as stack:
+        stop = stack.enter_context(stop_on_signals()) if stop is None else stop
+        learner = configure()
+        stop.check()
+        algorithm = build_algorithm(cfg)
+        run_epoch = epoch_function(algorithm)
+        # The environments come first: a run whose environments cannot be made should leave no folder behind.
+        envs = stack.enter_context(closing(make_envs(cfg)))
+        stop.check()
+        require_snapshots(cfg, envs)
+        space = envs.single_action_space
+        sizes = (envs.single_observation_space.shape[0], outputs(space))
+        state = first_state(cfg, algorithm, *sizes, discrete=choice_of(space) is not None)
+        stop.check()
+        stack.enter_context(folder_lock(run))
+        display = stack.enter_context(Display(cfg, quiet=quiet))
+        marks: dict[str, Any] = {}
+        if fresh:
+            messages = list(algorithm.initial_messages(cfg.context))
+            write_run_config(run, cfg, learner, messages)
+        else:
+            messages = version_warnings(run)
+            state, marks = _last_state(run, state, display)
+            record = read_config(run.path)
+            if record["config"].get("total_steps") != cfg.total_steps:
+                write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
+        for message in (*messages, *new_messages(envs)):
+            display.message(message)
+        files = RunWriter(run, envs, cfg, algorithm)
+        files.truncate(state, marks)
+        if state.env_state is not None:
+            envs.reset(seed=0)
+            restorable(envs).restore(state.env_state)
+        loggers: list[TensorBoardLog | WandbLog] = [TensorBoardLog(run.path)]
+        if cfg.wandb:
+            loggers.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))
+        for logger in loggers:
+            stack.callback(logger.close)
+        pool = stack.enter_context(background_thread(cfg.overlap))
+        selector = stack.enter_context(closing(CertifiedCheckpointSelector(cfg, run, files.save_certified, stop)))
+        trainer = Trainer(cfg, algorithm, run_epoch, envs, files, tuple(loggers), display, pool, selector, stop)
+        state = train_epochs(trainer, state)
+        again = f"continue with: steingate resume {run.path}"
+        if stop() and state.epoch < cfg.epochs:
+            display.message(f"Stopped before epoch {state.epoch + 1}; continue with: steingate resume {run.path}")
+            stop.leave()
+        if cfg.certify.enabled:
+            try:
+                display.message(selector.finish(state.selection, last_candidate(trainer, state), state.epoch))
+            except RolloutStoppedError:
+                display.message(f"Stopped before the last test; {again}")
+                stop.leave()
+    return run.path
+
+
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any]]:
+    """Return the state in the newest usable checkpoint, and its marks of the tables.
+
+    Damaged checkpoints and those of other runs are reported and renamed.
+    """
+    checkpoint = newest_checkpoint(
+        run.path, display.message, lambda found: from_tree(found.tree, first, str(found.path))
+    )
+    if checkpoint is None:
+        return first, {}
+    for epoch, path in checkpoint_files(run.checkpoints):
+        if epoch > checkpoint.epoch:
+            put_aside(path)
+    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree["tables"]
