@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from steingate.algorithms.steingate import SteinGate as SteinGate
     from steingate.algorithms.ppo import PPO as PPO
     from steingate.algorithms.trpo import TRPO as TRPO
+    from steingate.certificates.reference import Beta as Beta, Density as Density, LogitNormal as LogitNormal
+    from steingate.certificates.risk import Exceedance as Exceedance, Hinge as Hinge
+    from steingate.certificates.risk import Power as Power, Sigmoid as Sigmoid
     from steingate.certificates.stein import SteinCertificate as SteinCertificate, SteinResult as SteinResult
     from steingate.certificates.violation import ViolationResult as ViolationResult, certify as certify
     from steingate.envs.make import make_vec as make_vec
@@ -52,6 +55,8 @@ _MODULES = {  # module -> public names
     "algorithms.steingate": ("SteinGate",),
     "algorithms.ppo": ("PPO",),
     "algorithms.trpo": ("TRPO",),
+    "certificates.reference": ("Beta", "Density", "LogitNormal"),
+    "certificates.risk": ("Exceedance", "Hinge", "Power", "Sigmoid"),
     "certificates.stein": ("SteinCertificate", "SteinResult"),
     "certificates.violation": ("ViolationResult", "certify"),
     "envs.make": ("make_vec",),
@@ -68,11 +73,7 @@ _MODULES = {  # module -> public names
 }
 _MODULES |= {  # until their modules are gone
     "certificates.certificate": ("Certificate",),
-    "certificates.density": ("Density",),
-    "certificates.kernels": ("Kernel",),
-    "certificates.reference": ("Beta", "HybridReference", "LogitNormal"),
     "certificates.result": ("Result",),
-    "certificates.risk": ("Exceedance", "Hinge", "Power", "Sigmoid"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steingate.certificates.factors import lemma_constants, required_discrete_weight
 from steingate.certificates.kernels import Kernel
+from steingate.certificates.old_factors import lemma_constants, required_discrete_weight
 from steingate.certificates.plan import episodes_needed, noise_episodes
 from steingate.certificates.reference import HybridReference
 from steingate.certificates.result import Check

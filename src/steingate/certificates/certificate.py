@@ -13,8 +13,8 @@ from steingate.certificates.checked_options import NUMBERS, Guard, InteriorStati
 from steingate.certificates.confidence import ConfidenceRule
 from steingate.certificates.costs import check_costs
 from steingate.certificates.evaluation import evaluate
-from steingate.certificates.factors import rkhs_factor
 from steingate.certificates.kernels import Kernel, KernelName, Operator
+from steingate.certificates.old_factors import rkhs_factor
 from steingate.certificates.presets import half_budget_reference, limit_share, preset_fields
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.result import Check, Result

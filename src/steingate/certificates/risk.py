@@ -1,18 +1,22 @@
-"""Risk functions: nondecreasing maps from normalized cost in [0, 1] to risk in [0, 1]."""
+"""Risk functions h: nondecreasing maps from normalized cost in [0, 1] to risk in [0, 1].
 
-from collections.abc import Callable
+A risk function takes and returns arrays. Its attribute ``breaks``, if it has one, lists points in (0, 1) at
+which quadrature must split: jumps, kinks and steep rises.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from steingate.certificates.checks import is_real
-from steingate.errors import InputError
+from steingate.errors import InputError, is_real
 
 Array = npt.NDArray[np.float64]
-Risk = Callable[[Any], Any]  # array in, array out; may carry `breaks`, the points where quadrature must split
+Risk = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,15 @@ class Sigmoid:
 
     def __post_init__(self) -> None:
         _require_unit("risk threshold", self.threshold)
-        if not (is_real(self.width) and 0.0 < self.width < np.inf):
-            raise InputError(f"The risk width is {self.width!r}: give a positive number.")
+        _require_positive("risk width", self.width)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Risk of each normalized cost."""
+        """Return the risk of each normalized cost."""
         return np.asarray(expit((np.asarray(x, dtype=np.float64) - self.threshold) / self.width))
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Points around the threshold that let fixed-order quadrature resolve the rise, however narrow."""
+        """Points around the threshold, so that quadrature resolves any width."""
         steps = (-40.0, -20.0, -10.0, -5.0, -2.5, 0.0, 2.5, 5.0, 10.0, 20.0, 40.0)
         return _inside(self.threshold + step * self.width for step in steps)
 
@@ -45,17 +48,11 @@ class Power:
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (is_real(self.exponent) and 0.0 < self.exponent < np.inf):
-            raise InputError(f"The risk exponent is {self.exponent!r}: give a positive number.")
+        _require_positive("risk exponent", self.exponent)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Risk of each normalized cost."""
+        """Return the risk of each normalized cost."""
         return np.asarray(np.asarray(x, dtype=np.float64) ** self.exponent)
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """No points: the function is smooth inside (0, 1)."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Exceedance:
         _require_unit("risk threshold", self.threshold)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Risk of each normalized cost."""
+        """Return the risk of each normalized cost."""
         return np.asarray(np.asarray(x) > self.threshold, dtype=np.float64)
 
     @property
@@ -79,7 +76,7 @@ class Exceedance:
 
 @dataclass(frozen=True)
 class Hinge:
-    """CVaR-type excess over a threshold: clip((x - threshold) / (1 - threshold), 0, 1)."""
+    """Excess over a threshold, as in CVaR: clip((x - threshold) / (1 - threshold), 0, 1)."""
 
     threshold: float = 0.5
 
@@ -87,7 +84,7 @@ class Hinge:
         _require_unit("risk threshold", self.threshold)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Risk of each normalized cost."""
+        """Return the risk of each normalized cost."""
         rise = (np.asarray(x, dtype=np.float64) - self.threshold) / (1.0 - self.threshold)
         return np.asarray(np.clip(rise, 0.0, 1.0))
 
@@ -98,29 +95,20 @@ class Hinge:
 
 
 def check_risk(risk: Risk) -> Risk:
-    """Return ``risk`` after checking on a fine grid that it stays in [0, 1] and never falls.
-
-    Parameters
-    ----------
-    risk
-        Any callable on arrays of normalized costs.
-
-    Raises
-    ------
-    InputError
-        When a value is not finite, leaves [0, 1], or is smaller than one to its left.
-    """
+    """Return ``risk`` after checking on a fine grid that it is nondecreasing with values in [0, 1]."""
     if not callable(risk):
         raise InputError(
-            f"The risk is {risk!r}: give a function of the normalized cost, or a text such as exceedance, "
-            "hinge:0.5, power:2 or sigmoid:0.5,0.02."
+            f"The risk function is {risk!r}: give a function of the normalized cost, or a text such as "
+            "exceedance, hinge:0.5, power:2 or sigmoid:0.5,0.02."
         )
     edges = np.concatenate([np.geomspace(1e-9, 1e-3, 200), [0.0]])
     breaks = np.asarray(getattr(risk, "breaks", ()), dtype=np.float64)
     grid = np.unique(np.concatenate([edges, 1.0 - edges, np.linspace(0.0, 1.0, 20001), breaks]))
     value = np.asarray(risk(grid), dtype=np.float64)
     if value.shape != grid.shape:
-        raise InputError(f"The risk returns shape {value.shape} for {grid.shape}: return one value per cost.")
+        raise InputError(
+            f"The risk function returns shape {value.shape} for {grid.shape}: return one value per cost."
+        )
     outside = ~((value >= 0.0) & (value <= 1.0))
     if outside.any():
         x = grid[outside][0]
@@ -131,10 +119,15 @@ def check_risk(risk: Risk) -> Risk:
     return risk
 
 
-def _require_unit(name: str, value: float) -> None:
+def _require_unit(name: str, value: object) -> None:
     if not (is_real(value) and 0.0 <= value < 1.0):
         raise InputError(f"The {name} is {value!r}: give a normalized cost in [0, 1).")
 
 
-def _inside(points: Any) -> tuple[float, ...]:
+def _require_positive(name: str, value: object) -> None:
+    if not (is_real(value) and 0.0 < value < inf):
+        raise InputError(f"The {name} is {value!r}: give a positive number.")
+
+
+def _inside(points: Iterable[float]) -> tuple[float, ...]:
     return tuple(point for point in points if 0.0 < point < 1.0)

@@ -17,26 +17,29 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
-from steingate.certificates.costs import Costs, check_costs
 from steingate.certificates.factors import (
-    FactorResult,
+    SteinFactor,
+    cached,
     lemma_constants,
     required_discrete_weight,
-    rkhs_factor,
+    valid_stein_factor,
 )
 from steingate.certificates.formatting import count, number, rate
+from steingate.certificates.io import Costs, check_costs
 from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, released_length
-from steingate.certificates.null import null_quantile
-from steingate.certificates.plan import noise_episodes
-from steingate.certificates.presets import half_budget_reference
+from steingate.certificates.noise import noise_episodes, null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
-from steingate.certificates.text_forms import from_plain, to_plain
+from steingate.certificates.text_forms import from_text, to_text
 from steingate.errors import InputError, is_real, nearest
 
+DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
+BlockedBy = Literal["atoms", "interior", "reference"]
+
 _NO_EXCESS = 1e-12  # atom mass that counts as none, as in the released code
-_PUBLISHED: dict[str, Any] = {
+_RELEASED: dict[str, Any] = {
     "reference": Beta(2.0, 5.0),
     "kernel": "rbf",
     "kernel_length": None,
@@ -46,9 +49,9 @@ _PUBLISHED: dict[str, Any] = {
     "guard": True,
     "noise_level": None,
 }
-_PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {**_PUBLISHED, "atom_tol": 0.0, "interior_weighted": False},
-    "released": _PUBLISHED,
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {**_RELEASED, "atom_tol": 0.0, "interior_weighted": False},  # and cost_scale = limit
+    "released": _RELEASED,
     "valid": {},
 }
 _RANGES: dict[str, tuple[float, float, str]] = {
@@ -74,14 +77,10 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "interior_weighted": (True, False),
     "guard": (True, False),
 }
-_DENSITY = ("log_pdf", "pdf", "score", "logit_score", "logit_log_pdf", "sample", "logit_range")
-
-DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
-BlockedBy = Literal["atoms", "interior", "reference"]
 
 
 class Check(NamedTuple):
-    """One statement about a configuration: subject, whether it is favorable, and a sentence."""
+    """An assumption of a certificate: its name, whether it holds, and the numbers."""
 
     name: str
     holds: bool
@@ -90,10 +89,10 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class SteinCertificate:
-    """A Stein certificate; ``evaluate`` applies it to episode costs.
+    """A Stein certificate; :meth:`evaluate` applies it to episode costs.
 
-    :meth:`paper`, :meth:`released` and :meth:`valid` are the three configurations of the documentation. The
-    defaults of the fields are those of ``valid``.
+    :meth:`paper`, :meth:`released` and :meth:`valid` are the usual configurations; the defaults of the fields
+    are those of ``valid``.
 
     Parameters
     ----------
@@ -104,8 +103,7 @@ class SteinCertificate:
     cost_scale
         Cost that is mapped to x = 1; ``None``: twice the limit (1 if the limit is 0).
     reference
-        Density between the atoms; ``None``: the Beta(2, b) with which the risk of the reference is half the
-        budget.
+        Density between the atoms; ``None``: the Beta(2, b) with which h_ref is half the budget.
     zero_mass, one_mass
         Atoms a0* and a1* of the reference at x = 0 and x = 1.
     risk_function
@@ -133,10 +131,10 @@ class SteinCertificate:
         lambda_disc.
     guard
         If no more episodes than in the reference reach x = 1, and the mean risk of the episodes is at most
-        h_ref, the mean risk replaces U.
+        h_ref, that mean risk replaces U.
     noise_level
-        Subtract this quantile of the KSD that samples of the reference have (never below the mean risk of the
-        episodes); ``None``: do not.
+        Subtract this quantile of the KSD that samples of the reference have, but do not go below the mean
+        risk of the episodes; ``None``: do not subtract.
     name
         Name of the configuration, for messages only.
     """
@@ -170,7 +168,7 @@ class SteinCertificate:
 
     @classmethod
     def released(cls, limit: float, **options: Any) -> "SteinCertificate":
-        """Return the certificate of the paper's code, which gave its published results."""
+        """Return the certificate of the paper's code, which produced its results."""
         return cls.from_name("released", limit, **options)
 
     @classmethod
@@ -191,15 +189,15 @@ class SteinCertificate:
         >>> SteinCertificate.from_name("valid", 25.0, reference="Beta(2, 9)").interior
         Beta(a=2.0, b=9.0)
         """
-        if name not in _PRESETS:
-            raise InputError(f"There is no Stein certificate {name!r}: choose {', '.join(_PRESETS)}.")
+        if name not in PRESETS:
+            raise InputError(f"There is no Stein certificate {name!r}: choose {', '.join(PRESETS)}.")
         known = [item.name for item in fields(cls) if item.name not in ("limit", "name")]
         for key in options:
             if key not in known:
                 hint = nearest(key, known) or f"; it has {', '.join(known)}"
                 raise InputError(f"A Stein certificate has no option {key!r}{hint}.")
-        values = {**_PRESETS[name], **{key: from_plain(value, imports) for key, value in options.items()}}
-        if name == "paper" and values.get("cost_scale") is None and is_real(limit) and limit > 0.0:
+        values = {**PRESETS[name], **{key: from_text(value, imports) for key, value in options.items()}}
+        if name == "paper" and values.get("cost_scale") is None and limit:
             values["cost_scale"] = limit
         if options.get("risk_function") == "exceedance":
             values["risk_function"] = _exceedance(limit, values.get("cost_scale"))
@@ -207,38 +205,29 @@ class SteinCertificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as JSON types; a risk function or density must have a text form."""
-        return {item.name: to_plain(getattr(self, item.name)) for item in fields(self)}
+        return {item.name: to_text(getattr(self, item.name)) for item in fields(self)}
 
     def __post_init__(self) -> None:
         for name, (low, high, brackets) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None or name not in _OPTIONAL:
-                _check_number(name, value, low, high, brackets)
+            if getattr(self, name) is not None or name not in _OPTIONAL:
+                _check_number(name, getattr(self, name), low, high, brackets)
         for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if not any(value is choice or value == choice for choice in choices):
-                raise InputError(f"{name} is {value!r}; choose {' or '.join(map(str, choices))}.")
-        if self.zero_mass + self.one_mass > 1.0:
-            raise InputError(
-                f"zero_mass {self.zero_mass:g} and one_mass {self.one_mass:g} add up to more than 1."
-            )
-        if self.noise_level is not None and self.kernel_length is None:
-            raise InputError(
-                "The noise correction needs a fixed kernel: give kernel_length or noise_level=None."
-            )
-        if not isfinite(self.scale):
-            raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
-        if isinstance(self.reference, type) or not all(
-            hasattr(self.reference, name) for name in _DENSITY if self.reference is not None
-        ):
+            if getattr(self, name) not in choices:
+                options = " or ".join(map(str, choices))
+                raise InputError(f"{name} is {getattr(self, name)!r}; choose {options}.")
+        if not isinstance(self.reference, Interior | None):
             raise InputError(
                 f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density."
             )
+        if self.noise_level is not None and self.kernel_length is None:
+            raise InputError("The noise correction needs a kernel_length; give one, or noise_level=None.")
+        if not isfinite(self.scale):
+            raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
         check_risk(self.risk_function)
-        if self.factor is None:
+        if self.reference_risk is not None and self.stein_factor is None and self.required_factor is None:
             raise InputError(
-                f"No valid Stein factor is known here ({self._valid_factor.reason.rstrip('.')}); "
-                "choose another kernel, reference or risk function, or give stein_factor."
+                f"No valid Stein factor is known here ({self._found_factor.reason}); choose another kernel, "
+                "reference or risk function, or give stein_factor."
             )
 
     @property
@@ -251,7 +240,7 @@ class SteinCertificate:
         """Density between the atoms, given or solved for."""
         if self.reference is not None:
             return self.reference
-        return half_budget_reference(self.budget, self.risk_function, self.zero_mass, self.one_mass)
+        return Beta(2.0, _half_budget_shape(self.budget, self.risk_function, self.zero_mass, self.one_mass))
 
     @cached_property
     def hybrid_reference(self) -> HybridReference:
@@ -263,37 +252,9 @@ class SteinCertificate:
         """Mean risk h_ref of the reference."""
         return self.hybrid_reference.expectation(self.risk_function)
 
-    @cached_property
-    def base_kernel(self) -> Kernel | None:
-        """Kernel, or ``None`` if its length depends on the samples."""
-        return None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length)
-
-    @property
-    def factor(self) -> float:
-        """The factor lambda_int, given or computed."""
-        return self._valid_factor.value if self.stein_factor is None else self.stein_factor  # type: ignore[return-value]
-
-    @property
-    def required_factor(self) -> float | None:
-        """The smallest valid Stein factor, or ``None`` if none is known for this kernel."""
-        return self._valid_factor.value
-
-    @cached_property
-    def _valid_factor(self) -> FactorResult:
-        if self.base_kernel is None:
-            return FactorResult(None, False, "the length of its kernel depends on the samples")
-        return rkhs_factor(self.interior, self.risk_function, self.base_kernel, self.operator)
-
-    @cached_property
-    def violation_factor(self) -> float:
-        """P(cost > limit) is at most this multiple of the risk: 1 / h(just above the limit)."""
-        just_over = min(float(np.nextafter(self.limit / self.scale, 2.0)), 1.0)
-        least = float(np.asarray(self.risk_function(np.array([just_over])), dtype=np.float64)[0])
-        return 1.0 / least if least > 0.0 else inf
-
     @property
     def attainable(self) -> bool:
-        """Whether U can be at most the budget; otherwise only the guard can open the gate."""
+        """Whether U can be within the budget; otherwise only the guard can open the gate."""
         return self.reference_risk < self.budget
 
     @property
@@ -304,14 +265,107 @@ class SteinCertificate:
         name = type(self.interior).__name__
         return f"{name}({known})" if known else str(getattr(self.interior, "name", name))
 
-    def interior_points(self, costs: Costs) -> Costs:
-        """Return the normalized costs between the atoms, clipped to [interior_clip, 1 - interior_clip]."""
-        x = np.minimum(costs, self.scale) / self.scale
-        return self._clipped(x[(x > self.atom_tol) & (x < 1.0 - self.atom_tol)])
+    @cached_property
+    def base_kernel(self) -> Kernel | None:
+        """Kernel, or ``None`` if its length depends on the samples."""
+        return None if self.kernel_length is None else Kernel(self.kernel, self.kernel_length)
 
-    def kernel_for(self, points: Costs) -> Kernel:
-        """Return the kernel for these interior points; with a fixed length it does not depend on them."""
-        return self.base_kernel or Kernel(self.kernel, released_length(points, self.min_bandwidth))
+    @property
+    def factor(self) -> float:
+        """The factor lambda_int, given or computed."""
+        factor = self.required_factor if self.stein_factor is None else self.stein_factor
+        assert factor is not None  # checked in __post_init__
+        return factor
+
+    @property
+    def required_factor(self) -> float | None:
+        """The smallest valid Stein factor, or ``None`` if none is known for this kernel."""
+        return self._found_factor.value
+
+    @cached_property
+    def _found_factor(self) -> SteinFactor:
+        if self.base_kernel is None:
+            return SteinFactor(None, "the length of the kernel depends on the samples")
+        return valid_stein_factor(self.interior, self.risk_function, self.base_kernel, self.operator)
+
+    @cached_property
+    def violation_factor(self) -> float:
+        """P(cost > limit) is at most this multiple of the risk: 1 / h(just above the limit)."""
+        just_over = min(float(np.nextafter(self.limit / self.scale, 2.0)), 1.0)
+        least = float(np.asarray(self.risk_function(np.array([just_over])), dtype=np.float64)[0])
+        return 1.0 / least if least > 0.0 else inf
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Assumptions of the certificate, and whether they hold.
+
+        ``reference``: h_ref is below the budget. ``factor``: lambda_int is a valid Stein factor. ``form``: U
+        has the form that is proven. ``lemma``: the reference satisfies the paper's lemma. ``samples``: how
+        many make the sampling noise of the interior term smaller than budget - h_ref. ``violations``: what a
+        risk says about P(cost > limit).
+        """
+        required, lemma = self.required_factor, lemma_constants(self.interior)
+        smallest = f"unknown: {self._found_factor.reason}" if required is None else f"{required:.4g}"
+        reference = f"h_ref = {self.reference_risk:.6g}, budget {self.budget:g}"
+        if not self.attainable:
+            reference += "; only the guard can open the gate" if self.guard else "; the gate never opens"
+        samples = "unknown: the kernel depends on the samples"
+        if self.base_kernel is not None and self.attainable:
+            level = 0.95 if self.noise_level is None else self.noise_level
+            parts = (self.interior, self.base_kernel, self.operator)
+            largest = (self.budget - self.reference_risk) / max(self.factor, 1e-300)
+            samples = f"{noise_episodes(*parts, largest, level, self.interior_clip)} between the atoms"
+        most = self.violation_factor * self.budget
+        violations = f"P(cost > {number(self.limit)}) <= {most:.3g}" if most < 1.0 else "no bound"
+        return (
+            Check("reference", self.attainable, reference),
+            Check(
+                "factor",
+                required is not None and self.factor >= required * (1.0 - 1e-9),
+                f"lambda_int = {self.factor:.4g}; smallest valid factor: {smallest}",
+            ),
+            Check("form", not self._doubts, "; ".join(self._doubts) or "as proven"),
+            Check(
+                "lemma",
+                lemma.holds,
+                f"K_p = {lemma.K_p:.4g}, M_p = {lemma.M_p:.4g}, B_int = {lemma.B_int:.5g}",
+            ),
+            Check("samples", self.base_kernel is not None and self.attainable, samples),
+            Check("violations", self.violation_factor <= 1.0 + 1e-9, f"risk {self.budget:g}: {violations}"),
+        )
+
+    @property
+    def bound_is_proven(self) -> bool:
+        """Whether U is a proven bound on the risk of the distribution of the costs."""
+        return all(check.holds for check in self.checks if check.name in ("factor", "form"))
+
+    @cached_property
+    def _doubts(self) -> tuple[str, ...]:
+        """What in the configuration differs from the bound that is proven."""
+        needed = required_discrete_weight(self.hybrid_reference, self.risk_function)
+        found = {
+            "the KSD is squared": self.squared_ksd,
+            f"discrete_weight is below {needed:.4g}": self.discrete_weight < needed,
+            f"atom_tol and interior_clip may hide a risk of {self._hidden_risk:.2g}": self._hidden_risk
+            > 1e-9,
+            f"below {self.min_interior} interior episodes, SD_int is 0": self.min_interior > 1,
+            "the guard replaces U by the mean risk of the episodes": self.guard,
+        }
+        return tuple(text for text, applies in found.items() if applies)
+
+    @cached_property
+    def _hidden_risk(self) -> float:
+        """Risk that U may miss because costs within atom_tol count as atoms and others are clipped.
+
+        An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
+        ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most
+        E_p[h]. Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
+        """
+        x = np.array([0.0, self.atom_tol, 1.0 - self.interior_clip, 1.0 - self.atom_tol])
+        at_zero, zero_top, at_clip, one_low = np.asarray(self.risk_function(x), dtype=np.float64).tolist()
+        mean = HybridReference(self.interior).expectation(self.risk_function)
+        share = self.zero_mass if zero_top <= mean else 1.0
+        return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
 
     def evaluate(self, costs: npt.ArrayLike) -> "SteinResult":
         """Return the certificate of episode costs, shape (n,), in any order."""
@@ -320,29 +374,25 @@ class SteinCertificate:
         x = np.minimum(costs, self.scale) / self.scale
         inside = (x > self.atom_tol) & (x < 1.0 - self.atom_tol)
         m = int(np.count_nonzero(inside))
-        ones = 0 if m == n else int(np.count_nonzero(x >= 1.0 - self.atom_tol))
+        ones = int(np.count_nonzero(x >= 1.0 - self.atom_tol))
         zero_mass, one_mass, interior_mass = (n - m - ones) / n, ones / n, m / n
         empirical_risk = float(np.add.reduce(np.asarray(self.risk_function(x), dtype=np.float64))) / n
 
-        discrepancy = 0.0
-        if m >= self.min_interior:
-            points = self._clipped(x if m == n else x[inside])
-            discrepancy = ksd(points, self.interior, self.kernel_for(points), self.operator)
+        discrepancy = self._ksd(x[inside])
         weight = interior_mass if self.interior_weighted else 1.0
         excess_mass = max(one_mass - self.one_mass, 0.0)
         discrete = max(self.zero_mass - zero_mass, 0.0) + excess_mass
         discrete_term = self.discrete_weight * discrete
         interior_term = self.factor * weight * self._power(discrepancy)
-        stein_bound = self.reference_risk + discrete_term + interior_term
+        bound = stein_bound = self.reference_risk + discrete_term + interior_term
 
-        bound = value = stein_bound
+        value, quantile = bound, None
         decided_by: DecidedBy = "bound"
-        quantile = None
         if self.guard and excess_mass <= _NO_EXCESS and empirical_risk <= self.reference_risk:
-            bound, decided_by = empirical_risk, "guard"
-            value = bound
+            bound = value = empirical_risk
+            decided_by = "guard"
         elif self.noise_level is not None:
-            quantile = self._noise(m)
+            quantile = self._null_quantile(m)
             rest = self.factor * weight * self._power(max(discrepancy - quantile, 0.0))
             value, decided_by = self.reference_risk + discrete_term + rest, "noise_corrected"
             if value < empirical_risk:
@@ -368,125 +418,23 @@ class SteinCertificate:
             certificate=self,
         )
 
-    def _clipped(self, x: Costs) -> Costs:
-        if self.atom_tol >= self.interior_clip:
-            return x
-        return np.clip(x, self.interior_clip, 1.0 - self.interior_clip)
+    def _ksd(self, points: Costs) -> float:
+        """KSD of the normalized costs between the atoms."""
+        if points.size < self.min_interior:
+            return 0.0
+        if self.atom_tol < self.interior_clip:
+            points = np.clip(points, self.interior_clip, 1.0 - self.interior_clip)
+        kernel = self.base_kernel or Kernel(self.kernel, released_length(points, self.min_bandwidth))
+        return ksd(points, self.interior, kernel, self.operator)
+
+    def _null_quantile(self, m: int) -> float:
+        if m < self.min_interior or self.base_kernel is None or self.noise_level is None:
+            return 0.0
+        parts = (self.interior, self.base_kernel, self.operator)
+        return null_quantile(*parts, m, self.noise_level, self.interior_clip)
 
     def _power(self, discrepancy: float) -> float:
         return discrepancy * discrepancy if self.squared_ksd else discrepancy
-
-    def _noise(self, m: int) -> float:
-        if m < self.min_interior:
-            return 0.0
-        assert self.base_kernel is not None
-        assert self.noise_level is not None
-        return null_quantile(
-            self.interior, self.base_kernel, self.operator, m, 1.0 - self.noise_level, self.interior_clip
-        )
-
-    @property
-    def bound_is_proven(self) -> bool:
-        """Whether U is a proven bound on the risk of the distribution of the costs."""
-        return self._factor_check().holds and self._form_check().holds
-
-    @cached_property
-    def checks(self) -> tuple[Check, ...]:
-        """Assumptions of U, whether they hold, and what U says about violations."""
-        return (
-            self._reference_check(),
-            self._factor_check(),
-            self._form_check(),
-            self._lemma_check(),
-            self._size_check(),
-            self._risk_check(),
-        )
-
-    def _reference_check(self) -> Check:
-        risk, budget = self.reference_risk, self.budget
-        if self.attainable:
-            text = f"The risk of the reference is {risk:.6g}, below the budget {budget:g}."
-            return Check("reference", True, text)
-        text = f"The risk of the reference is {risk:.6g}, not below the budget {budget:g}, so U never is."
-        if self.guard:
-            text += " Only the guard opens the gate, and nothing is proven for it."
-        return Check("reference", False, text)
-
-    def _factor_check(self) -> Check:
-        required = self.required_factor
-        if required is None:
-            reason = self._valid_factor.reason.rstrip(".")
-            return Check("factor", False, f"The Stein factor {self.factor:.4g} is not proven: {reason}.")
-        holds = self.factor >= required * (1.0 - 1e-9)
-        sign = "at least" if holds else "below"
-        text = f"The Stein factor {self.factor:.4g} is {sign} the smallest valid one, {required:.4g}."
-        return Check("factor", holds, text)
-
-    def _form_check(self) -> Check:
-        doubts = []
-        if self.squared_ksd:
-            doubts.append("the KSD is squared")
-        needed = required_discrete_weight(self.hybrid_reference, self.risk_function)
-        if self.discrete_weight < needed:
-            doubts.append(f"discrete_weight {self.discrete_weight:g} is below {needed:.4g}")
-        if self.hidden_risk > 1e-9:
-            doubts.append(f"atom_tol and interior_clip may hide {self.hidden_risk:.2g} of the risk")
-        if self.min_interior > 1:
-            doubts.append(f"the KSD of fewer than {self.min_interior} interior episodes is taken as 0")
-        if self.guard:
-            doubts.append("the guard replaces U by the mean risk of the episodes")
-        if doubts:
-            return Check("form", False, f"U is not proven: {'; '.join(doubts)}.")
-        return Check("form", True, "U has the form that is proven.")
-
-    @cached_property
-    def hidden_risk(self) -> float:
-        """Risk that U may miss because costs within atom_tol count as atoms and others are clipped.
-
-        An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
-        ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most
-        E_p[h]. Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
-        """
-        x = np.array([0.0, self.atom_tol, 1.0 - self.interior_clip, 1.0 - self.atom_tol])
-        at_zero, zero_top, at_clip, one_low = np.asarray(self.risk_function(x), dtype=np.float64).tolist()
-        mean = HybridReference(self.interior).expectation(self.risk_function)
-        share = self.zero_mass if zero_top <= mean else 1.0
-        return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
-
-    def _lemma_check(self) -> Check:
-        constants = lemma_constants(self.interior)
-        if not constants.holds:
-            return Check("lemma", False, constants.reason)
-        text = f"K_p = {constants.K_p:.4g}, M_p = {constants.M_p:.4g}, B_int = {constants.B_int:.5g}."
-        return Check("lemma", True, f"The reference satisfies the paper's lemma: {text}")
-
-    def _size_check(self) -> Check:
-        if not self.attainable:
-            return Check("size", False, "No number of episodes brings U below the budget.")
-        if self.base_kernel is None:
-            return Check("size", False, "The sampling noise is unknown: the kernel depends on the samples.")
-        room, level = self.budget - self.reference_risk, self.noise_level or 0.95
-        enough = noise_episodes(
-            self.interior,
-            self.base_kernel,
-            self.operator,
-            self.factor,
-            self.reference_risk,
-            self.budget,
-            1.0 - level,
-            self.interior_clip,
-        )
-        text = f"From {enough} interior episodes on, sampling noise is below budget - h_ref = {room:.4g}."
-        return Check("size", True, text)
-
-    def _risk_check(self) -> Check:
-        most, limit = self.violation_factor * self.budget, number(self.limit)
-        if self.violation_factor <= 1.0 + 1e-9:
-            return Check("risk", True, f"Risk {self.budget:g} means P(cost > {limit}) <= {self.budget:g}.")
-        if most >= 1.0:
-            return Check("risk", False, f"Risk {self.budget:g} says nothing about P(cost > {limit}).")
-        text = f"Risk {self.budget:g} means P(cost > {limit}) <= {most:.3g} only: the risk function is soft."
-        return Check("risk", False, text)
 
 
 @dataclass(frozen=True)
@@ -556,7 +504,7 @@ class SteinResult:
 
     @property
     def bound_is_proven(self) -> bool:
-        """Whether U is a proven bound on the risk of the distribution of the costs seen."""
+        """Whether U is a proven bound on the risk of the distribution of these costs."""
         return self.certificate.bound_is_proven
 
     @property
@@ -576,62 +524,70 @@ class SteinResult:
     @property
     def advice(self) -> str:
         """Why the gate is closed and what to do, or what an open gate does not say."""
-        scale, limit = number(self.certificate.scale), number(self.certificate.limit)
         if self.blocked_by == "atoms":
             return (
-                f"{rate(self.one_mass)} of the episodes cost {scale} or more and {rate(self.zero_mass)} cost "
-                "nothing: lower the cost, or set zero_mass and one_mass of the reference."
+                f"{rate(self.one_mass)} of the episodes cost {number(self.certificate.scale)} or more and "
+                f"{rate(self.zero_mass)} cost nothing: lower the cost, or set zero_mass and one_mass."
             )
         if self.blocked_by == "reference":
             return (
                 f"The risk of the reference, {self.reference_risk:.4g}, is above the budget: choose a safer "
                 "reference or a larger budget."
             )
-        if self.blocked_by == "interior" and self.empirical_risk > self.budget:
-            return f"The mean risk of the episodes is {self.empirical_risk:.4g}: lower the cost."
         if self.blocked_by == "interior":
-            return (
-                f"The costs differ from the reference (their mean risk is only {self.empirical_risk:.4g}): "
-                "choose a closer reference, or collect more episodes."
-            )
+            risk = f"The mean risk of the episodes is {self.empirical_risk:.4g}"
+            if self.empirical_risk > self.budget:
+                return f"{risk}: lower the cost."
+            return f"{risk}, but their costs differ from the reference: choose a closer one, or run more."
         if self.violations > self.budget * self.episodes:
-            share = rate(self.violations / self.episodes)
-            return f"But {share} of the episodes cost more than {limit}; the risk function is soft there."
-        return "This is a test of these episodes, not a bound for the policy: use certify for that."
+            share = f"{rate(self.violations / self.episodes)} of the episodes"
+            return f"But {share} cost more than {number(self.certificate.limit)}: the risk function is soft."
+        return "This is a test of these episodes, not a bound for the policy; use certify for that."
 
     def __str__(self) -> str:
         state, sign = ("Open", "at most") if self.safe else ("Closed", "above")
-        source = {
-            "bound": "the bound U is",
-            "guard": "the mean risk of the episodes (guard) is",
-            "noise_corrected": f"the bound U, {self.bound:.4g}, is after noise correction",
-            "mean_risk": "the mean risk of the episodes is",
+        value = {
+            "bound": "U",
+            "guard": "guard: mean risk",
+            "noise_corrected": f"U = {self.bound:.4g}, after noise correction",
+            "mean_risk": f"U = {self.bound:.4g}, mean risk",
         }[self.decided_by]
-        return (
-            f"{state} for {count(self.episodes)}: {source} {self.decision_value:.4g}, {sign} the budget "
-            f"{self.budget:g}. {self.advice}"
-        )
+        decision = f"{value} {self.decision_value:.4g}, {sign} the budget {self.budget:g}"
+        return f"{state} for {count(self.episodes)} ({decision}). {self.advice}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and texts as JSON types."""
-        numbers = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "certificate"}
-        names = ("safe", "budget", "blocked_by", "advice", "bound_is_proven")
-        checks = [check._asdict() for check in self.certificate.checks]
+        names = [item.name for item in fields(self) if item.name != "certificate"]
+        names += ["safe", "budget", "blocked_by", "advice", "bound_is_proven"]
+        certificate = self.certificate
         return {
-            "name": self.certificate.name,
-            "limit": self.certificate.limit,
-            "scale": self.certificate.scale,
-            **numbers,
+            "certificate": certificate.name,
+            "limit": certificate.limit,
+            "scale": certificate.scale,
             **{name: getattr(self, name) for name in names},
-            "checks": checks,
+            "checks": [check._asdict() for check in certificate.checks],
         }
+
+
+@cached
+def _half_budget_shape(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> float:
+    """Return the b with which the risk of Beta(2, b) and the atoms is ``budget / 2``."""
+
+    def gap(shape: float) -> float:
+        return HybridReference(Beta(2.0, shape), zero_mass, one_mass).expectation(risk) - budget / 2.0
+
+    low, high = 1.05, 2000.0
+    if not gap(low) >= 0.0 >= gap(high):
+        raise InputError(
+            f"No Beta(2, b) reference has half of the budget {budget:g} as its risk with this risk function "
+            f"and atoms of {zero_mass:g} and {one_mass:g}; give reference=Beta(a, b)."
+        )
+    return float(brentq(gap, low, high, xtol=1e-12, rtol=1e-14))
 
 
 def _exceedance(limit: float, cost_scale: float | None) -> Exceedance:
     """Return the risk function that is 1 above the limit."""
     scale = (2.0 * limit or 1.0) if cost_scale is None else cost_scale
-    if not (is_real(limit) and is_real(scale) and limit >= 0.0 and scale > 0.0):
-        return Exceedance()  # the certificate refuses the number
     if limit >= scale:
         raise InputError(
             f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "
@@ -647,6 +603,5 @@ def _check_number(name: str, value: object, low: float, high: float, brackets: s
     whole = name != "min_interior" or number.is_integer()
     if not (isfinite(number) and above and below and whole):
         kind = "whole number" if name == "min_interior" else "number"
-        raise InputError(
-            f"{name} is {value!r}; give a {kind} in {brackets[0]}{low:g}, {high:g}{brackets[1]}."
-        )
+        interval = f"{brackets[0]}{low:g}, {high:g}{brackets[1]}"
+        raise InputError(f"{name} is {value!r}; give a {kind} in {interval}.")

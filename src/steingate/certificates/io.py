@@ -1,0 +1,424 @@
+"""Episode costs from arrays, files and streams. What is not a list of costs is refused with one sentence.
+
+``read_costs`` reads a whole source at once; ``follow`` and ``pipe`` yield the lines of a growing file or of
+standard input, and ``CostParser`` turns them into costs. Nothing in a file is executed.
+"""
+
+import csv
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, inf
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import numpy.typing as npt
+
+from steingate.errors import InputError
+from steingate.storage.tables import EPISODE_COLUMNS, table_content, table_file
+
+Costs = npt.NDArray[np.float64]
+
+LAST = 0.2  # fraction of the training episodes of a run that is taken
+POLL = 0.2  # seconds between looks at a file that may have grown
+_BLOCK = 1 << 16
+_MAX_LINE = 1 << 20  # bytes
+_MISSING = ("null", "na", "n/a", "nan", "none", "nil", "missing", "inf", "infinity")
+
+
+@dataclass(frozen=True)
+class CostData:
+    """Costs of a source.
+
+    Attributes
+    ----------
+    costs
+        One cost per episode, shape (n,).
+    note
+        Where the costs come from, if they are not those of one fixed policy; else empty.
+    """
+
+    costs: Costs
+    note: str = ""
+
+    @property
+    def one_policy(self) -> bool:
+        """Whether the costs may be those of one fixed policy, so that a bound for it can be computed."""
+        return not self.note
+
+
+def check_costs(costs: npt.ArrayLike) -> Costs:
+    """Return the costs as a float64 vector after checking that they are finite and nonnegative."""
+    if isinstance(costs, np.ma.MaskedArray):
+        raise InputError("The costs are a masked array: pass costs.compressed() instead.")
+    try:
+        values = np.asarray(costs)
+    except ValueError:
+        raise InputError("The costs are rows of different lengths; pass one number per episode.") from None
+    if values.ndim != 1:
+        raise InputError(f"The costs have shape {values.shape}; pass one dimension, one number per episode.")
+    if values.size == 0:
+        raise InputError("There are no costs; pass at least one finished episode.")
+    if values.dtype.kind not in "fiu":
+        raise InputError(
+            f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
+        )
+    with np.errstate(over="ignore", invalid="ignore"):  # a longer float may fit into no float of eight bytes
+        values = values.astype(np.float64, copy=False)
+    # NaN fails both comparisons, so two reductions cover every bad value.
+    if not (values.min() >= 0.0 and values.max() < np.inf):
+        index = int(np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[0])
+        raise InputError(
+            f"Cost {float(values[index])} at position {index} is not usable; "
+            f"costs are finite and not negative."
+        )
+    return values
+
+
+def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | None = None) -> CostData:
+    """Return the costs in a file, in a run folder, or on standard input if ``source`` is ``-``.
+
+    The format is recognized by the content: CSV with or without a header, JSON lines or one JSON list, NPY, a
+    Monitor file of Stable-Baselines3, and ``episodes.csv`` of a run.
+
+    Parameters
+    ----------
+    source
+        Path, or ``-``.
+    column
+        Name of the column or key, or number of a CSV column counted from 1. Default: the only column, or the
+        one called ``cost``.
+    stdin
+        Binary stream for ``-``; default: that of the process.
+    """
+    name = "standard input" if str(source) == "-" else str(source)
+    path = Path(source)
+    if name == str(source) and path.is_dir():
+        if not (path / "config.json").is_file():
+            raise InputError(f"{path} is a folder but not a run; name the file that holds the costs.")
+        path = table_file(path / "episodes.csv")
+        if not path.is_file():
+            raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
+        return _from_run(table_content(path).decode(errors="replace"), path)
+    data = _read_bytes(source, stdin)
+    if data.startswith(b"\x93NUMPY"):
+        return CostData(_from_npy(data, name, column))
+    if data.startswith(b"PK"):
+        raise InputError(f"{name} is an archive; extract the array of costs and store it as .npy or .csv.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{name} is neither UTF-8 text nor NPY; store the costs as CSV, JSON or NPY."
+        ) from None
+    lines = text.splitlines()
+    if lines and lines[0] == ",".join(EPISODE_COLUMNS) and column in (None, "cost"):
+        return _from_run(text, path)
+    note = ""
+    if len(lines) > 1 and _is_object(lines[0].removeprefix("#")) and lines[1].startswith("r,l,t"):
+        column = column or _monitor_column(lines[1].split(",")[3:], name)
+        note = (
+            f"{name} is a Monitor file of Stable-Baselines3. Its column {column} is info[{column!r}] at the "
+            "last step of each episode: the episode cost only if the environment adds it up. If the file was "
+            "written in training, its episodes are of many policies, and none of them is certified."
+        )
+    parser = CostParser(("cost",), column, name)
+    costs = [cost["cost"] for cost in _parse(text, lines, parser) if cost is not None]
+    if not costs:
+        raise InputError(f"{name} is empty; it should hold one cost per episode.")
+    return CostData(np.array(costs), note)
+
+
+class CostParser:
+    """Turns lines of numbers, CSV or JSON into costs; the first line may name the columns.
+
+    Parameters
+    ----------
+    names
+        Names of the costs; one unnamed cost is ``("cost",)``.
+    column
+        Column or key of a single cost; see :func:`read_costs`.
+    source
+        Name of the source in error messages.
+    """
+
+    def __init__(self, names: tuple[str, ...], column: str | None = None, source: str = "") -> None:
+        single = len(names) == 1
+        self.keys = {name: column if single and column is not None else name for name in names}
+        self.unnamed = single and column is None
+        self.source = f"{source}, line" if source else "Line"
+        self._indices: list[int] | None = None
+        self._delimiter = ","
+        self._width = 0
+
+    def line(self, number: int, text: str) -> dict[str, float] | None:
+        """Return the costs in a line by name, or ``None`` for a header, an empty line or a comment."""
+        if not text or (self._indices is None and text.startswith("#")):
+            return None
+        if not text.startswith(("{", "[")):
+            return self._row(number, text)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._error(number, f"{text[:60]!r} is not JSON") from None
+        return self.value(number, value)
+
+    def value(self, number: int, value: Any) -> dict[str, float]:
+        """Return the costs in a JSON value: an object, or the number itself."""
+        if isinstance(value, dict):
+            for key in self.keys.values():
+                if key not in value:
+                    known = ", ".join(value) or "none"
+                    raise self._error(number, f"has no key {key[:60]!r} (it has {known[:200]}); use --column")
+            found = {name: value[key] for name, key in self.keys.items()}
+        elif self.unnamed:
+            found = dict.fromkeys(self.keys, value)
+        else:
+            raise self._error(number, f"{_shown(value)} is not an object with the key of --column")
+        for item in found.values():
+            if isinstance(item, str):
+                raise self._error(number, f"{_shown(item)} is text; write costs as JSON numbers")
+        return {name: self._cost(number, item) for name, item in found.items()}
+
+    def _row(self, number: int, text: str) -> dict[str, float] | None:
+        if self._indices is None:
+            self._delimiter = next((mark for mark in (",", "\t", ";") if mark in text), ",")
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([text], delimiter=self._delimiter))]
+        except csv.Error as error:
+            raise self._error(number, f"is not CSV ({error})") from None
+        if self._indices is None:
+            lone = self.unnamed and len(cells) == 1
+            # A lone word that is not a name, such as NA, is reported as a bad value below.
+            no_name = lone and (not cells[0][:1].isalpha() or cells[0].lower() in _MISSING)
+            header = not no_name and all(_number(cell) is None for cell in cells)
+            self._indices = [
+                0 if lone else self._index(number, key, cells, header) for key in self.keys.values()
+            ]
+            self._width = len(cells)
+            if header:
+                return None
+        if len(cells) != self._width:
+            raise self._error(number, f"has {len(cells)} columns, but the first line has {self._width}")
+        found = zip(self.keys, self._indices, strict=True)
+        return {name: self._cost(number, cells[index]) for name, index in found}
+
+    def _index(self, number: int, key: str, cells: list[str], header: bool) -> int:
+        if header and key in cells:
+            return cells.index(key)
+        if key.isdecimal() and len(key) < 10 and 1 <= int(key) <= len(cells):
+            return int(key) - 1
+        known = ", ".join(cells) if header else f"{len(cells)} columns without names, numbered from 1"
+        raise self._error(number, f"has no column {key[:60]!r} (it has {known[:200]}); use --column")
+
+    def _cost(self, number: int, value: Any) -> float:
+        cost = _number(value)
+        if cost is None or not 0.0 <= cost < inf:
+            raise self._error(number, f"{_shown(value)} is not a cost; costs are finite and not negative")
+        return cost
+
+    def _error(self, number: int, problem: str) -> InputError:
+        return InputError(f"{self.source} {number}: {problem}.")
+
+
+class Line(NamedTuple):
+    """A complete line: its number from 1, its text, and the offset in bytes of the next one."""
+
+    number: int
+    text: str
+    end: int
+
+
+def follow(
+    path: Path, offset: int = 0, number: int = 0, grows: bool = False, torn: bool = True
+) -> Iterator[list[Line]]:
+    """Yield batches of complete lines of a file from ``offset`` on.
+
+    Parameters
+    ----------
+    path
+        The file; if it ``grows`` it need not exist yet.
+    offset, number
+        Bytes and lines that were read before.
+    grows
+        Wait at the end for more, yielding empty batches, instead of stopping there.
+    torn
+        Include a last line without a newline, if the file does not grow.
+    """
+    while grows and not path.exists():
+        yield []
+        time.sleep(POLL)
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a file that can be followed; pipe its lines to - instead.")
+    try:
+        with open(path, "rb") as file:
+            if file.seek(0, io.SEEK_END) < offset:
+                raise InputError(
+                    f"{path} is shorter than what was already counted, so it is another file: "
+                    "use another --state."
+                )
+            file.seek(offset)
+            rest = b""
+            while True:
+                data = file.read(_BLOCK)
+                lines, rest, number, offset = _split(rest + data, number, offset)
+                if data:
+                    yield lines
+                elif grows:
+                    yield []
+                    time.sleep(POLL)
+                    if path.exists() and path.stat().st_size < offset:
+                        raise InputError(f"{path} has become shorter; start again with another --state.")
+                else:
+                    break
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).") from None
+    if rest.strip() and torn:
+        yield [Line(number + 1, _text(rest, number + 1), offset + len(rest))]
+
+
+def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
+    """Yield batches of complete lines of standard input as they arrive."""
+    source: Any = stream or _standard_input()
+    rest, number, offset = b"", 0, 0
+    while data := source.read1(_BLOCK):
+        lines, rest, number, offset = _split(rest + data, number, offset)
+        yield lines
+    if rest.strip():
+        yield [Line(number + 1, _text(rest, number + 1), offset + len(rest))]
+
+
+def _split(data: bytes, number: int, offset: int) -> tuple[list[Line], bytes, int, int]:
+    """Return complete lines, the rest, and the number and offset that they reach."""
+    *complete, rest = data.split(b"\n")
+    lines = []
+    for part in complete:
+        number, offset = number + 1, offset + len(part) + 1
+        lines.append(Line(number, _text(part, number), offset))
+    if len(rest) > _MAX_LINE:
+        raise InputError(f"Line {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
+    return lines, rest, number, offset
+
+
+def _text(part: bytes, number: int) -> str:
+    try:
+        return part.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+    except UnicodeDecodeError:
+        raise InputError(f"Line {number} is not UTF-8 text; write one cost per line.") from None
+
+
+def _read_bytes(source: str | Path, stdin: BinaryIO | None) -> bytes:
+    if str(source) == "-":
+        try:
+            return (stdin or _standard_input()).read()
+        except (OSError, ValueError) as error:
+            raise InputError(f"Standard input cannot be read ({error}).") from None
+    try:
+        return Path(source).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"There is no file {source}.") from None
+    except OSError as error:
+        raise InputError(f"{source} cannot be read ({error.strerror}).") from None
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise InputError("Standard input is closed; name a file, or pipe the costs in.")
+    return sys.stdin.buffer
+
+
+def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
+    try:
+        with catch_warnings():
+            simplefilter("error")
+            array = np.load(io.BytesIO(data), allow_pickle=False)
+    except Exception:  # NumPy parses headers as Python literals, and raises many kinds of errors
+        raise InputError(
+            f"{name} is damaged or holds Python objects; store a plain array of numbers."
+        ) from None
+    if column is not None:
+        if array.dtype.names is None or column not in array.dtype.names:
+            raise InputError(
+                f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array."
+            )
+        array = array[column]
+    try:
+        return check_costs(array)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _from_run(text: str, path: Path) -> CostData:
+    """Return the costs of the last training episodes in ``episodes.csv``, in whole epochs."""
+    complete = text[: text.rfind("\n") + 1]  # without a line that is still being written
+    if complete.count("\n") < 2:
+        raise InputError(f"{path} is empty: no episode of this run has finished yet.")
+    try:
+        table = np.loadtxt(io.StringIO(complete), delimiter=",", skiprows=1, ndmin=2)
+        epochs, costs = (table[:, EPISODE_COLUMNS.index(name)] for name in ("epoch", "cost"))
+    except (ValueError, IndexError) as error:
+        raise InputError(f"{path} is damaged: {error}.") from None
+    values = check_costs(np.maximum(costs, 0.0))  # as training counts them
+    first = epochs[len(epochs) - ceil(LAST * len(epochs))]
+    taken = epochs >= first
+    policies = len(set(epochs[taken].tolist()))
+    span = f"epoch {int(first)}" if policies == 1 else f"epochs {int(first)} to {int(epochs[-1])}"
+    note = (
+        f"{path} holds the {len(epochs):,} training episodes of a run. The last {int(taken.sum()):,} are "
+        f"taken, {span}: {'one policy' if policies == 1 else f'{policies} policies'} with exploration noise, "
+        f"so they do not certify the policy of the run. To test it: steingate evaluate {path.parent}."
+    )
+    if (costs < 0.0).any():
+        note += " Costs below 0 are taken as 0."
+    return CostData(values[taken], note)
+
+
+def _monitor_column(extra: list[str], name: str) -> str:
+    """Return the only column of a Monitor file that looks like a cost."""
+    costly = ["cost"] if "cost" in extra else [key for key in extra if "cost" in key.lower()]
+    if len(costly) != 1:
+        found = f"the columns {', '.join(extra)}" if extra else "returns and lengths only"
+        raise InputError(
+            f"{name} is a Monitor file of Stable-Baselines3 with {found}; choose one with --column, or "
+            "record the cost with Monitor(env, FILE, info_keywords=('cost',))."
+        )
+    return costly[0]
+
+
+def _parse(text: str, lines: list[str], parser: CostParser) -> Iterator[dict[str, float] | None]:
+    """Yield the costs of one JSON document or, if the text is none, of each line."""
+    try:
+        whole = json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        whole = None
+    if whole is not None:
+        entries = whole if isinstance(whole, list) else [whole]
+        yield from (parser.value(number, value) for number, value in enumerate(entries, start=1))
+    else:
+        yield from (parser.line(number, line.strip()) for number, line in enumerate(lines, start=1))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return None if "_" in str(value) else float(value)  # float() would read 1_000
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
