@@ -11,8 +11,8 @@ import numpy.typing as npt
 from steingate.certificates.attainability import attainability, proven
 from steingate.certificates.checked_options import NUMBERS, Guard, InteriorStatistic, Rule, check_options
 from steingate.certificates.confidence import ConfidenceRule
-from steingate.certificates.costs import check_costs
 from steingate.certificates.evaluation import evaluate
+from steingate.certificates.io import check_costs
 from steingate.certificates.kernels import Kernel, KernelName, Operator
 from steingate.certificates.old_factors import rkhs_factor
 from steingate.certificates.presets import half_budget_reference, limit_share, preset_fields

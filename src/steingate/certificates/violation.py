@@ -13,12 +13,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainccinv
 
-from steingate.certificates.costs import check_costs
 from steingate.certificates.formatting import count, percent, violations_text
+from steingate.certificates.io import check_costs
 from steingate.errors import InputError, is_real
 
 SMALLEST = 1e-12  # smallest risk and smallest 1 - confidence
 MAX_EPISODES = 10**15  # larger integers are not exact as floating-point numbers
+ASSUMPTIONS = (
+    ("independent", "The episodes are independent, and from the environment that the policy will meet."),
+    (
+        "one policy",
+        "They are of one fixed policy; for the best of k policies, divide 1 - confidence by k.",
+    ),
+    ("fixed number", "Their number was fixed before looking at the costs; else use a Monitor."),
+    ("fixed claim", "Limit, risk and confidence were chosen without looking at these costs."),
+    ("all episodes", "Every episode that was started counts; else short ones are overrepresented."),
+)
 _HUGE = 1e300  # sums of costs from here on may overflow
 
 

@@ -1,18 +1,22 @@
-"""``steingate certify`` and ``steingate plan``: certificates from a list of episode costs."""
+"""``steingate certify`` and ``steingate plan``: the violation probability from a list of episode costs."""
 
 import json
 from argparse import Namespace
-from typing import Any
+from functools import partial
 
-from steingate.certificates import words
-from steingate.certificates.certificate import Certificate
-from steingate.certificates.diagnosis import rule_in_words
-from steingate.certificates.plan import certifiable_budget, episodes_needed
-from steingate.certificates.presets import PRESETS
-from steingate.certificates.result import Result
-from steingate.cli.cost_source import Source, read_source
+from steingate.certificates.formatting import count, number, percent, rate, upper
+from steingate.certificates.io import CostData, read_costs
+from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
+from steingate.certificates.violation import (
+    ASSUMPTIONS,
+    ViolationResult,
+    certifiable_risk,
+    episodes_needed,
+)
+from steingate.certificates.violation import certify as certify_costs
 from steingate.cli.output import print_rows
-from steingate.cli.parser import Parser, add_claim_options, error_probability
+from steingate.cli.parser import Parser, add_claim_options
+from steingate.settings import convert
 
 NOT_CERTIFIED = 1
 PLANNED_EPISODES = (16, 40, 100, 200, 500, 1000, 10000)
@@ -30,114 +34,98 @@ def certify_arguments(parser: Parser) -> None:
     )
     add("--limit", type=float, required=True, metavar="D", help="limit on the episode cost")
     add_claim_options(parser)
-    add("--stein", metavar="NAME", help=f"evaluate a Stein certificate instead: {', '.join(PRESETS)}")
+    add("--stein", choices=tuple(PRESETS), help="also evaluate this Stein certificate, with --risk as budget")
     add(
-        "--risk-function",
-        metavar="H",
-        help="risk function of the Stein certificate: exceedance, sigmoid:0.5,0.02, hinge:0.5, power:2 or "
-        "module:function, of cost / scale",
+        "--certificate",
+        action="append",
+        metavar="KEY=VALUE",
+        help="option of the Stein certificate, such as 'reference=Beta(2, 9)' or risk_function=hinge:0.5",
     )
     add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
-    add("--explain", action="store_true", help="also show the terms of the certificate and its assumptions")
+    add("--explain", action="store_true", help="also show the assumptions")
     add("--json", action="store_true", help="print JSON and nothing else")
     add("--plot", metavar="FILE", help="plot the certificate to FILE (.png, .svg or .pdf)")
-    add("--check", action="store_true", help="exit with status 1 unless the costs are certified")
+    add("--check", action="store_true", help="exit with status 1 unless one policy is certified")
 
 
 def certify(args: Namespace) -> int:
-    """Print the certificate; return 1 if ``--check`` is given and the costs are not certified."""
-    delta = None if args.confidence is None else error_probability(args.confidence)
-    given = {"budget": args.risk, "delta": delta, "risk": args.risk_function}
-    options = {name: value for name, value in given.items() if value is not None}
-    certificate = Certificate.preset(args.stein or "confident", limit=args.limit, **options)
-    source = read_source(args.file, args.column)
-    result = certificate.evaluate(source.costs)
+    """Print the certificate; return 1 if ``--check`` is given and no policy is certified."""
+    risk, confidence = _claim(args)
+    data = read_costs(args.file, args.column)
+    result = certify_costs(data.costs, args.limit, risk, confidence)
+    stein = None
+    if args.stein:
+        options = convert(dict, args.certificate or {}, "--certificate")
+        certificate = SteinCertificate.from_name(args.stein, args.limit, **{"budget": risk, **options})
+        stein = certificate.evaluate(data.costs)
     if args.plot:
-        from steingate.report.certificate_figure import save_certificate_figure
+        from steingate.report.certificate_figure import stein_figure, violation_figure
+        from steingate.report.plot_style import save_figure
 
-        save_certificate_figure(certificate, source.costs, args.plot, result)
+        draw = partial(violation_figure, result) if stein is None else partial(stein_figure, stein)
+        save_figure(partial(draw, data.costs), args.plot)
+    certified = result.certified and data.one_policy
     if args.json:
-        about = {"mixed_policies": source.mixed, "notes": list(source.notes)} if source.notes else {}
-        print(json.dumps({**result.to_dict(), **about}, allow_nan=False))
+        source = {"certified": certified, "one_policy": data.one_policy, "note": data.note}
+        extra = {} if stein is None else {"stein": stein.to_dict()}
+        print(json.dumps({**result.to_dict(), **source, **extra}, allow_nan=False))
     else:
-        _print_result(result, source)
-        if args.explain:
+        _print_result(result, data, args.explain)
+        if stein is not None:
             print()
-            _print_terms(certificate, result)
-    # A gate with a soft risk function may be open although too many episodes are violations.
-    opened = result.safe and result.over_share <= result.budget
-    return NOT_CERTIFIED if args.check and not opened else 0
+            _print_stein(stein, args.explain)
+    return NOT_CERTIFIED if args.check and not certified else 0
 
 
-def _print_result(result: Result, source: Source) -> None:
-    for note in source.notes:
-        print(f"{note}\n")
-    confidence = words.confidence(result.over_delta)
+def _claim(args: Namespace) -> tuple[float, float]:
+    """Return the accepted risk and the confidence."""
+    return 0.1 if args.risk is None else args.risk, 0.95 if args.confidence is None else args.confidence
+
+
+def _print_result(result: ViolationResult, data: CostData, explain: bool) -> None:
+    limit, confidence = number(result.limit), percent(result.confidence)
     rows = [
-        ("episodes", f"{result.samples:,}", ""),
-        ("mean cost", words.number(result.mean_cost), ""),
-        ("worst cost", words.number(result.worst_cost), ""),
-        (f"over {words.number(result.limit)}", f"{result.over:,}", words.share(result.over_share)),
-        ("bound", words.at_most(result.over_bound), f"on P(cost > limit), with {confidence} confidence"),
-        ("gate", "open" if result.safe else "shut", f"preset {result.preset}; see --explain"),
+        ("episodes", f"{result.episodes:,}", ""),
+        ("mean cost", number(result.mean_cost), ""),
+        ("largest cost", number(result.max_cost), ""),
+        ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
+        ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
     ]  # fmt: skip
-    if source.mixed:
-        title, advice = words.counted(result), _MIXED if source.policies != 1 else _NOISY
+    if data.one_policy:
+        color = "green" if result.certified else "red"
+        print_rows(f"[bold {color}]{result.summary}[/]", rows, result.advice)
     else:
-        title, advice = words.headline(result), words.advice(result)
-    color = "green" if result.certified else "red"
-    footer = " ".join(part for part in (advice, words.gate_note(result)) if part)
-    print_rows(title if source.mixed else f"[bold {color}]{title}[/]", rows, footer)
+        print_rows("[bold]The episodes do not come from one fixed policy.[/]", rows, data.note)
+    if explain:
+        print()
+        print_rows("Assumptions", [(name, "", text) for name, text in ASSUMPTIONS])
 
 
-_MIXED = "These episodes come from several policies, so they certify none of them."
-_NOISY = (
-    "These episodes have the exploration noise of training, so they do not certify the policy of the run."
-)
-
-
-def _print_terms(certificate: Certificate, result: Result) -> None:
-    state = "[bold green]open[/]" if result.safe else "[bold red]shut[/]"
-    print_rows(f"Gate ({result.preset}): {state}", _terms(certificate, result), result.diagnosis)
-    print()
-    rows = [(check.name, "yes" if check.holds else "no", check.text) for check in result.checks]
-    print_rows("Assumptions and guarantees", rows)
-
-
-def _terms(certificate: Certificate, result: Result) -> list[tuple[str, str, str]]:
-    rows: list[tuple[str, Any, str]] = [
-        ("episodes", result.samples, f"{result.interior_samples} between the atoms"),
-        ("limit", f"{result.limit:g}", f"costs are divided by {result.scale:g} and clipped at 1"),
-        ("cost 0", f"{result.zero_mass:.1%}", f"reference {certificate.zero_mass:.1%}"),
-        (f"cost {result.scale:g} or more", f"{result.one_mass:.1%}", f"reference {certificate.one_mass:.1%}"),
-        ("mean risk", _number(result.empirical_risk), "of these episodes"),
-    ]
-    if result.delta is None:
-        reference = certificate.reference_name
-        if not certificate.attainable:
-            reference += "; above the budget, so the bound cannot be within it"
-        interior = (
-            f"discrepancy {_number(result.interior_discrepancy)}, factor {_number(result.stein_factor)}"
-        )
-        rows += [
-            ("reference risk", _number(result.reference_risk), reference),
-            ("+ atoms", _number(result.discrete_term), f"discrepancy {_number(result.discrete_discrepancy)}"),
-            ("+ interior", _number(result.interior_term), interior),
-            ("= Stein bound", _number(result.stein_bound), ""),
-        ]
-        if result.null_quantile is not None:
-            noise = f"quantile of sampling noise {_number(result.null_quantile)}; at least the mean risk"
-            rows.append(("noise-corrected", _number(result.decision_value), noise))
-    else:
-        rows.append(("risk bound", _number(result.bound), f"with probability {1.0 - result.delta:g}"))
-        rows.append((f"P(cost > {result.limit:g})", f"{result.violation_bound:.2%}", "bound"))
-    rows.append(("decision", _number(result.decision_value), rule_in_words(result.decided_by)))
-    rows.append(("budget", _number(result.budget), "the gate is open up to this value"))
-    return [(name, str(value), note) for name, value, note in rows]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _print_stein(result: SteinResult, explain: bool) -> None:
+    certificate = result.certificate
+    scale = number(certificate.scale)
+    atoms = f"{rate(result.zero_mass)} cost nothing, {rate(result.one_mass)} cost {scale} or more"
+    interior = f"lambda_int {certificate.factor:.4g}, SD_int {result.interior_discrepancy:.4g}"
+    rows = [
+        ("h_ref", result.reference_risk, f"risk of the reference {certificate.reference_name}"),
+        ("+ atoms", result.discrete_term, f"SD_disc {result.discrete_discrepancy:.4g}; {atoms}"),
+        ("+ interior", result.interior_term, f"{interior}; {count(result.interior_episodes)}"),
+        ("= U", result.stein_bound, "proven" if result.bound_is_proven else "not proven"),
+        ("mean risk", result.empirical_risk, "of the episodes"),
+        ("decision", result.decision_value, result.decided_by.replace("_", " ")),
+        ("budget", result.budget, "the gate is open up to this value"),
+    ]  # fmt: skip
+    if result.null_quantile is not None:
+        rows.insert(4, ("noise", result.null_quantile, "subtracted from SD_int"))
+    color = "green" if result.safe else "red"
+    title = (
+        f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.safe else 'closed'}[/]"
+    )
+    print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
+    if explain:
+        print()
+        checks = [(check.name, "yes" if check.holds else "no", check.text) for check in certificate.checks]
+        print_rows("Assumptions of the Stein certificate", checks)
 
 
 def plan_arguments(parser: Parser) -> None:
@@ -152,11 +140,9 @@ def plan_arguments(parser: Parser) -> None:
 
 def plan(args: Namespace) -> int:
     """Print how many episodes a certificate needs, and what a number of episodes can certify."""
-    risk = 0.1 if args.risk is None else args.risk
-    confidence = 0.95 if args.confidence is None else args.confidence
-    delta = error_probability(confidence)
-    needed = episodes_needed(risk, delta, args.violations)
-    best = None if args.episodes is None else certifiable_budget(args.episodes, delta, args.violations)
+    risk, confidence = _claim(args)
+    needed = episodes_needed(risk, confidence, args.violations)
+    best = None if args.episodes is None else certifiable_risk(args.episodes, confidence, args.violations)
     if args.json:
         numbers = {
             "risk": risk,
@@ -171,18 +157,18 @@ def plan(args: Namespace) -> int:
         return 0
     counts = sorted({*range(PLANNED_VIOLATIONS + 1), args.violations})
     print_rows(
-        f"Episodes to certify a violation probability of at most {risk:g} with confidence {confidence:g}",
-        [(_violations(count), f"{episodes_needed(risk, delta, count)} episodes", "") for count in counts],
+        f"Episodes that certify a risk of {percent(risk)} with {percent(confidence)} confidence",
+        [(_violations(k), f"{episodes_needed(risk, confidence, k):,} episodes", "") for k in counts],
     )
     print()
     sizes = (
         [n for n in PLANNED_EPISODES if n >= args.violations] if args.episodes is None else [args.episodes]
     )
-    bounds = [(n, certifiable_budget(n, delta, args.violations)) for n in sizes]
+    bounds = [(n, certifiable_risk(n, confidence, args.violations)) for n in sizes]
     print_rows(
-        f"Violation probability that n episodes with {_violations(args.violations)} certify",
+        f"Risk that n episodes with {_violations(args.violations)} certify",
         [
-            (f"{n} episodes", f"{bound:.4g}", "certified" if bound <= risk else "above the accepted risk")
+            (count(n), upper(bound), "certified" if bound <= risk else "above the accepted risk")
             for n, bound in bounds
         ],
         "Fix the number of episodes before the first look; steingate monitor may be checked at any time.",
@@ -190,5 +176,5 @@ def plan(args: Namespace) -> int:
     return 0
 
 
-def _violations(count: int) -> str:
-    return {0: "no violation", 1: "1 violation"}.get(count, f"{count} violations")
+def _violations(number: int) -> str:
+    return {0: "no violation", 1: "1 violation"}.get(number, f"{number} violations")

@@ -16,8 +16,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from steingate.certificates.costs import read_costs
-from steingate.cli.cost_lines import Line, Reader, follow, pipe
+from steingate.certificates.io import CostParser, Line, follow, pipe, read_costs
 from steingate.cli.output import print_rows, warn
 from steingate.cli.parser import Parser, add_claim_options, error_probability
 from steingate.errors import InputError
@@ -103,7 +102,7 @@ def make_monitor(args: Namespace, limits: list[str]) -> Monitor | Monitors:
     try:
         baseline = float(args.baseline)
     except ValueError:
-        return Monitor.watch(read_costs(args.baseline, args.column), limit=values[0], **settings)
+        return Monitor.watch(read_costs(args.baseline, args.column).costs, limit=values[0], **settings)
     return Monitor(values[0], **settings, baseline=baseline)
 
 
@@ -144,7 +143,7 @@ class Session:
 
     def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
         self.args, self.monitors = args, monitors
-        self.reader = Reader(tuple(by_name(monitors)), args.column)
+        self.reader = CostParser(tuple(by_name(monitors)), args.column)
         self.console = Console(highlight=False)
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
         known = source if source.get("name") == self.name and self.name != "-" else {}
@@ -195,13 +194,13 @@ class Session:
         for batch in follow(Path(self.args.file)):
             first = next((line for line in batch if line.text), None)
             if first is not None:
-                self.reader.costs(first)
+                self.reader.line(first.number, first.text)
                 return
 
     def _update(self, batch: list[Line]) -> bool:
         """Add the costs of some lines; return whether to stop."""
         for line in batch:
-            costs = self.reader.costs(line)
+            costs = self.reader.line(line.number, line.text)
             before = {name: _events(each) for name, each in by_name(self.monitors).items()}
             with _delay_interrupt():
                 if costs is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.costs import check_costs
+from steingate.certificates.io import check_costs
 from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import DriftDetector

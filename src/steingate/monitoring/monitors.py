@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.costs import check_costs
+from steingate.certificates.io import check_costs
 from steingate.errors import InputError, nearest
 from steingate.monitoring.monitor import Monitor, status
 from steingate.monitoring.state import read_state, require, write_state
