@@ -12,8 +12,6 @@ import pytest
 
 from steingate import Monitor, Monitors
 from steingate.cli import main
-from steingate.cli.cost_lines import Line, Reader
-from steingate.errors import InputError
 
 COMMAND = [sys.executable, "-m", "steingate", "monitor"]
 
@@ -74,14 +72,14 @@ def test_kinds_of_lines(tmp_path, capsys, text, options):
         ("3\n-4\n", "Line 2: '-4'"),
         ("3\n1_000\n", "Line 2: '1_000'"),
         ("3\nhello\n", "Line 2: 'hello'"),
-        ("nan\n3\n", "Line 1: 'nan'"),
+        ("nan\n3\n", "is not a cost"),
         ('{"cost": "3"}\n', "Line 1: '3'"),
-        ('{"cost": NaN}\n', "Line 1: 'nan'"),
+        ('{"cost": NaN}\n', "is not a cost"),
         ('{"other": 3}\n', "no key 'cost'"),
         ("{broken\n", "not JSON"),
-        ("[1, 2]\n", "neither a number nor an object"),
+        ("[1, 2]\n", "Line 1: [1, 2] is not a cost"),
         ("a,b\n1,2\n", "no column 'cost'"),
-        ("x,cost\n1,2\n3\n", "Line 3 has 1 columns"),
+        ("x,cost\n1,2\n3\n", "Line 3: has 1 columns"),
     ],
 )
 def test_bad_lines_are_one_sentence_and_status_2(tmp_path, capsys, text, words):
@@ -299,20 +297,3 @@ def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
     assert right.get_xlim() == (0.0, 100.0)
     monitor_figure(Monitor(25))
     monitor_figure(Monitors({"a": 1, "b": 2}))
-
-
-def test_columns_of_a_header():
-    reader = Reader(("a", "b"))
-    assert reader.costs(Line(1, "b, a", 0)) is None
-    assert reader.costs(Line(2, "1, 2", 0)) == {"a": 2.0, "b": 1.0}
-    assert reader.costs(Line(3, "", 0)) is None
-
-
-def test_comments_before_the_header_are_skipped():
-    """Stable-Baselines3 writes one; further down a line that begins so is no cost."""
-    reader = Reader(("cost",))
-    lines = ['#{"t_start": 1.0, "env_id": "Safe-v0"}', "r,l,t,cost", "1.5,200,3.25,7"]
-    found = [reader.costs(Line(number, text, 0)) for number, text in enumerate(lines, start=1)]
-    assert found == [None, None, {"cost": 7.0}]
-    with pytest.raises(InputError, match="Line 4"):
-        reader.costs(Line(4, "#1.5,200,3.25,#7", 0))

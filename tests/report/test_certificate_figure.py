@@ -1,79 +1,91 @@
-"""The certificate's figure: what it draws, the formats it writes, and what it refuses."""
+"""Figures of certificates: what they draw, the formats they write, and what they refuse."""
 
 import sys
 
 import numpy as np
 import pytest
 
-from steingate.certificates.certificate import Certificate
+from steingate import certify
 from steingate.certificates.reference import Beta, Density, LogitNormal
 from steingate.certificates.risk import Exceedance, Power
+from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError, MissingExtraError
-from steingate.report.certificate_figure import certificate_figure, save_certificate_figure
+from steingate.report.certificate_figure import stein_figure, violation_figure
+from steingate.report.plot_style import save_figure
 
 COSTS = np.concatenate([np.zeros(10), np.linspace(2.0, 40.0, 80), np.full(10, 70.0)])
 
 
 def bars(axes):
-    return [(patch.get_y(), patch.get_height()) for patch in axes.patches if patch.get_height() > 0]
-
-
-@pytest.mark.parametrize("preset", ["paper", "released", "certified", "confident"])
-def test_bars_are_the_terms_of_the_bound(preset):
-    certificate = Certificate.preset(preset, limit=25.0)
-    result = certificate.evaluate(COSTS)
-    figure = certificate_figure(certificate, COSTS)
-    zero, interior, _, one, terms = figure.axes
-    assert bars(zero)[0][1] == pytest.approx(result.zero_mass)
-    assert bars(one)[0][1] == pytest.approx(result.one_mass)
-    heights = [height for _, height in bars(terms)]
-    stacked = [result.reference_risk, result.discrete_term, result.interior_term]
-    if preset == "confident":
-        stacked = [result.bound]
-    assert heights[: len(stacked)] == pytest.approx(stacked)
-    assert any(np.allclose(line.get_ydata(), result.budget) for line in terms.lines)
-    assert max(top for top in terms.get_ylim()) > max(sum(stacked), result.budget)
-    # The histogram holds the interior mass, the curve the reference's.
-    values, edges, _ = interior.patches[0].get_data()
-    assert (values * np.diff(edges)).sum() == pytest.approx(result.interior_mass)
-    texts = [text.get_text() for text in figure.texts]
-    assert ("OPEN" if result.safe else "CLOSED") in texts
+    return [patch.get_height() for patch in axes.patches if patch.get_height() > 0]
 
 
 @pytest.mark.parametrize(
-    "overrides",
+    ("costs", "limit"), [(COSTS, 25.0), (COSTS, 0.0), ([0.0], 0.0), ([25.0] * 40, 25.0), ([1.0, 1e6], 25.0)]
+)
+def test_violations_are_the_bars_beyond_the_limit(costs, limit):
+    result = certify(costs, limit)
+    panel, rates = violation_figure(result, costs).axes
+    within, violations = (patch.get_data() for patch in panel.patches)
+    assert within.values.sum() == result.episodes - result.violations
+    assert violations.values.sum() == result.violations
+    assert within.edges[-1] == violations.edges[0] == pytest.approx(limit)
+    assert bars(rates) == pytest.approx([rate for rate in (result.violation_rate, result.bound) if rate > 0])
+    assert any(np.allclose(line.get_ydata(), result.risk) for line in rates.lines)
+
+
+def test_only_one_policy_is_certified():
+    result = certify([1.0] * 40, 25.0)
+    words = [
+        [text.get_text() for text in violation_figure(result, [1.0] * 40, one).texts] for one in (True, False)
+    ]
+    assert "CERTIFIED" in words[0]
+    assert "CERTIFIED" not in words[1]
+    assert "NOT ONE POLICY" in words[1]
+
+
+@pytest.mark.parametrize("preset", ["paper", "released", "valid"])
+def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
+    certificate = SteinCertificate.from_name(preset, 25.0)
+    result = certificate.evaluate(COSTS)
+    figure = stein_figure(result, COSTS)
+    zero, interior, _, one, terms = figure.axes
+    assert bars(zero)[0] == pytest.approx(result.zero_mass)
+    assert bars(one)[0] == pytest.approx(result.one_mass)
+    stacked = [result.reference_risk, result.discrete_term, result.interior_term]
+    assert bars(terms)[:3] == pytest.approx(stacked)
+    assert any(np.allclose(line.get_ydata(), result.budget) for line in terms.lines)
+    assert terms.get_ylim()[1] > max(sum(stacked), result.budget)
+    # The histogram holds the interior mass.
+    values, edges, _ = interior.patches[0].get_data()
+    assert (values * np.diff(edges)).sum() == pytest.approx(result.interior_mass)
+    assert ("OPEN" if result.safe else "CLOSED") in [text.get_text() for text in figure.texts]
+
+
+@pytest.mark.parametrize(
+    "options",
     [
         {"reference": Beta(0.5, 0.5)},
         {"reference": LogitNormal(-1.0, 0.5), "zero_mass": 0.2, "one_mass": 0.05},
         {"reference": Density(log_pdf=lambda x: np.log(x), name="wedge")},
-        {"risk": Exceedance(0.7)},
-        {"risk": Power(2.0)},
-        {"scale_multiplier": 1.0},
-        {"decision": "confident", "guard": "none", "stein_factor": None},
+        {"risk_function": Exceedance(0.7)},
+        {"risk_function": Power(2.0), "cost_scale": 25.0},
     ],
 )
-@pytest.mark.parametrize("costs", [[0.0], [5.0] * 16, [80.0], COSTS])
-def test_every_configuration_can_be_drawn(tmp_path, overrides, costs):
-    certificate = Certificate.preset("released", limit=25.0, **overrides)
-    save_certificate_figure(certificate, costs, tmp_path / "figure.svg")
-    assert (tmp_path / "figure.svg").stat().st_size > 10_000
-
-
-def test_the_same_figure_gives_the_same_file(tmp_path):
-    certificate = Certificate.preset("released", limit=25.0)
+@pytest.mark.parametrize("costs", [[0.0], [80.0], COSTS])
+def test_every_configuration_can_be_drawn(tmp_path, options, costs):
+    result = SteinCertificate.released(25.0, **options).evaluate(costs)
     for name in ("a.svg", "b.svg"):
-        save_certificate_figure(certificate, COSTS, tmp_path / name)
+        save_figure(lambda: stein_figure(result, costs), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_refusals(tmp_path, monkeypatch):
-    certificate = Certificate.preset("released", limit=25.0)
+    result = certify(COSTS, 25.0)
     with pytest.raises(InputError, match=r"figure\.jpg.*\.png, \.svg or \.pdf"):
-        save_certificate_figure(certificate, COSTS, tmp_path / "figure.jpg")
-    with pytest.raises(InputError, match="no costs"):
-        certificate_figure(certificate, [])
+        save_figure(lambda: violation_figure(result, COSTS), tmp_path / "figure.jpg")
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"Plotting needs.*\[plot\]"):
-        certificate_figure(certificate, COSTS)
+        violation_figure(result, COSTS)

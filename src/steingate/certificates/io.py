@@ -155,17 +155,21 @@ class CostParser:
         self._indices: list[int] | None = None
         self._delimiter = ","
         self._width = 0
+        self._is_json = False
 
     def line(self, number: int, text: str) -> dict[str, float] | None:
         """Return the costs in a line by name, or ``None`` for a header, an empty line or a comment."""
         if not text or (self._indices is None and text.startswith("#")):
             return None
         if not text.startswith(("{", "[")):
+            if self._is_json:
+                raise self._error(number, f"{text[:60]!r} is not JSON")
             return self._row(number, text)
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             raise self._error(number, f"{text[:60]!r} is not JSON") from None
+        self._is_json = True
         return self.value(number, value)
 
     def value(self, number: int, value: Any) -> dict[str, float]:

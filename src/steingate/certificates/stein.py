@@ -197,10 +197,12 @@ class SteinCertificate:
                 hint = nearest(key, known) or f"; it has {', '.join(known)}"
                 raise InputError(f"A Stein certificate has no option {key!r}{hint}.")
         values = {**PRESETS[name], **{key: from_text(value, imports) for key, value in options.items()}}
-        if name == "paper" and values.get("cost_scale") is None and limit:
-            values["cost_scale"] = limit
+        limit, scale = from_text(limit), values.get("cost_scale")
+        _check_number("limit", limit, *_RANGES["limit"])
+        if name == "paper" and scale is None and limit > 0.0:
+            values["cost_scale"] = scale = limit
         if options.get("risk_function") == "exceedance":
-            values["risk_function"] = _exceedance(limit, values.get("cost_scale"))
+            values["risk_function"] = _exceedance(limit, scale)
         return cls(limit, name=name, **values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -588,6 +590,7 @@ def _half_budget_shape(budget: float, risk: Risk, zero_mass: float, one_mass: fl
 def _exceedance(limit: float, cost_scale: float | None) -> Exceedance:
     """Return the risk function that is 1 above the limit."""
     scale = (2.0 * limit or 1.0) if cost_scale is None else cost_scale
+    _check_number("cost_scale", scale, *_RANGES["cost_scale"])
     if limit >= scale:
         raise InputError(
             f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "

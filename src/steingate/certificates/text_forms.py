@@ -38,7 +38,7 @@ _CALL = re.compile(r"(\w+)\s*\((.*)\)")
 
 
 def from_text(value: Any, imports: bool = True) -> Any:
-    """Return what a text means; a value that is not text is returned as it is.
+    """Return what a text means; a value that is not text is returned as it is, NumPy scalars as Python's.
 
     ``package.module:name`` imports the module, which runs its code; with ``imports=False`` it is refused.
 
@@ -46,7 +46,7 @@ def from_text(value: Any, imports: bool = True) -> Any:
     (Exceedance(threshold=0.5), 2, 'matern52')
     """
     if not isinstance(value, str):
-        return value
+        return value.item() if isinstance(value, np.generic) else value
     text = value.strip()
     if _NUMBER.fullmatch(text):
         number = float(text)

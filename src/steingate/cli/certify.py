@@ -16,6 +16,7 @@ from steingate.certificates.violation import (
 from steingate.certificates.violation import certify as certify_costs
 from steingate.cli.output import print_rows
 from steingate.cli.parser import Parser, add_claim_options
+from steingate.errors import InputError
 from steingate.settings import convert
 
 NOT_CERTIFIED = 1
@@ -51,6 +52,8 @@ def certify_arguments(parser: Parser) -> None:
 def certify(args: Namespace) -> int:
     """Print the certificate; return 1 if ``--check`` is given and no policy is certified."""
     risk, confidence = _claim(args)
+    if args.certificate and not args.stein:
+        raise InputError("--certificate needs --stein NAME.")
     data = read_costs(args.file, args.column)
     result = certify_costs(data.costs, args.limit, risk, confidence)
     stein = None
@@ -62,8 +65,11 @@ def certify(args: Namespace) -> int:
         from steingate.report.certificate_figure import stein_figure, violation_figure
         from steingate.report.plot_style import save_figure
 
-        draw = partial(violation_figure, result) if stein is None else partial(stein_figure, stein)
-        save_figure(partial(draw, data.costs), args.plot)
+        if stein is None:
+            draw = partial(violation_figure, result, data.costs, data.one_policy)
+        else:
+            draw = partial(stein_figure, stein, data.costs)
+        save_figure(draw, args.plot)
     certified = result.certified and data.one_policy
     if args.json:
         source = {"certified": certified, "one_policy": data.one_policy, "note": data.note}

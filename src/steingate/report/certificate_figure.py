@@ -20,8 +20,11 @@ _COSTS, _REFERENCE, _RISK = "#9db4c8", "#22303c", "#e08e1b"
 
 
 @styled
-def violation_figure(result: ViolationResult, costs: npt.ArrayLike) -> "Figure":
-    """Return a figure of ``certify``: histogram of the costs with the limit; violation rate and its bound."""
+def violation_figure(result: ViolationResult, costs: npt.ArrayLike, one_policy: bool = True) -> "Figure":
+    """Return a figure of ``certify``: histogram of the costs with the limit; violation rate and its bound.
+
+    If the costs are not of ``one_policy``, it says so and shows no verdict.
+    """
     values = check_costs(costs)
     figure, grid = _page()
     panel, bars = figure.add_subplot(grid[0]), figure.add_subplot(grid[1])
@@ -37,6 +40,8 @@ def violation_figure(result: ViolationResult, costs: npt.ArrayLike) -> "Figure":
     panel.axvline(result.limit, color=INK, linewidth=1.4)
     panel.text(result.limit, 1.0, " limit", transform=panel.get_xaxis_transform(), fontsize=9, va="top")
     panel.set(xlim=(edges[0], edges[-1]), ylim=(0.0, 1.08 * counts.max()), xlabel="episode cost")
+    if result.max_cost > edges[-1]:
+        panel.set_xlabel(f"episode cost (last bar: {edges[-2]:g} or more)")
     panel.set_ylabel("episodes")
     panel.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize=9)
     top = min(1.25 * max(result.bound, result.risk), 1.1)
@@ -50,9 +55,11 @@ def violation_figure(result: ViolationResult, costs: npt.ArrayLike) -> "Figure":
     bars.set(xlim=(-0.5, 2.2), ylim=(0.0, top), yticks=[], ylabel="P(cost > limit)")
     bars.set_xticks([0, 1], ["violation\nrate", f"bound,\n{percent(result.confidence)} confidence"])
     bars.tick_params(axis="x", length=0)
-    word = "CERTIFIED" if result.certified else "NOT CERTIFIED"
+    word, color = ("CERTIFIED", SAFE) if result.certified else ("NOT CERTIFIED", UNSAFE)
+    if not one_policy:
+        word, color = "NOT ONE POLICY", SOFT
     text = f"{result.violations:,} of {count(result.episodes)} cost more than {number(result.limit)}"
-    _title(figure, word, result.certified, text, f"for a risk of {percent(result.risk)}")
+    _title(figure, word, color, text, f"for a risk of {percent(result.risk)}")
     return figure
 
 
@@ -71,7 +78,8 @@ def stein_figure(result: SteinResult, costs: npt.ArrayLike) -> "Figure":
     sign = "≤" if result.safe else ">"
     comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
     setting = f"{certificate.name}, {count(result.episodes)}, limit {certificate.limit:g}"
-    _title(figure, "OPEN" if result.safe else "CLOSED", result.safe, comparison, setting)
+    word, color = ("OPEN", SAFE) if result.safe else ("CLOSED", UNSAFE)
+    _title(figure, word, color, comparison, setting)
     return figure
 
 
@@ -85,8 +93,7 @@ def _page() -> "tuple[Figure, GridSpec]":
     return figure, grid
 
 
-def _title(figure: "Figure", word: str, good: bool, text: str, setting: str) -> None:
-    color = SAFE if good else UNSAFE
+def _title(figure: "Figure", word: str, color: str, text: str, setting: str) -> None:
     badge = {"boxstyle": "round,pad=0.35", "facecolor": color, "edgecolor": color}
     figure.text(0.03, 0.94, word, color="white", fontsize=12, fontweight="bold", va="center", bbox=badge)
     figure.text(0.055 + 0.0108 * len(word), 0.94, text, fontsize=13, fontweight="bold", va="center")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from steingate.certificates import null
-from steingate.certificates.factors import rkhs_factor
+from steingate.certificates import noise
+from steingate.certificates.factors import valid_stein_factor
 from steingate.certificates.kernels import Kernel, ksd
-from steingate.certificates.null import null_quantile
-from steingate.certificates.reference import Beta, Density, LogitNormal
+from steingate.certificates.noise import noise_episodes, null_quantile
+from steingate.certificates.reference import Beta, Density, HybridReference, LogitNormal
 from steingate.certificates.risk import Sigmoid
 from steingate.errors import InputError
 
@@ -23,8 +23,8 @@ def simulated(interior, kernel, operator, m, draws, seed=0):
 
 @pytest.mark.parametrize(("m", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), (1000, 0.023)])
 def test_recorded_medians_of_the_noise_term(m, median):
-    factor = rkhs_factor(Beta(2, 5), Sigmoid(), MATERN, "weighted").value
-    assert factor * null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha=0.5) == pytest.approx(
+    factor = valid_stein_factor(Beta(2, 5), Sigmoid(), MATERN, "weighted").value
+    assert factor * null_quantile(Beta(2, 5), MATERN, "weighted", m, level=0.5) == pytest.approx(
         median, rel=0.04
     )
 
@@ -44,7 +44,7 @@ def test_the_null_is_exceeded_as_often_as_promised(interior, kernel, operator, m
     draws = 1200
     values = simulated(interior, kernel, operator, m, draws)
     for alpha in (0.05, 0.5):
-        over = int(np.sum(values > null_quantile(interior, kernel, operator, m, alpha)))
+        over = int(np.sum(values > null_quantile(interior, kernel, operator, m, 1 - alpha)))
         slack = 0.25 if alpha == 0.05 else 0.06
         assert (
             binom.ppf(1e-4, draws, alpha * (1 - slack))
@@ -56,7 +56,7 @@ def test_the_null_is_exceeded_as_often_as_promised(interior, kernel, operator, m
 @pytest.mark.parametrize("m", [2000, 6000])
 def test_large_samples_follow_the_limit(m):
     values = simulated(Beta(2, 6.506), MATERN, "weighted", m, 120)
-    limit = null_quantile(Beta(2, 6.506), MATERN, "weighted", m, alpha=0.5)
+    limit = null_quantile(Beta(2, 6.506), MATERN, "weighted", m, level=0.5)
     assert np.median(values) == pytest.approx(limit, rel=0.1)
     assert null_quantile(Beta(2, 6.506), MATERN, "weighted", 4 * m) == pytest.approx(
         null_quantile(Beta(2, 6.506), MATERN, "weighted", m) / 2
@@ -65,17 +65,17 @@ def test_large_samples_follow_the_limit(m):
 
 def test_quantiles_fall_with_size_and_rise_with_confidence():
     sizes = [1, 2, 3, 5, 7, 10, 16, 29, 40, 77, 200, 511, 512, 513, 10_000, 1_000_000]
-    for alpha in (0.01, 0.05, 0.5):
-        found = [null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha) for m in sizes]
+    for level in (0.99, 0.95, 0.5):
+        found = [null_quantile(Beta(2, 5), MATERN, "weighted", m, level) for m in sizes]
         assert np.all(np.diff(found) < 0)
-    by_alpha = [null_quantile(Beta(2, 5), MATERN, "weighted", 40, alpha) for alpha in (0.5, 0.1, 0.05, 0.01)]
-    assert np.all(np.diff(by_alpha) > 0)
+    by_level = [null_quantile(Beta(2, 5), MATERN, "weighted", 40, level) for level in (0.5, 0.9, 0.95, 0.99)]
+    assert np.all(np.diff(by_level) > 0)
 
 
 def test_low_rank_keeps_all_but_the_trace_it_reports():
     x = np.linspace(0.01, 0.99, 80)
     matrix = MATERN.derivatives(x[:, None] - x)[0]
-    factor, lost = null._low_rank(matrix, 1e-4)
+    factor, lost = noise._low_rank(matrix, 1e-4)
     rest = matrix - factor @ factor.T
     assert factor.shape[1] < 30
     assert np.trace(rest) == pytest.approx(lost)
@@ -85,15 +85,16 @@ def test_low_rank_keeps_all_but_the_trace_it_reports():
 
 def test_the_simulation_runs_once_and_is_reproducible(monkeypatch):
     first = null_quantile(Beta(2, 4.5), MATERN, "weighted", 33)
-    again = np.quantile(null._scaled_table(Beta(2, 4.5), MATERN, "weighted", 1e-5), 0.95, axis=1)
-    assert first == np.interp(np.log(33), np.log(null.LADDER), again) / np.sqrt(33)
+    simulate = noise.scaled_table.__wrapped__
+    again = np.quantile(simulate(Beta(2, 4.5), MATERN, "weighted", 1e-5), 0.95, axis=1)
+    assert first == np.interp(np.log(33), np.log(noise.LADDER), again) / np.sqrt(33)
 
     def forbidden(*_):
         raise AssertionError("simulated twice")
 
-    monkeypatch.setattr(null, "_scaled_table", forbidden)
+    monkeypatch.setattr(noise, "stein_kernel", forbidden)
     assert null_quantile(Beta(2.0, 4.5), Kernel("matern52", 0.2), "weighted", 33) == first
-    assert null_quantile(Beta(2, 4.5), MATERN, "weighted", 34, 0.01) > 0
+    assert null_quantile(Beta(2, 4.5), MATERN, "weighted", 34, 0.99) > 0
 
 
 def test_a_density_given_by_its_log_pdf_has_the_same_quantiles():
@@ -103,9 +104,32 @@ def test_a_density_given_by_its_log_pdf_has_the_same_quantiles():
 
 
 @pytest.mark.parametrize(
-    ("m", "alpha", "clip", "named"),
-    [(0, 0.05, 1e-5, "m is 0"), (9, 1.0, 1e-5, "alpha is 1.0"), (9, 0.05, 0.6, "clip is 0.6")],
+    ("m", "level", "clip", "named"),
+    [(0, 0.95, 1e-5, "m is 0"), (9, 1.0, 1e-5, "level is 1.0"), (9, 0.95, 0.6, "clip is 0.6")],
 )
-def test_bad_input_is_named(m, alpha, clip, named):
+def test_bad_input_is_named(m, level, clip, named):
     with pytest.raises(InputError, match=named):
-        null_quantile(Beta(2, 5), MATERN, "weighted", m, alpha, clip)
+        null_quantile(Beta(2, 5), MATERN, "weighted", m, level, clip)
+
+
+def test_noise_episodes_are_the_first_that_fit():
+    interior = Beta(2, 6.506)
+    factor = valid_stein_factor(interior, Sigmoid(), MATERN, "weighted").value
+    for room in (0.05, 0.25, 0.85):
+        m = noise_episodes(interior, MATERN, "weighted", room / factor)
+        assert factor * null_quantile(interior, MATERN, "weighted", m) <= room
+        assert factor * null_quantile(interior, MATERN, "weighted", m - 1) > room
+    assert noise_episodes(interior, MATERN, "weighted", 1e300) == 1
+
+
+def test_at_that_size_the_stein_bound_is_within_the_budget_for_the_reference():
+    interior, risk, budget = Beta(2, 6.506), Sigmoid(), 0.15
+    factor = valid_stein_factor(interior, risk, MATERN, "weighted").value
+    h_ref = HybridReference(interior).expectation(risk)
+    m = noise_episodes(interior, MATERN, "weighted", (budget - h_ref) / factor)
+    rng = np.random.default_rng(0)
+    closed = sum(
+        h_ref + factor * ksd(interior.sample(rng, m), interior, MATERN, "weighted") > budget
+        for _ in range(400)
+    )
+    assert binom.ppf(1e-3, 400, 0.04) <= closed <= binom.ppf(1 - 1e-3, 400, 0.06)

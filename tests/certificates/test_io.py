@@ -2,12 +2,14 @@
 
 import io
 import json
+import lzma
 
 import numpy as np
 import pytest
 
-from steingate.certificates.costs import check_costs, read_costs
+from steingate.certificates.io import CostParser, check_costs, follow, pipe, read_costs
 from steingate.errors import InputError
+from steingate.storage.tables import EPISODE_COLUMNS, Table
 
 
 @pytest.mark.parametrize(
@@ -77,18 +79,20 @@ WANTED = [1.0, 20.5, 0.0]
 def test_each_text_format_gives_the_same_costs_from_file_and_stdin(tmp_path, name, text, column):
     path = tmp_path / name
     path.write_bytes(text.encode())
-    assert read_costs(path, column).tolist() == WANTED
-    assert read_costs("-", column, io.BytesIO(text.encode())).tolist() == WANTED
+    data = read_costs(path, column)
+    assert data.costs.tolist() == WANTED
+    assert data.one_policy
+    assert read_costs("-", column, io.BytesIO(text.encode())).costs.tolist() == WANTED
 
 
 def test_npy_is_read_from_file_and_stdin(tmp_path):
     path = tmp_path / "costs.npy"
     np.save(path, np.array(WANTED, dtype=np.float32))
-    assert read_costs(path).tolist() == WANTED
-    assert read_costs("-", None, io.BytesIO(path.read_bytes())).tolist() == WANTED
+    assert read_costs(path).costs.tolist() == WANTED
+    assert read_costs("-", None, io.BytesIO(path.read_bytes())).costs.tolist() == WANTED
     table = np.array([(1, 1.0), (2, 20.5), (3, 0.0)], dtype=[("step", "i8"), ("cost", "f8")])
     np.save(path, table)
-    assert read_costs(path, "cost").tolist() == WANTED
+    assert read_costs(path, "cost").costs.tolist() == WANTED
 
 
 @pytest.mark.parametrize(
@@ -96,7 +100,7 @@ def test_npy_is_read_from_file_and_stdin(tmp_path):
     [
         ("", None, "empty"),
         ("  \n \n", None, "empty"),
-        ("cost\n", None, "no costs"),
+        ("cost\n", None, "is empty"),
         ("1\n2\nabc\n", None, "line 3: 'abc'"),
         ("cost\n1\n\n-2\n", None, "line 4: '-2'"),
         ("cost\n1\nnan\n", None, "line 3: 'nan'"),
@@ -106,21 +110,21 @@ def test_npy_is_read_from_file_and_stdin(tmp_path):
         ("NA\n1\n", None, "line 1: 'NA'"),
         ("N/A\n1\n", None, "line 1: 'N/A'"),
         ("None\n1\n", None, "line 1: 'None'"),
-        ("[" * 100_000, None, "nests brackets"),
-        ('{"cost": 1}\n' + "[" * 100_000, None, "nests brackets"),
+        ("[" * 100_000, None, "line 1: .* is not JSON"),
+        ('{"cost": 1}\n' + "[" * 100_000, None, "line 2: .* is not JSON"),
         ("1\n1_000\n", None, "line 2: '1_000'"),
         ("1\n1e999\n", None, "line 2: '1e999'"),
-        ("a,cost\n1,2\n1\n", None, "line 3, has 1 columns"),
-        ("a,b\n1,2\n", None, "several columns.*a, b"),
-        ("1,2\n", None, "several columns.*2 unnamed"),
+        ("a,cost\n1,2\n1\n", None, "line 3: has 1 columns, but the first line has 2"),
+        ("a,b\n1,2\n", None, "no column 'cost' .*a, b"),
+        ("1,2\n", None, "no column 'cost' .*2 columns without names"),
         ("a,b\n1,2\n", "c", "no column 'c'.*a, b"),
         ("1,2\n", "3", "no column '3'"),
         ("1,2\n", "0", "no column '0'"),
-        ("[]", None, "no costs"),
+        ("[]", None, "is empty"),
         ("[1, null]", None, "line 2: None"),
         ("[1, true]", None, "line 2: True"),
         ("[1, NaN]", None, "line 2: nan"),
-        ('[1, "2"]', None, "entry 2: '2' is text"),
+        ('[1, "2"]', None, "line 2: '2' is text"),
         ("[[1, 2]]", None, r"line 1: \[1, 2\]"),
         ('{"cost": 1}\nnonsense\n', None, "line 2: 'nonsense' is not JSON"),
         ('{"ret": 1}\n', None, "no key 'cost'.*ret"),
@@ -212,7 +216,7 @@ def test_a_long_file_keeps_every_cost(tmp_path):
     costs = np.random.default_rng(0).gamma(2.0, 5.0, 20_000)
     path = tmp_path / "long.jsonl"
     path.write_text("\n".join(json.dumps({"cost": float(cost)}) for cost in costs))
-    np.testing.assert_array_equal(read_costs(path), costs)
+    np.testing.assert_array_equal(read_costs(path).costs, costs)
 
 
 def test_a_float_longer_than_eight_bytes_is_refused_without_a_warning(tmp_path):
@@ -232,3 +236,117 @@ def test_bits_that_are_no_long_double_are_refused_without_a_warning():
         values.astype(np.float64)  # otherwise this test would show nothing
     with pytest.raises(InputError, match="position 0 is not usable"):
         check_costs(values)
+
+
+# Where costs come from
+
+
+def run_folder(tmp_path, costs, episodes_per_epoch=10):
+    (tmp_path / "config.json").write_text("{}")
+    table = Table(tmp_path / "episodes.csv", EPISODE_COLUMNS)
+    table.append(
+        {"epoch": i // episodes_per_epoch, "step": i, "return": 1.0, "cost": cost, "length": 5}
+        for i, cost in enumerate(costs)
+    )
+    return tmp_path
+
+
+def test_the_last_epochs_of_a_run_are_of_several_policies(tmp_path):
+    run = run_folder(tmp_path, [0.0 if i >= 83 else 90.0 for i in range(100)])
+    with open(run / "episodes.csv", "a") as file:
+        file.write("10,100,1.0,9")  # still being written
+    for source in (run, run / "episodes.csv"):
+        data = read_costs(source)
+        assert (data.costs > 25).tolist() == [True] * 3 + [False] * 17
+        assert not data.one_policy
+        assert "100 training episodes of a run" in data.note
+        assert "epochs 8 to 9: 2 policies with exploration noise" in data.note
+    content = (run / "episodes.csv").read_bytes()
+    (run / "episodes.csv").unlink()
+    (run / "episodes.csv.xz").write_bytes(lzma.compress(content))
+    np.testing.assert_array_equal(read_costs(run).costs, data.costs)
+
+
+def test_the_last_epoch_of_a_run_is_of_one_policy_with_noise(tmp_path):
+    run = run_folder(tmp_path, [-2.5 if i % 2 else 30.0 for i in range(50)])
+    data = read_costs(run)
+    assert sorted(data.costs) == [0.0] * 5 + [30.0] * 5
+    assert not data.one_policy
+    assert "epoch 4: one policy with exploration noise" in data.note
+    assert "Costs below 0 are taken as 0." in data.note
+
+
+def test_folders_that_are_no_runs_are_refused(tmp_path):
+    with pytest.raises(InputError, match="not a run"):
+        read_costs(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="no episode of this run has finished"):
+        read_costs(tmp_path)
+    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n")
+    with pytest.raises(InputError, match="no episode of this run has finished"):
+        read_costs(tmp_path)
+    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n1,2,x,4,5\n")
+    with pytest.raises(InputError, match=r"episodes\.csv is damaged"):
+        read_costs(tmp_path)
+
+
+def test_monitor_files_of_stable_baselines3(tmp_path):
+    path = tmp_path / "0.monitor.csv"
+    head = '#{"t_start": 1700000000.0, "env_id": "Safe-v0"}\n'
+    path.write_text(head + "r,l,t,ep_cost\n1.5,200,0.5,30\n1.0,200,1.5,1\n")
+    data = read_costs(path)
+    assert data.costs.tolist() == [30.0, 1.0]
+    assert not data.one_policy
+    assert "info['ep_cost'] at the last step" in data.note
+    assert read_costs(path, "r").costs.tolist() == [1.5, 1.0]
+    path.write_text(head + "r,l,t\n1.0,2,3.0\n")
+    with pytest.raises(InputError, match=r"info_keywords=\('cost',\)"):
+        read_costs(path)
+    path.write_text(head + "r,l,t,cost\n1.0,2,3.0,x\n")
+    with pytest.raises(InputError, match="line 3: 'x'"):
+        read_costs(path)
+
+
+# Lines
+
+
+def test_lines_of_several_costs():
+    parser = CostParser(("a", "b"))
+    assert parser.line(1, "b, a") is None
+    assert parser.line(2, "1, 2") == {"a": 2.0, "b": 1.0}
+    assert parser.line(3, "") is None
+    with pytest.raises(InputError, match="Line 4: has 1 columns"):
+        parser.line(4, "1")
+    objects = CostParser(("a", "b"))
+    assert objects.line(1, '{"a": 1, "b": 2, "c": 3}') == {"a": 1.0, "b": 2.0}
+    with pytest.raises(InputError, match=r"Line 2: has no key 'b' \(it has a\)"):
+        objects.line(2, '{"a": 1}')
+
+
+def test_comments_are_skipped_before_the_header_only():
+    parser = CostParser(("cost",))
+    lines = ['#{"t_start": 1.0, "env_id": "Safe-v0"}', "r,l,t,cost", "1.5,200,3.25,7"]
+    found = [parser.line(number, text) for number, text in enumerate(lines, start=1)]
+    assert found == [None, None, {"cost": 7.0}]
+    with pytest.raises(InputError, match="Line 4"):
+        parser.line(4, "#1.5,200,3.25,#7")
+
+
+def test_a_growing_file_is_followed_line_by_line(tmp_path):
+    path = tmp_path / "costs.txt"
+    path.write_bytes(b"cost\n1\n2\n3")
+    lines = [line for batch in follow(path) for line in batch]
+    assert [line.text for line in lines] == ["cost", "1", "2", "3"]
+    assert [line.text for batch in follow(path, torn=False) for line in batch] == ["cost", "1", "2"]
+    with open(path, "a") as file:
+        file.write("4\n")
+    rest = [line for batch in follow(path, lines[2].end, lines[2].number) for line in batch]
+    assert [(line.number, line.text) for line in rest] == [(4, "34")]
+    with pytest.raises(InputError, match="shorter than what was already counted"):
+        list(follow(path, 1000))
+    piped = [line for batch in pipe(io.BytesIO(b"\xef\xbb\xbf1\n2")) for line in batch]
+    assert [(line.number, line.text) for line in piped] == [(1, "1"), (2, "2")]
+    with pytest.raises(InputError, match="Line 1 is longer than 1 MiB"):
+        list(pipe(io.BytesIO(b"1" * (1 << 21))))
+    with pytest.raises(InputError, match="Line 2 is not UTF-8"):
+        list(pipe(io.BytesIO(b"1\n\xff\n")))
