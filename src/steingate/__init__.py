@@ -71,10 +71,6 @@ _MODULES = {  # module -> public names
     "training.config": ("RunConfig",),
     "training.evaluate": ("Evaluation", "evaluate"),
 }
-_MODULES |= {  # until their modules are gone
-    "certificates.certificate": ("Certificate",),
-    "certificates.result": ("Result",),
-}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(_MODULE_OF)

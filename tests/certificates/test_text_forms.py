@@ -62,7 +62,7 @@ def test_names_of_modules(monkeypatch, tmp_path):
         "class Holder:\n    @staticmethod\n    def cubed(x):\n        return np.asarray(x) ** 3\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    for text in ("own_forms:squared", "own_forms:Holder.cubed"):
+    for text in ("own_forms:squared", "own_forms:wedge", "own_forms:Holder.cubed"):
         value = from_text(text)
         assert to_text(value) == text
         assert from_text(to_text(value)) is value

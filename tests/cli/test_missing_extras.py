@@ -92,7 +92,7 @@ def test_no_command_ends_in_a_traceback(outcomes):
 
 def test_every_public_name_loads_or_names_its_extra(outcomes):
     found = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
-    assert found["Certificate"] == found["Monitor"] == "loads"
+    assert found["SteinCertificate"] == found["Monitor"] == "loads"
     assert "steingate.train needs optional packages" in found["train"]
     assert "[train]" in found["train"]
     assert all(text == "loads" or "run pip install " in text for text in found.values())

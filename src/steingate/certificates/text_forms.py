@@ -35,6 +35,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _CALL = re.compile(r"(\w+)\s*\((.*)\)")
+_imported: dict[int, tuple[object, str]] = {}  # objects of ``module:name`` by id, with their text
 
 
 def from_text(value: Any, imports: bool = True) -> Any:
@@ -63,14 +64,15 @@ def from_text(value: Any, imports: bool = True) -> Any:
     if head not in _RISKS and _NAME.fullmatch(head) and _NAME.fullmatch(tail):
         if not imports:
             raise InputError(f"{value!r} names Python code, which is not imported for stored data.")
-        return import_object(text, "The risk function or density", _RISKS)
+        found = import_object(text, "The risk function or density", _RISKS)
+        return _imported.setdefault(id(found), (found, text))[0]
     return _make(_RISKS, head, tail, f"risk function {value!r}", "exceedance:0.5 or module:function")
 
 
 def to_text(value: Any) -> Any:
     """Return a value as JSON types: risk functions and densities as text, the rest as it is.
 
-    Functions are named by module and name. Other objects have no text form, and are refused.
+    Functions are named by module and name, other objects by the text they were imported with. The rest is refused.
 
     >>> to_text(Exceedance(0.5)), to_text(Beta(1.0, 10.0)), to_text(2.0)
     ('exceedance:0.5', 'Beta(1, 10)', 2.0)
@@ -82,6 +84,8 @@ def to_text(value: Any) -> Any:
         if type(value) is kind:
             numbers = [_digits(number) for number in astuple(value)]
             return f"{name}({', '.join(numbers)})" if name in _DENSITIES else f"{name}:{','.join(numbers)}"
+    if id(value) in _imported:
+        return _imported[id(value)][1]
     module, name = getattr(value, "__module__", "__main__"), getattr(value, "__qualname__", "")
     if module != "__main__" and _NAME.fullmatch(name):
         return f"{module}:{name}"
@@ -105,6 +109,3 @@ def _make(kinds: dict[str, Callable[..., Any]], name: str, inside: str, what: st
 def _digits(number: Any) -> str:
     value = float(number)
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-
-
-from_plain, to_plain = from_text, to_text  # old names
