@@ -22,7 +22,7 @@ def test_unknown_names_are_attribute_errors():
 def test_the_certificate_loads_no_simulator_and_no_learner():
     code = (
         "import sys, steingate; from steingate import SteinCertificate;"
-        "import steingate.gates.stein, steingate.gates.mean;"
+        "from steingate import Monitor, certify; certify([1.0], limit=25.0); Monitor(25.0);"
         "SteinCertificate.released(limit=25.0).evaluate([1.0, 2.0]);"
         "print([m for m in ('jax', 'mujoco', 'gymnasium', 'numba', 'matplotlib') if m in sys.modules])"
     )
