@@ -49,7 +49,9 @@ from steingate.algorithms.config import (
     minibatch_critics,
 )
 from steingate.certificates.stein import SteinCertificate
+from steingate.certificates.text_forms import from_text
 from steingate.certificates.violation import certify, episodes_needed
+from steingate.errors import is_real
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 
@@ -207,8 +209,13 @@ class _SteinGate(OnPolicyAlgorithm):
         if self.preset == "violation":
             options: dict[str, Any] = violation_options(self.certificate) if self.certificate else {}
         else:
-            known = make_certificate(self.preset, self.certificate, 1.0).to_dict()
-            options = {name: known[name] for name in self.certificate}
+            scale = from_text(self.certificate.get("cost_scale"))
+            limit = scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0
+            known = make_certificate(self.preset, self.certificate, limit).to_dict()
+            # "exceedance" without a threshold is that of the limit, which is not known here.
+            options = {
+                name: value if value == "exceedance" else known[name] for name, value in self.certificate.items()
+            }
         return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
