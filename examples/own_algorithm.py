@@ -10,27 +10,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
 from steingate.algorithms.base import (
     Batch,
-    CostGAEConfig,
-    CriticConfig,
-    EpisodeFilter,
     Episodes,
-    GAEConfig,
     GateOutput,
-    LineSearchConfig,
     MethodInfo,
     Metrics,
     Mode,
-    NetworkConfig,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
-    TrustRegionConfig,
-    Variant,
 )
-
+from steingate.algorithms.config import CostAdvantageConfig, LineSearchConfig, TrustRegionConfig
 from steingate.settings import group, option
 
 
@@ -45,13 +38,9 @@ class Patient(OnPolicyAlgorithm):
     """Maximize reward after violation-free epochs only."""
 
     info = MethodInfo("patient", "maximize reward after violation-free epochs, minimize cost until then")
-    variant: Variant = "corrected"
-    episode_filter: EpisodeFilter = None
+    episode_filter = "complete"
     patience: int = option(3, "violation-free epochs before the reward is maximized")
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    gae: GAEConfig = group(GAEConfig, flat=True)
-    cost_gae: CostGAEConfig = group(CostGAEConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
@@ -67,8 +56,8 @@ class Patient(OnPolicyAlgorithm):
         violated = len(episodes.cost) == 0 or bool(np.any(episodes.cost > context.cost_limit))
         state = PatientState(0 if violated else state.safe_epochs + 1)
         mode = Mode.IMPROVE if state.safe_epochs >= self.patience else Mode.RECOVER
-        metrics = {"Gate/Mode": float(mode), "Gate/SafeEpochs": float(state.safe_epochs)}
-        return state, GateOutput(Objective(mode), metrics=metrics)
+        metrics = {"Gate/SafeEpochs": float(state.safe_epochs)}
+        return state, GateOutput(Objective(mode), metrics)
 
     def update(
         self, context: RunContext, state: PatientState, policy: Params, batch: Batch, objective: Objective
@@ -77,5 +66,5 @@ class Patient(OnPolicyAlgorithm):
         from steingate.algorithms.common.trust_region import StepRule, trust_region_update
 
         del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
+        rule = StepRule(self.trust_region, self.line_search)
         return state, *trust_region_update(policy, batch, objective, rule)
