@@ -58,7 +58,7 @@ from steingate.cli import main
 from steingate.runs import RunFolder, folder_lock
 from steingate.storage.checkpoint import read_checkpoint, write_checkpoint
 from steingate.storage.tables import Table, read_progress
-from steingate.training.memory import machine_bytes
+from steingate.training.environment import machine_bytes
 from steingate.training.stop import stop_on_signals
 run = RunFolder(Path(sys.argv[1]))
 with folder_lock(run), stop_on_signals(process=True):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 
 configure()
 

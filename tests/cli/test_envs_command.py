@@ -83,8 +83,7 @@ def test_the_page_shows_the_same_table():
             cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
             rows.append((cells[0], *map(int, cells[1:4]), cells[4]))
     assert rows == [
-        (t.env_id, t.observation_size, t.action_size, t.max_episode_steps, t.cost_text)
-        for t in TASKS.values()
+        (t.env_id, t.observation_size, t.action_size, t.max_episode_steps, t.cost_text) for t in TASKS.values()
     ]
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.training.probes import Walk
 from tests.training.runs_of_probes import facts
 
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 from steingate.cli import main
 from steingate.cli.output import progress_bar
 from steingate.runs import read_progress
@@ -24,9 +24,9 @@ configure()
 
 ROOT = Path(__file__).parents[2]
 SMALL = [
-    "--env", "tests.training.probes:Walk", "--total-steps", "480", "--steps-per-epoch", "80",
-    "--num-envs", "4", "--cost-limit", "4", "--hidden", "8,8", "--critic-passes", "2",
-    "--critic-batch", "32", "--cg-iters", "4", "--checkpoint-every", "2",
+    "--env", "tests.training.probes:Walk", "--algo", "steingate", "--total-steps", "480", "--steps-per-epoch", "80",
+    "--num-envs", "4", "--cost-limit", "4", "--hidden", "8,8", "--vf-epochs", "2", "--vf-batch-size", "32",
+    "--cg-iters", "4", "--checkpoint-every", "2",
 ]  # fmt: skip
 
 
@@ -58,10 +58,10 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
         (["train", "--cost-limt", "3"], "did you mean --cost-limit"),
         (["train", "--cost-limit", "-3"], "cost_limit is -3.0"),
         (["train", "--config", "nowhere.toml"], "Cannot read nowhere.toml"),
-        (["train", "--certificate", "budgt=3"], "no option 'budgt'"),
+        (["train", "--algo", "steingate", "--certificate", "budgt=3"], "budgt"),
         (
             ["train", "--algo", "ppo", "--max-kl", "0.5"],
-            "no option --max-kl (did you mean --clipped.max-kl?)",
+            "no option --max-kl (did you mean --ppo.max-kl?)",
         ),
         (["train", "--algo", "ppo", "--preset", "confident"], "ppo has no option --preset"),
         (["train", "--algo", "nowhere:Mine"], "cannot be imported"),

@@ -1,5 +1,5 @@
 """JAX must be set up before the first computation of this process."""
 
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 
 configure()

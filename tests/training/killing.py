@@ -18,10 +18,10 @@ from contextlib import suppress
 
 import jax  # noqa: F401  (imported here once, so that the children need not)
 import numpy as np
+from steingate.training.assemble import build_algorithm, make_envs
 
 from steingate.algorithms.common.networks import init_policy
 from steingate.policies.normalizer import init_stats
-from steingate.training.assemble import build_algorithm, make_envs
 from steingate.training.config import read_stored
 from steingate.training.runner import resume, train
 from steingate.training.rollout import collect

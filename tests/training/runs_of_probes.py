@@ -3,7 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 
-from steingate.algorithms.common.recipe import find_recipe
+from steingate.algorithms import find_algorithm
 from steingate.runs import read_progress
 from steingate.settings import option_names
 from steingate.storage.checkpoint import checkpoint_files
@@ -12,21 +12,22 @@ from steingate.training.config import RunConfig, make_config
 RUN = [item.name for item in fields(RunConfig)]
 TINY = {
     "env": "tests.training.probes:Walk",
+    "algo": "steingate",
     "total_steps": 480,
     "steps_per_epoch": 80,
     "num_envs": 4,
     "cost_limit": 4.0,
     "hidden": (8, 8),
-    "critic_passes": 2,
-    "critic_batch": 32,
+    "vf_epochs": 2,
+    "vf_batch_size": 32,
     "cg_iters": 4,
     "checkpoint_every": 2,
 }
 
 
 def tiny(out, **changes) -> RunConfig:
-    """A run of six epochs of eighty steps; settings that the method does not have are left out."""
-    known = option_names(find_recipe(changes.get("algo", "steingate"))())
+    """A run of six epochs of eighty steps; options that the algorithm does not have are left out."""
+    known = option_names(find_algorithm(changes.get("algo", "steingate"))())
     small = {name: value for name, value in TINY.items() if name in known or name in RUN}
     return make_config({**small, "out": str(out), **changes})
 

@@ -53,9 +53,7 @@ def test_arguments_take_precedence_over_the_file(tmp_path):
     file = tmp_path / "run.toml"
     file.write_text("seed = 3\ntotal_steps = 160\n[certify]\nenabled = false\n")
     small = {name: value for name, value in TINY.items() if name not in ("total_steps", "env")}
-    found = steingate.train(
-        "tests.training.probes:Walk", config=file, seed=4, out=tmp_path, quiet=True, **small
-    )
+    found = steingate.train("tests.training.probes:Walk", config=file, seed=4, out=tmp_path, quiet=True, **small)
     assert found.path.name == "seed-4"
     assert found.certification is None
     assert not found.certified

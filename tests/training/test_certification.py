@@ -153,9 +153,7 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         ),
     ],
 )  # fmt: skip
-def test_the_report_says_which_policy_is_certified_and_what_to_do(
-    tmp_path, best, tests, finished, failure, sentence
-):
+def test_the_report_says_which_policy_is_certified_and_what_to_do(tmp_path, best, tests, finished, failure, sentence):
     report = certification_report(tiny(tmp_path), 6, best, tests, finished, 1, failure)
     assert report["sentence"] == sentence
     assert report["certified"] == (best is not None)

@@ -29,7 +29,7 @@ from steingate.settings import field_types, option_names, to_json, with_options
 from steingate.training import batch as batch_module
 from steingate.training import loop
 from steingate.training.assemble import build_algorithm
-from steingate.training.certification_config import CertifyConfig
+from steingate.training.config import CertifyConfig
 from steingate.training.config import WITHOUT_EFFECT, RunConfig, make_config, read_stored
 
 

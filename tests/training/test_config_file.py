@@ -11,9 +11,9 @@ from steingate.errors import InputError, RunError
 from steingate.report.run_settings import NO_EFFECT
 from steingate.training.config import WITHOUT_EFFECT, make_config
 from steingate.training.config_file import load_run_config
-from steingate.training.runner import resume, train
-from steingate.training.memory import machine_bytes, require_memory
+from steingate.training.environment import machine_bytes, require_memory
 from steingate.training.play import load_player
+from steingate.training.runner import resume, train
 
 needs_memory_size = pytest.mark.skipif(machine_bytes() is None, reason="the memory size is unknown here")
 
@@ -36,14 +36,14 @@ def edit(run, change):
 
 EDITS = {
     "seed is 1, but was 0": lambda config: config.update(seed=1),
-    "discount is 0.5, but was 0.99": lambda config: config["recipe"].update(discount=0.5),
-    "env is 'tests.training.probes:Costless', but was 'tests.training.probes:Walk'": lambda config: (
-        config.update(env="tests.training.probes:Costless")
+    "gamma is 0.5, but was 0.99": lambda config: config["algorithm"].update(gamma=0.5),
+    "env is 'tests.training.probes:Costless', but was 'tests.training.probes:Walk'": lambda config: config.update(
+        env="tests.training.probes:Costless"
     ),
-    "certificate.budget is 0.9, but was": lambda config: config["recipe"]["certificate"].update(budget=0.9),
-    "max_kl is 'inf', but was 0.01": lambda config: config["recipe"].update(max_kl="inf"),
-    "max_kl is inf, but was 0.01": lambda config: config["recipe"].update(max_kl=float("inf")),
-    "hidden is [6, 6], but was [8, 8]": lambda config: config["recipe"].update(hidden=[6, 6]),
+    "certificate.budget is 0.9, but was": lambda config: config["algorithm"]["certificate"].update(budget=0.9),
+    "max_kl is 'inf', but was 0.01": lambda config: config["algorithm"].update(max_kl="inf"),
+    "max_kl is inf, but was 0.01": lambda config: config["algorithm"].update(max_kl=float("inf")),
+    "hidden is [6, 6], but was [8, 8]": lambda config: config["algorithm"].update(hidden=[6, 6]),
     "cost_limit is None, but was 4.0": lambda config: config.pop("cost_limit"),
     "seed is 3, but was 0, cost_limit is 1, but was 4.0": lambda config: config.update(seed=3, cost_limit=1),
 }
@@ -110,7 +110,7 @@ def test_sizes_beyond_any_checkpoint_or_counter_are_refused():
     for hidden in ("200000,200000", (16384, 16384), "3000000000"):
         with pytest.raises(InputError, match=r"hidden is [0-9,]+: networks of that size do not fit"):
             make_config({"hidden": hidden})
-    assert make_config({"hidden": (4096, 4096)}).algo.hidden == (4096, 4096)
+    assert make_config({"hidden": (4096, 4096)}).algo.networks.hidden == (4096, 4096)
     for name in ("total_steps", "steps_per_epoch", "num_envs", "window"):
         with pytest.raises(InputError, match=r"must be less than 2\*\*63"):
             make_config({name: 10**400})

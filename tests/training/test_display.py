@@ -4,8 +4,7 @@ import io
 
 from rich.console import Console
 
-from steingate.algorithms import METHODS
-from steingate.training.config import RunConfig, make_config
+from steingate.training.config import RunConfig
 from steingate.training.logging.display import Display, _bar
 
 ROW = {
@@ -19,7 +18,7 @@ ROW = {
     "Gate/Bound": 0.25,
     "Gate/Budget": 0.1,
     "Gate/Fallback": 0,
-    "Step/Case": 0,
+    "Loss/Case": 0,
     "Time/FPS": 10_000.0,
 }
 CFG = RunConfig(total_steps=200_000)
@@ -39,10 +38,10 @@ def test_without_a_terminal_each_epoch_is_one_plain_line():
     text = shown(False, [ROW, {**ROW, "Train/Epoch": 9, "Gate/Mode": 0}])
     first, second, message = text.splitlines()
     assert first == (
-        "epoch 5/10  steps 100,000  return 1.50  cost 30.00/25  bound 0.250 (budget 0.1)  recover  "
+        "epoch 5/10  steps 100,000  return 1.50  cost 30.00/25  bound 0.250 (budget 0.1)  minimize cost  "
         "10,000 steps/s  0:10 left"
     )
-    assert "improve" in second
+    assert "maximize reward" in second
     assert second.endswith("0:00 left")
     assert message == "a word"
     assert "\x1b" not in text
@@ -51,14 +50,14 @@ def test_without_a_terminal_each_epoch_is_one_plain_line():
 def test_unknown_numbers_are_dashes():
     row = {**ROW, "Train/EpRet": None, "Train/EpCost": None, "Gate/Bound": None, "Gate/Fallback": 1}
     line = shown(False, [row]).splitlines()[0]
-    assert "return -  cost -/25  bound - (budget 0.1)  recover (no episode finished" in line
+    assert "return -  cost -/25  bound - (budget 0.1)  minimize cost (no episode finished" in line
     without = {name: value for name, value in ROW.items() if name not in ("Gate/Bound", "Gate/Budget")}
     assert "bound" not in shown(False, [without])
 
 
 def test_the_panel_shows_everything_and_vanishes():
     text = shown(True, [ROW])
-    for part in ("return", "30.00", "of 25", "bound 0.250 (budget 0.1)", "recover", "10,000 steps/s"):
+    for part in ("return", "30.00", "of 25", "bound 0.250 (budget 0.1)", "minimize cost", "10,000 steps/s"):
         assert part in text
     after = text[text.rindex("╯") :]
     assert after.count("\x1b[2K") == text[text.rindex("╭") :].count("\n")  # every line of the panel is wiped
@@ -76,22 +75,13 @@ def test_the_time_left_ignores_the_first_epoch_and_may_be_long():
     assert lines[1].endswith("0:16 left")
 
 
-def test_the_update_is_described_for_every_algorithm():
-    row = {"Gate/Price": None, "Gate/Mode": 0, "Train/ViolationRate": 0.925}
-    lines = {}
-    for name in METHODS:
-        own = {"ppo-lag": {"Gate/Price": 3.2}, "trpo-simmer": {"Gate/CostBudget": 9.0}}.get(name, {})
-        rows, cfg = [{**ROW, **row, **own}], make_config({"algo": name})
-        lines[name] = shown(False, rows, cfg=cfg).splitlines()[0]
-    assert all("cost 30.00/25 (92% violations)" in line for line in lines.values())
-    assert "penalize, price 3.2" in lines["ppo-lag"]
-    assert "improve within budget 9.00" in lines["trpo-simmer"]
-    assert "improve within the budget" in lines["ppo-saute"]
-    for name in ("ppo", "trpo"):
-        assert "reward only" in lines[name]
-        assert "improve" not in lines[name]
-    for case, word in ((0, "recover"), (1, "balance"), (2, "balance"), (3, "improve"), (4, "improve")):
-        assert word in shown(False, [{**ROW, "Gate/Mode": 1, "Step/Case": case}])
+def test_the_update_is_described():
+    multiplier = {**ROW, "Gate/Mode": 0, "Gate/LagrangeMultiplier": 3.2, "Train/ViolationRate": 0.925}
+    assert "cost 30.00/25 (92% violations)" in shown(False, [multiplier])
+    assert "maximize reward - 3.2 cost" in shown(False, [multiplier])
+    balance = {**ROW, "Gate/Mode": 1}
+    for case, text in ((0, "minimize cost"), (1, "maximize reward within the limit"), (3, "maximize reward")):
+        assert f"{text}  10,000" in shown(False, [{**balance, "Loss/Case": case}])
 
 
 def test_a_limit_of_0_fills_the_bar_when_it_is_exceeded():

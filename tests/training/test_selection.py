@@ -111,7 +111,7 @@ def test_the_risk_of_a_candidate_is_the_mean_cost_of_its_worst_fifth():
     assert found.risk == pytest.approx(15.0 / 25.0)  # the two worst cost 10 and 20
     assert found.ret == pytest.approx(4.5)
     assert found.ret_error == pytest.approx(np.std(np.arange(10.0)) / 10**0.5)
-    assert (found.epoch, found.length, found.budget) == (7, 14, 0.5)
+    assert (found.epoch, found.length, found.cost_budget_fraction) == (7, 14, 0.5)
     assert make_candidate(7, episodes, {}, STATS, 0.5, limit=0.0).risk == pytest.approx(0.2 / 0.2)
 
 

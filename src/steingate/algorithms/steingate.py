@@ -86,7 +86,10 @@ class GateResult(NamedTuple):
 
 def make_certificate(preset: Preset, options: Mapping[str, Any], limit: float) -> SteinCertificate:
     """Return the Stein certificate of a preset."""
-    return _cached_certificate(preset, tuple(options.items()), limit)
+    try:
+        return _cached_certificate(preset, tuple(options.items()), limit)
+    except TypeError:  # a value that has no hash is refused by name
+        return SteinCertificate.from_name(preset, limit, **options)
 
 
 @lru_cache(maxsize=16)  # a valid factor takes a second to compute

@@ -34,9 +34,7 @@ def evaluate_arguments(parser: Parser) -> None:
     """Add the options of ``evaluate``."""
     add_run_options(parser)
     add = parser.add_argument
-    add(
-        "--episodes", type=int, metavar="N", help="number of episodes (default: 100; --until-certified: 1000)"
-    )
+    add("--episodes", type=int, metavar="N", help="number of episodes (default: 100; --until-certified: 1000)")
     add(
         "--actions",
         default="both",

@@ -31,8 +31,8 @@ def render_arguments(parser: Parser) -> None:
 def render(args: argparse.Namespace) -> int:
     """Write the video and print its name."""
     with stop_on_signals(process=True) as stop, progress_bar() as update:
-        from steingate.tasks.catalog import TASKS
         from steingate.algorithms.base import EnvParams
+        from steingate.tasks.catalog import TASKS
         from steingate.training.environment import make_envs
         from steingate.training.evaluate import evaluate, evaluation_seeds
         from steingate.training.play import load_player

@@ -32,9 +32,7 @@ def train_arguments(parser: Parser) -> None:
     algorithm = find_algorithm(name)()
     parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument(
-        "--config", metavar="FILE", help="TOML file with options; the command line overrides it"
-    )
+    parser.add_argument("--config", metavar="FILE", help="TOML file with options; the command line overrides it")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
         "--algo",

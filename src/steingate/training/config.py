@@ -30,11 +30,32 @@ from steingate.settings import (
 )
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
-from steingate.training.certification_config import CertifyConfig
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _GROUPS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
+
+
+@dataclass(frozen=True)
+class CertifyConfig:
+    """Selection of the certified checkpoint: the best policy that passed a test on fresh episodes.
+
+    A certificate states P(cost of an episode > limit) <= ``budget`` for the mean action. With probability at least
+    1 - ``delta`` all certificates of a run are right, however many policies were tested.
+    """
+
+    enabled: bool = option(True, "test policies and save the best certified one")
+    budget: float = option(0.1, "accepted violation probability P(cost > limit) of a certified policy")
+    delta: float = option(0.05, "probability that any certificate of the run is wrong")
+    max_step_fraction: float = option(0.03, "steps of tests during training, as a fraction of the training steps")
+    max_episodes: int = option(300, "maximum number of fresh episodes of one test")
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "delta"):
+            _require(f"certify.{name}", getattr(self, name), 0.0 < getattr(self, name) < 1.0, "between 0 and 1")
+        fraction, most = self.max_step_fraction, self.max_episodes
+        _require("certify.max_step_fraction", fraction, 0.0 <= fraction <= 1.0, "from 0 to 1")
+        _require("certify.max_episodes", most, most >= 1, "greater than zero")
 
 
 @dataclass(frozen=True)

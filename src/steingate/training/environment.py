@@ -1,5 +1,6 @@
 """The environments of a run: the interface that the trainer uses, and how they are made."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -9,11 +10,14 @@ from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import Algorithm, Array, EnvParams
 from steingate.errors import InputError
+from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
-from steingate.training.memory import require_memory
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
+
+# Bytes of memory, by a low estimate: of an environment, and of a step beside observation and action.
+_PER_ENV, _PER_STEP = 2500, 40
 
 
 class TrainerEnv(Protocol):
@@ -116,6 +120,29 @@ def make_envs(
     from steingate.envs.safety_state import SafetyStateWrapper
 
     return SafetyStateWrapper(envs, algorithm, cfg.context, params)
+
+
+def require_memory(cfg: RunConfig, num_envs: int | None = None) -> None:
+    """Refuse sizes that need more memory than the machine has; with ``num_envs`` these environments only play."""
+    available = machine_bytes()
+    needed = (num_envs or cfg.num_envs) * _PER_ENV
+    if num_envs is None:
+        task = TASKS.get(cfg.env.removeprefix("steingate/"))
+        width = 2 if task is None else task.observation_size + task.action_size
+        needed += cfg.steps_per_epoch * (4 * width + _PER_STEP)
+    if available is not None and needed > available:
+        raise InputError(
+            f"num_envs is {num_envs or cfg.num_envs} and steps_per_epoch {cfg.steps_per_epoch}: that takes "
+            f"at least {needed / 2**30:.3g} GiB of memory, and this machine has {available / 2**30:.3g}; lower them."
+        )
+
+
+def machine_bytes() -> int | None:
+    """Return the memory of this machine in bytes; None if the system does not tell it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows has no such call
+        return None
 
 
 def set_params(envs: TrainerEnv, params: EnvParams) -> None:

@@ -57,7 +57,7 @@ class Display:
 
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
-        words, mode = self._step(row)
+        words, mode = describe_update(row)
         self._modes.append(mode)
         if len(self._speeds) == 1 and len(self._modes) == 2:
             self._speeds.clear()  # the first epoch includes compilation
@@ -110,14 +110,6 @@ class Display:
     def _recent(self, row: dict[str, Any], name: str) -> Text:
         mean = _number(row.get(f"Metrics/{name}"))
         return Text(f"  last {self.cfg.window} episodes {mean}", style="dim")
-
-    def _step(self, row: dict[str, Any]) -> tuple[str, int]:
-        """Return a description of the policy update and its mode; an open gate always improves reward."""
-        words, mode = describe_update(row)
-        info = self.cfg.algo.info
-        if info.constraint != "none":
-            return words, mode
-        return (f"{words} within the budget", mode) if info.inputs else ("reward only", mode)
 
     def _time_left(self, row: dict[str, Any]) -> str:
         steps = (self.cfg.epochs - row["Train/Epoch"] - 1) * self.cfg.steps_per_epoch
