@@ -164,7 +164,7 @@ def test_a_stopped_process_says_how_to_continue(tmp_path, number, status):
 
 @pytest.mark.parametrize("command", ["train", "resume", "evaluate", "render"])
 def test_ctrl_c_while_jax_is_imported_ends_the_command(run, tmp_path, monkeypatch, command):
-    full = f"steingate.training.{'evaluate' if command in ('evaluate', 'render') else 'loop'}"
+    full = f"steingate.training.{'evaluate' if command in ('evaluate', 'render') else 'runner'}"
 
     class Garbage:
         def __del__(self):  # what is raised here never reaches the caller

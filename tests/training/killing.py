@@ -18,13 +18,13 @@ from contextlib import suppress
 
 import jax  # noqa: F401  (imported here once, so that the children need not)
 import numpy as np
-from steingate.training.assemble import build_algorithm, make_envs
 
 from steingate.algorithms.common.networks import init_policy
 from steingate.policies.normalizer import init_stats
 from steingate.training.config import read_stored
-from steingate.training.runner import resume, train
+from steingate.training.environment import make_envs
 from steingate.training.rollout import collect
+from steingate.training.runner import resume, train
 from steingate.training.stop import stop_on_signals
 
 
@@ -51,9 +51,9 @@ def start_child(cfg):
 
 def warm_up(cfg):
     """Load the compiled kernels and the environments, which need no JAX."""
-    envs = make_envs(cfg, build_algorithm(cfg))
+    envs = make_envs(cfg)
     dims = envs.single_observation_space.shape[0], envs.single_action_space.shape[0]
-    policy = init_policy(np.random.default_rng(0), *dims, cfg.algo.hidden)
+    policy = init_policy(np.random.default_rng(0), *dims, cfg.algo.networks.hidden)
     noise = np.zeros((2, cfg.num_envs, dims[1]), np.float32)
     collect(envs, policy, init_stats(dims[0]), noise, seeds=range(cfg.num_envs))
     envs.close()

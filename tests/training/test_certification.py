@@ -19,8 +19,8 @@ from steingate.training.certification import (
     delta_for_test,
     min_episodes,
 )
-from steingate.training.play import make_player
 from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.play import make_player
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
 

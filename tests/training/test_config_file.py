@@ -7,6 +7,8 @@ import shutil
 import pytest
 from tests.training.runs_of_probes import facts, tiny
 
+from steingate.algorithms import ALGORITHMS
+from steingate.algorithms.base import EnvParams
 from steingate.errors import InputError, RunError
 from steingate.report.run_settings import NO_EFFECT
 from steingate.training.config import WITHOUT_EFFECT, make_config
@@ -114,6 +116,23 @@ def test_sizes_beyond_any_checkpoint_or_counter_are_refused():
     for name in ("total_steps", "steps_per_epoch", "num_envs", "window"):
         with pytest.raises(InputError, match=r"must be less than 2\*\*63"):
             make_config({name: 10**400})
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_limit_of_0_works_or_is_refused(name):
+    cfg = make_config({"algo": name, "cost_limit": 0.0})
+    if not any(word in name for word in ("saute", "simmer", "allowance")):
+        cfg.algorithm.initial_messages(cfg.context)
+        return
+    with pytest.raises(InputError, match=r"cost_limit of 0 leaves none.*0\.5 means the same"):
+        cfg.algorithm.safety_state(cfg.context, EnvParams())
+
+
+def test_values_that_json_cannot_store_are_refused():
+    with pytest.raises(InputError, match=r"'cost' of env_options is .*give it as text, 'module:function'"):
+        make_config({"env_options": {"cost": lambda obs, action, next_obs, info: 0.0}})
+    with pytest.raises(InputError, match="budget"):
+        make_config({"algo": "steingate", "certificate": {"budget": {1, 2}}})
 
 
 @needs_memory_size

@@ -17,8 +17,8 @@ from steingate.runs import RunFolder
 from steingate.training.certification import CertificationTest, certification_report
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
-from steingate.training.runner import train
 from steingate.training.play import load_player, play
+from steingate.training.runner import train
 from steingate.training.seeding import evaluation_seeds
 
 

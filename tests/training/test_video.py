@@ -12,8 +12,8 @@ from tests.training.runs_of_probes import tiny
 from steingate.envs.make import make_vec
 from steingate.errors import InputError
 from steingate.training import video
-from steingate.training.runner import train
 from steingate.training.play import load_player, play
+from steingate.training.runner import train
 from steingate.training.seeding import evaluation_seeds
 from steingate.training.video import RED, EpisodeStatus, RecordingEnv, annotate, record_video
 
