@@ -24,8 +24,10 @@ from build_tables import (
     preset,
 )
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import Bbox
 from PIL import Image, ImageDraw, ImageFont
 from summary import MILLION, TASKS, first_steps, grid_runs, method_colors, rows
 
@@ -41,15 +43,13 @@ from steingate.report.summary import make_report
 from steingate.report.tables import task
 from steingate.tasks.catalog import TASKS as NATIVE_TASKS
 from steingate.tasks.catalog import TaskSpec
-from steingate.tasks.render import Renderer
 from steingate.tasks.environments import SafetyVectorEnv
+from steingate.tasks.render import Renderer
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "docs" / "figures"
 INK, GOOD, BAD = "#22303c", "#2a9d8f", "#d1495b"
-sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
-
-from tests.parity.policies import Scripted  # noqa: E402
+sys.path.insert(0, str(ROOT / "examples"))
 
 from certify_costs import gambling_costs, steady_costs  # noqa: E402
 
@@ -229,21 +229,40 @@ def exact_interval(over: int, count: int) -> tuple[float, float]:
 def learning(path: Path) -> None:
     """Draw return against violation rate of every method after a million steps."""
     with rc_context(STYLE):
-        figure = Figure(figsize=(11.0, 5.2), layout="constrained")
+        figure = Figure(figsize=(11.0, 5.6), dpi=120)
+        figure.subplots_adjust(left=0.05, right=0.98, top=0.94, bottom=0.1, wspace=0.14)
         for panel, env in zip(figure.subplots(1, 2), (TASKS[1], TASKS[0]), strict=True):
-            own = rows("learning.csv", env=env, variant="corrected")
-            for row in own:
-                x, y, name = 100.0 * float(row["over_limit"]), float(row["return"]), row["algo"]
-                ours = name.startswith(("steingate", "allowance"))
-                panel.plot(x, y, "o", color=GOOD if ours else "#7d93a8")
-                panel.annotate(
-                    name, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=8,
-                    color=GOOD if ours else INK,
-                )  # fmt: skip
+            own = rows("learning.csv", env=env, variant="corrected")[::-1]  # ours are last
+            points = [(100.0 * float(row["over_limit"]), float(row["return"])) for row in own]
+            names = [row["algo"] for row in own]
+            colors = [GOOD if name.startswith(("steingate", "allowance")) else INK for name in names]
+            panel.scatter(*np.transpose(points), c=["#7d93a8" if color == INK else color for color in colors])
             panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
-            panel.set(xlabel="episodes over the limit, %", ylabel="return", xlim=(-3, 115))
+            panel.set(xlabel="episodes over the limit, %", ylabel="return", xlim=(-4, 115))
+            panel.margins(y=0.1)
             panel.grid(color=FAINT, linewidth=0.6)
-        figure.savefig(path, dpi=120)
+            panel.set_axisbelow(True)
+            label_points(panel, points, names, colors)
+        figure.savefig(path)
+
+
+def label_points(panel: Axes, points: list[tuple[float, float]], names: list[str], colors: list[str]) -> None:
+    """Write a name beside each point, in the first of some places where it hides nothing."""
+    places = [(x, y, side) for y in (3, -10, 12, -19, 21, -28) for x, side in ((4, "left"), (-4, "right"))]
+    taken = [Bbox.from_extents(x - 3, y - 3, x + 3, y + 3) for x, y in panel.transData.transform(points)]
+    for point, name, color in zip(points, names, colors, strict=True):
+        for x, y, side in places:
+            text = panel.annotate(
+                name, point, xytext=(x, y), textcoords="offset points", ha=side, fontsize=8, color=color
+            )
+            box = text.get_window_extent()
+            free = not any(box.overlaps(other) for other in taken)
+            if free and panel.bbox.x0 <= box.x0 and panel.bbox.y0 <= box.y0:
+                break
+            text.remove()
+        else:
+            raise ValueError(f"There is no room for the label of {name}.")
+        taken.append(box)
 
 
 def curves(*grids: str) -> Callable[[Path], None]:
@@ -298,23 +317,20 @@ def contact_sheet(path: Path) -> None:
 def task_picture(spec: TaskSpec) -> tuple[npt.NDArray[np.uint8], bool]:
     """Return a frame of a task, and whether the step shown has cost 1."""
     env = SafetyVectorEnv(spec.env_id, BATCH)
-    seeds = range(SEED, SEED + BATCH)
-    obs, _ = env.reset(seed=list(seeds))
-    velocity = spec.family == "velocity"
+    env.reset(seed=list(range(SEED, SEED + BATCH)))
     rng = np.random.default_rng(SEED)
     speed, phase = rng.uniform(0.05, 0.5, (BATCH, 1)), rng.uniform(0, 2 * np.pi, (BATCH, spec.action_size))
-    scripted = None if velocity else Scripted(spec, seeds)
     costly = bool(spec.cost_parts) and any(name in spec.env_id for name in COSTLY)
     first_episode = np.ones(BATCH, dtype=bool)
     for step in range(spec.max_episode_steps):
-        action = spec.action_bound * np.sin(speed * step + phase) if scripted is None else scripted(step, obs)
-        obs, _, terminated, truncated, info = env.step(action)
+        _, _, terminated, truncated, info = env.step(spec.action_bound * np.sin(speed * step + phase))
         first_episode &= ~(terminated | truncated)
         fitting = first_episode & ((info["cost"] > 0) == costly)
         if step >= WAIT[spec.family] and fitting.any():
             break
     index, size = int(np.argmax(fitting)), TILE * SHARPER
-    with Renderer(env, width=size, height=size, camera="track" if velocity else "fixed") as renderer:
+    camera = "track" if spec.family == "velocity" else "fixed"
+    with Renderer(env, width=size, height=size, camera=camera) as renderer:
         frame = renderer.frame(index)
     env.close()
     return frame, bool(info["cost"][index] > 0)
