@@ -87,9 +87,7 @@ def same_mean(path: Path) -> None:
             ha="right", va="center", fontsize=10, color="white",
             bbox={"boxstyle": "round,pad=0.5", "facecolor": color, "edgecolor": "none"},
         )  # fmt: skip
-        axes.set_title(
-            f"{name}: {np.mean(costs > LIMIT):.0%} of episodes over the limit", fontsize=11, loc="left"
-        )
+        axes.set_title(f"{name}: {np.mean(costs > LIMIT):.0%} of episodes over the limit", fontsize=11, loc="left")
         axes.set_xlabel("episode cost")
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("episodes (%)")
@@ -114,9 +112,7 @@ def certificate_limits(path: Path) -> None:
         low, middle, high = np.array([interior_noise(name, n) for n in sizes]).T
         left.fill_between(sizes, low, high, color=color, alpha=0.16, linewidth=0)
         left.plot(sizes, middle, color=color, marker="o", markersize=4, label=name)
-        right.scatter(
-            *mixture_bounds(name), s=10, color=color, alpha=0.6, linewidth=0, label=f"{name} factor"
-        )
+        right.scatter(*mixture_bounds(name), s=10, color=color, alpha=0.6, linewidth=0, label=f"{name} factor")
     room = preset("valid").budget - preset("valid").reference_risk
     left.axhline(room, color=INK, linewidth=1.4)
     left.text(sizes[0], 0.9 * room, f"budget less reference risk (valid): {room:g}", fontsize=9, va="top")
@@ -130,9 +126,7 @@ def certificate_limits(path: Path) -> None:
     right.fill_between(reach, reach, color=INK, alpha=0.08, linewidth=0)
     right.plot(reach, reach, color=INK, linewidth=1.4)
     right.text(0.97, 0.04, "the bound fails", fontsize=9, ha="right")
-    right.set(
-        xlabel="true risk less reference risk", ylabel="interior term", xlim=(-0.12, 1.0), ylim=(0.0, 1.75)
-    )
+    right.set(xlabel="true risk less reference risk", ylabel="interior term", xlim=(-0.12, 1.0), ylim=(0.0, 1.75))
     right.set_title("400 random mixtures, exact integrals", fontsize=11, loc="left")
     for axes in (left, right):
         axes.legend(fontsize=9, loc="upper left" if axes is right else "best", frameon=False)
@@ -201,9 +195,7 @@ def frontier(path: Path) -> None:
                 panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=color, label=row["algo"])
             paper = paper_numbers(env, "steingate")
             assert paper is not None
-            panel.axhline(
-                paper.ret, color="black", lw=1.0, ls=DASHES, label="SteinGate in the paper (return)"
-            )
+            panel.axhline(paper.ret, color="black", lw=1.0, ls=DASHES, label="SteinGate in the paper (return)")
             panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
             panel.set_xlim(left=0.0)
             panel.margins(y=0.15)

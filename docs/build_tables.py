@@ -33,8 +33,17 @@ from summary import (
 )
 
 from steingate import Beta, SteinCertificate
-from steingate.algorithms import METHODS as ALGORITHMS
-from steingate.algorithms.common.recipe import Constrained, FirstOrder, NaturalGradient, Recipe, SecondOrder
+from steingate.algorithms import ALGORITHMS
+from steingate.algorithms.base import (
+    AdvantageConfig,
+    CostAdvantageConfig,
+    CriticConfig,
+    LineSearchConfig,
+    MethodInfo,
+    NetworkConfig,
+    PPOConfig,
+    TrustRegionConfig,
+)
 from steingate.certificates.factors import rkhs_factor
 from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.plan import episodes_needed
@@ -45,7 +54,7 @@ from steingate.experiments.grids import GRIDS
 from steingate.monitoring.wealth import bets_below
 from steingate.report.paper import paper_numbers
 from steingate.report.tables import task
-from steingate.settings import option_names
+from steingate.settings import Option, list_options
 
 ROOT = Path(__file__).parents[1]
 END = "<!-- end -->"
@@ -168,9 +177,7 @@ def methods_by_task(*grids: str) -> str:
                 for row in cells
             ]
         )
-    return markdown_table(
-        ("return · cost · violations", *(task(env).removesuffix("Velocity") for env in envs)), lines
-    )
+    return markdown_table(("return · cost · violations", *(task(env).removesuffix("Velocity") for env in envs)), lines)
 
 
 def hours() -> str:
@@ -342,8 +349,7 @@ def certificate_blocks() -> dict[str, str]:
             f"{valid.reference_risk:.3f}, and the factor {valid.factor:.4f}."
         ),
         "reference": (
-            f"The risk of the reference Beta(2, 5) is {preset('released').reference_risk:.4f}; "
-            "the budget is 0.1."
+            f"The risk of the reference Beta(2, 5) is {preset('released').reference_risk:.4f}; the budget is 0.1."
         ),
         "noise": markdown_table(("episodes", "`released`", "`valid`"), noise),
         "factor": markdown_table(("Matérn-5/2 length", "Langevin", "boundary-weighted"), factors),
@@ -497,42 +503,44 @@ for single tasks are used automatically and written to `config.json`.
 
 To add an algorithm, see [Add an algorithm](howto/own_method.md).
 """
-SHARED = (FirstOrder, SecondOrder, NaturalGradient, Constrained, Recipe)
-SHARED_TITLES = {
-    Recipe: "all",
-    Constrained: "with a cost critic",
-    SecondOrder: "with a trust region",
-    FirstOrder: "with minibatch epochs",
+SHARED = {
+    "all": (NetworkConfig, AdvantageConfig, CriticConfig),
+    "with a cost critic": (CostAdvantageConfig,),
+    "with a trust region": (TrustRegionConfig, LineSearchConfig),
+    "with PPO's update, as `ppo.NAME`": (PPOConfig,),
 }
 
 
 def algorithms_page() -> str:
     """Return docs/algorithms.md."""
+    infos = {name: kind.info for name, kind in ALGORITHMS.items()}
     overview = [
-        [f"[`{name}`](#{name})", kind.about.gate, kind.about.step, kind.about.sees or "–"]
-        for name, kind in ALGORITHMS.items()
+        [f"[`{name}`](#{name})", info.constraint, info.update, info.inputs or "–"] for name, info in infos.items()
+    ]
+    shared = [
+        [title, ", ".join(f"`{setting(item)}`" for kind in kinds for item in list_options(kind()))]
+        for title, kinds in SHARED.items()
     ]
     parts = [
         ALGORITHMS_PAGE,
         "## Overview\n",
         markdown_table(("algorithm", "constraint", "policy update", "extra policy inputs"), overview, left=4),
-        *(algorithm_section(name) for name in ALGORITHMS),
+        *(algorithm_section(name, info) for name, info in infos.items()),
         "\n## Shared settings\n",
-        shared_settings(),
+        markdown_table(("algorithms", "settings"), shared, left=2),
         "\n## Settings for single tasks\n",
         task_settings(),
     ]
     return "\n".join(parts) + "\n"
 
 
-def algorithm_section(name: str) -> str:
+def algorithm_section(name: str, info: MethodInfo) -> str:
     """Return the section of one algorithm."""
-    about = ALGORITHMS[name].about
-    lines = [f"\n## {name}\n", f"{sentence(about.summary)} {sentence(about.paper)}\n"]
-    if about.corrected.startswith("nothing"):
+    lines = [f"\n## {name}\n", f"{sentence(info.summary)} {sentence(info.paper)}\n"]
+    if info.corrected.startswith("nothing: both variants are the same"):
         lines.append("Both variants are the same.")
     else:
-        lines += [f"- `published`: {about.published}.", f"- `corrected`: {about.corrected}."]
+        lines += [f"- `published`: {info.published}.", f"- `corrected`: {info.corrected}."]
     return "\n".join(lines)
 
 
@@ -541,25 +549,9 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def shared_settings() -> str:
-    """Return the settings that algorithms have in common, with defaults."""
-    lines = []
-    known: set[str] = set()
-    for base, title in SHARED_TITLES.items():
-        names = [name for name in option_names(base()) if name not in known]
-        known |= set(names) if base is Recipe else set()
-        shown = ", ".join(
-            f"`{name}={setting_value(base(), name)}`".replace("=None", "=none") for name in names
-        )
-        lines.append([title, shown])
-    return markdown_table(("algorithms", "settings"), lines, left=2)
-
-
-def setting_value(config: object, name: str) -> object:
-    """Return a setting by its dotted name."""
-    for part in name.split("."):
-        config = getattr(config, part)
-    return config
+def setting(item: Option) -> str:
+    """Return ``name=value``."""
+    return f"{item.name}={'none' if item.value is None else item.value}"
 
 
 def task_settings() -> str:
@@ -567,7 +559,7 @@ def task_settings() -> str:
     found: dict[tuple[str, str], list[str]] = {}
     for name, kind in ALGORITHMS.items():
         for env in TASKS:
-            values = kind.tuned(env, "corrected")
+            values = kind.published_options(env, "corrected")
             if values:
                 text = ", ".join(f"`{key}={value}`" for key, value in values.items())
                 found.setdefault((name, text), []).append(task(env))
@@ -649,9 +641,7 @@ def main() -> int:
     """Write or check the pages."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("pages", nargs="*", metavar="PAGE", help=f"one of {', '.join([*BLOCKS, *PAGES])}")
-    options.add_argument(
-        "--check", action="store_true", help="write nothing; return 1 if a page is out of date"
-    )
+    options.add_argument("--check", action="store_true", help="write nothing; return 1 if a page is out of date")
     options.add_argument(
         "--monitor-numbers", action="store_true", help="also compute results/monitor_*.csv again (a minute)"
     )

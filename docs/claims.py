@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from summary import METHODS, TASKS, Cell, Row, column, over_limit, rows, table1_cells
 
-from steingate.algorithms import METHODS as ALGORITHMS
-from steingate.certificates.reference import Beta
-from steingate.certificates.risk import Sigmoid
+from steingate.algorithms import make_algorithm
+from steingate.certificates.stein import SteinCertificate
 from steingate.report.tables import task
 
 POINT_GOAL, POINT_CIRCLE, CAR_GOAL, CAR_CIRCLE = TASKS
@@ -97,8 +96,7 @@ def main_figure() -> list[Claim]:
             figure,
             "on the Goal tasks SteinGate is as tail-feasible as EVO, above 0.98",
             (min(by_epoch) > FEASIBLE, min(by_episode) > FEASIBLE),
-            f"by epoch {by_epoch[0]:.3f}, {by_epoch[1]:.3f}; "
-            f"by episode {by_episode[0]:.3f}, {by_episode[1]:.3f}",
+            f"by epoch {by_epoch[0]:.3f}, {by_epoch[1]:.3f}; by episode {by_episode[0]:.3f}, {by_episode[1]:.3f}",
             "the gate tolerates one of 16 episodes over the limit",
         ),
         Claim(
@@ -212,8 +210,7 @@ def samples() -> list[Claim]:
         "32": rows(grid="samples", kind="episodes-32", seed="0"),
     }
     numbers = {
-        name: {count: average(own, name) for count, own in group.items()}
-        for name in ("cost", "return", "cost_sd")
+        name: {count: average(own, name) for count, own in group.items()} for name in ("cost", "return", "cost_sd")
     }
     over = {count: 100.0 * (1.0 - average(own, "feasible_by_episode")) for count, own in group.items()}
     cost, ret, sd = numbers.values()
@@ -327,8 +324,7 @@ def baselines() -> list[Claim]:
             figure,
             "PPO-Sauté and PPO-Simmer exceed it by less",
             tuple(
-                mean(cost[algo][env] for algo in saute) < mean(cost[algo][env] for algo in lagrangian)
-                for env in envs
+                mean(cost[algo][env] for algo in saute) < mean(cost[algo][env] for algo in lagrangian) for env in envs
             ),
             f"mean costs of PPO-Sauté {text(cost['ppo-saute'], 0)}",
             "not on PointCircle1, where the multipliers have risen by then",
@@ -396,8 +392,7 @@ def differences() -> str:
     return "\n".join(
         [
             "- **Counted by epoch**, as the paper's table seems to be: "
-            f"{len(by_epoch)} of {len(cells)} rows differ"
-            + (f" ({', '.join(by_epoch)})." if by_epoch else "."),
+            f"{len(by_epoch)} of {len(cells)} rows differ" + (f" ({', '.join(by_epoch)})." if by_epoch else "."),
             f"- **Counted by episode**, as the paper's text defines tail feasibility: {len(by_episode)} of "
             f"{len(cells)} rows differ, all but {', '.join(same)}.",
         ]
@@ -416,16 +411,14 @@ class Setting(NamedTuple):
 
 def paper_settings() -> list[Setting]:
     """Return the paper's settings of the certificate and of EVO beside those of ``--variant published``."""
-    gate = ALGORITHMS["steingate"](variant="published").certificate_for(25.0)
-    assert isinstance(gate.reference, Beta)
-    assert isinstance(gate.risk, Sigmoid)
-    assert gate.stein_factor is not None
-    evo = ALGORITHMS["evo"](variant="published").resolved(1000)
+    published = {"variant": "published"}
+    gate = SteinCertificate.from_name(make_algorithm("steingate", TASKS[0], published).preset, LIMIT)
+    evo = make_algorithm("evo", TASKS[0], published).resolve(1000)
     return [
         Setting("steingate", "alpha", 2.0, "reference.a", gate.reference.a),
         Setting("steingate", "beta", 5.0, "reference.b", gate.reference.b),
-        Setting("steingate", "u_norm", 0.5, "risk_threshold", gate.risk.threshold),
-        Setting("steingate", "eta", 0.02, "risk_width", gate.risk.width),
+        Setting("steingate", "u_norm", 0.5, "risk_threshold", gate.risk_function.threshold),
+        Setting("steingate", "eta", 0.02, "risk_width", gate.risk_function.width),
         Setting("steingate", "eps_target", 0.1, "budget", gate.budget),
         Setting("steingate", "discrete_weight", 1.0, "discrete_weight", gate.discrete_weight),
         Setting("steingate", "stein_factor", 0.1, "stein_factor", gate.stein_factor),

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta, t
 
-from steingate.algorithms import METHODS as ALGORITHMS
+from steingate.algorithms import ALGORITHMS
 from steingate.report.load import Run, load_runs
 from steingate.report.paper import PaperResult, paper_numbers
 from steingate.report.plot_style import free_colors
@@ -298,7 +298,7 @@ def table1_cells() -> dict[tuple[str, str], Cell]:
 
 def method_colors(algos: Sequence[str]) -> dict[str, str]:
     """Return the color of each method: its own, or a free one."""
-    own = {algo: ALGORITHMS[algo].about.color for algo in algos if algo in ALGORITHMS}
+    own = {algo: ALGORITHMS[algo].info.color for algo in algos if algo in ALGORITHMS}
     known = {algo: color for algo, color in own.items() if color is not None}
     rest = [algo for algo in algos if algo not in known]
     return known | dict(zip(rest, free_colors(len(rest), set(known.values())), strict=True))

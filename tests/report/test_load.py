@@ -149,9 +149,7 @@ def test_archived_runs_equal_the_folders(folders, tmp_path):
             for name in table:
                 np.testing.assert_array_equal(table[name], copy[name])
     assert again[-1].certification["sentence"] == "None is."
-    first, second = (
-        full_table(load_report([root]).summaries) for root in (folders, tmp_path / "all.jsonl.xz")
-    )
+    first, second = (full_table(load_report([root]).summaries) for root in (folders, tmp_path / "all.jsonl.xz"))
     assert first == second
 
 
@@ -314,9 +312,7 @@ def test_toml_repeats_the_run(tmp_path, algo):
 def test_groups_differ_in_more_than_their_seed(tmp_path):
     write_run(tmp_path / "a", seed=1)
     write_run(tmp_path / "a", seed=0, env="steingate/SafetyPointGoal1-v0", cost_limit=25)
-    write_run(
-        tmp_path / "b", algorithm={"variant": "published", "preset": "valid", "certificate": {"budget": 0.2}}
-    )
+    write_run(tmp_path / "b", algorithm={"variant": "published", "preset": "valid", "certificate": {"budget": 0.2}})
     write_run(tmp_path / "a", algo="cpo")
     write_run(tmp_path / "a", algo="home\nmade", env="Other-v3")
     found = [(group.env, group.label, [run.seed for run in group.runs]) for group in grouped(tmp_path)]

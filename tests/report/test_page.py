@@ -53,9 +53,7 @@ class Reader(HTMLParser):
 
     @property
     def data(self):
-        return json.loads(
-            next(text for _, attributes, text in self.scripts if attributes.get("id") == "data")
-        )
+        return json.loads(next(text for _, attributes, text in self.scripts if attributes.get("id") == "data"))
 
 
 def unpack(text):

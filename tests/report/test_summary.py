@@ -210,9 +210,7 @@ def test_table_files(report, tmp_path):
 def test_papers_numbers_are_beside_runs_with_its_settings(report, tmp_path):
     table = feasibility_table(report.summaries)
     assert len(set(table.headings)) == len(table.headings)
-    columns = [
-        table.headings.index(name) for name in ("task", "algorithm", "paper's epochs", "paper's return")
-    ]
+    columns = [table.headings.index(name) for name in ("task", "algorithm", "paper's epochs", "paper's return")]
     assert [[row[i] for i in columns] for row in table.rows] == [
         ["Home-made", "cpo", "–", "–"],
         ["PointGoal1", "cpo", "0.258", "19.21"],
@@ -239,11 +237,10 @@ def test_any_other_setting_removes_the_papers_numbers(algo):
     for env in TASKS:
         config = make_config({"env": env, "algo": algo, "variant": "published", "total_steps": 2_000_000})
         run = json.loads(json.dumps(config.to_dict()))
-        key = "algorithm" if "algorithm" in run else "recipe"
         assert paper_result(run) == paper_numbers(env, algo)
-        for name, value in run[key].items():
+        for name, value in run["algorithm"].items():
             other = {**value, next(iter(value), "budget"): 0.77} if isinstance(value, dict) else "another"
-            assert paper_result(run | {key: run[key] | {name: other}}) is None, name
+            assert paper_result(run | {"algorithm": run["algorithm"] | {name: other}}) is None, name
     changes = {
         "cost_limit": 10.0,
         "window": 10,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError
 from steingate.algorithms.base import Mode
-from steingate.algorithms.modes import MODE_NAMES as NAMES
+from steingate.algorithms.modes import MODE_NAMES
+from steingate.errors import InputError
 from steingate.report.groups import Group
 from steingate.report.load import Run, load_run
 from steingate.report.plot_style import (
@@ -96,9 +96,7 @@ def _plot_curves(panel: "Axes", groups: Sequence[Group], name: str, report: Repo
         color, spread = report.colors[group.label], np.nan_to_num(std)
         panel.plot(steps / 1e6, mean, color=color, linewidth=1.6)
         if np.isfinite(std).any():
-            panel.fill_between(
-                steps / 1e6, mean - spread, mean + spread, color=color, alpha=0.17, linewidth=0
-            )
+            panel.fill_between(steps / 1e6, mean - spread, mean + spread, color=color, alpha=0.17, linewidth=0)
         highest = max(highest, float(np.nanmax(mean + spread, initial=0.0)))
     panel.grid(axis="y", color=FAINT, linewidth=0.6)
     panel.set_axisbelow(True)
@@ -154,9 +152,7 @@ def _methods(report: Report) -> list[tuple[str, str, str]]:
     """Return label, color and line style of each method for the legend."""
     if not report.summaries:
         raise InputError("There is no run to draw; name folders that hold some.")
-    return [
-        (label, report.colors[label], "-") for label in {item.group.label: 0 for item in report.summaries}
-    ]
+    return [(label, report.colors[label], "-") for label in {item.group.label: 0 for item in report.summaries}]
 
 
 def _plot_method(panel: "Axes", item: Summary, color: str) -> None:
@@ -231,9 +227,7 @@ def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float)
     progress, values = run.progress, run.episodes[column]
     color = plot_style(run.record)[1] or free_colors(1)[0]
     steps, size = progress["TotalEnvSteps"] / unit, float(np.clip(40_000 / max(len(values), 1), 1.5, 14.0))
-    panel.scatter(
-        run.episodes["step"] / unit, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True
-    )
+    panel.scatter(run.episodes["step"] / unit, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True)
     panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {run.setting('window', 100)} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
@@ -299,7 +293,7 @@ def _plot_modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> No
     panel.set_ylabel("mode", rotation=0, ha="right", va="center")
     panel.spines["left"].set_visible(False)
     keys = [
-        Patch(color=color, label=f"{NAMES[mode]} {np.mean(modes == mode):.0%}")
+        Patch(color=color, label=f"{MODE_NAMES[mode]} {np.mean(modes == mode):.0%}")
         for mode, color in _MODES.items()
         if (modes == mode).any()
     ]

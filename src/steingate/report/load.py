@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError, RunError, SteingateError
 from steingate.algorithms.base import Mode
 from steingate.algorithms.modes import effective_modes
+from steingate.errors import InputError, RunError, SteingateError
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
 from steingate.report.run_settings import canonical, check_record, find_setting, printable, settings
 from steingate.report.statistics import window_cvar, window_means
@@ -201,9 +201,7 @@ def _make_run(data: RunData) -> Run:
     check_record(data.path, data.record)
     _check_progress(data.path, data.progress)
     _check_episodes(data.path, data.episodes)
-    modes = effective_modes(
-        data.progress["Gate/Mode"], data.progress.get("Loss/Case", data.progress.get("Loss/Case"))
-    )
+    modes = effective_modes(data.progress["Gate/Mode"], data.progress.get("Loss/Case"))
     known = data.episodes["epoch"] < len(modes)
     episodes = {name: cells[known] for name, cells in data.episodes.items()}
     epoch, cost = episodes["epoch"], episodes["cost"]

@@ -77,8 +77,6 @@ def _tail(axes: Any, monitor: Monitor) -> None:
     axes.step(thresholds, observed, where="post", color=INK, linewidth=1.2, label="observed")
     axes.axvline(monitor.limit, color=LIMIT, linewidth=1.4, label=f"limit {monitor.limit:g}")
     axes.set(xlabel="c", ylabel="P(cost > c)", ylim=(0.0, 1.03), xlim=(0.0, monitor.cap))
-    axes.set_title(
-        f"mean ≤ {monitor.mean_bound:.3g}, CVaR 10 % ≤ {monitor.cvar_bound():.3g}", loc="left", fontsize=11
-    )
+    axes.set_title(f"mean ≤ {monitor.mean_bound:.3g}, CVaR 10 % ≤ {monitor.cvar_bound():.3g}", loc="left", fontsize=11)
     axes.grid(color=FAINT, linewidth=0.6)
     axes.legend(frameon=False, fontsize=9, loc="upper right")

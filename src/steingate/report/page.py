@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate import __version__
+from steingate.algorithms.modes import MODE_NAMES
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
-from steingate.algorithms.modes import MODE_NAMES as NAMES
 from steingate.report.load import Run
 from steingate.report.run_settings import to_toml
 from steingate.report.statistics import tail_start
@@ -125,7 +125,7 @@ def page_data(report: Report, points: int) -> dict[str, Any]:
         "notices": [*certification_notices(report), *violation_notices(report)],
         "tables": [to_html(table) for table in report_tables(report)],
         "skipped": [[str(item.path), item.reason] for item in report.skipped],
-        "modes": list(NAMES.values()),
+        "modes": list(MODE_NAMES.values()),
         "tasks": [
             {
                 "name": task(env),
@@ -169,9 +169,7 @@ def violation_notices(report: Report, most: int = 8) -> list[str]:
     """Return a sentence per task with the violation rates of its safest ``most`` methods."""
     sentences = []
     for env, members in report.by_task().items():
-        known = sorted(
-            (item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate)
-        )
+        known = sorted((item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate))
         shown = [f"{label} {percent(rate)}" for rate, label in known]
         limits = " or ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
         if shown:
@@ -353,7 +351,7 @@ def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
     phases = {"whole run": epochs >= 0}
     if run.n_epochs > 1:
         phases |= {"first fifth": epochs < run.n_epochs - start, "last fifth": epochs >= start}
-    phases |= {name: run.modes == mode for mode, name in NAMES.items() if (run.modes == mode).any()}
+    phases |= {name: run.modes == mode for mode, name in MODE_NAMES.items() if (run.modes == mode).any()}
     result = []
     for name, chosen in phases.items():
         cost = run.episodes["cost"][chosen[run.episodes["epoch"].astype(np.int64)]]

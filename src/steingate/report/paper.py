@@ -66,4 +66,4 @@ def paper_result(config: Mapping[str, Any]) -> PaperResult | None:
 
 @cache
 def _published_settings(env: str, algo: str) -> dict[str, Any]:
-    return flatten(to_json(make_algorithm(algo, env, {"variant": "published"}).resolved(1000)))
+    return flatten(to_json(make_algorithm(algo, env, {"variant": "published"}).resolve(1000)))

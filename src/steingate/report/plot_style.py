@@ -117,9 +117,7 @@ def save_figure(draw: Callable[[], "Figure"], path: str | Path) -> None:
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in FORMATS:
-        raise InputError(
-            f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf."
-        )
+        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
     figure = draw()
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
     from matplotlib import rc_context

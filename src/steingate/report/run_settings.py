@@ -77,9 +77,7 @@ def settings(config: dict[str, Any]) -> dict[str, Any]:
     >>> settings({"algo": "cpo", "seed": 3, "algorithm": {"max_kl": 0.1, "ppo": {"epochs": 40}}})
     {'algo': 'cpo', 'max_kl': 0.1, 'ppo.epochs': 40}
     """
-    result = flatten(
-        {key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm", "recipe")}
-    )
+    result = flatten({key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm")})
     if "env" in result:
         result["env"] = str(result["env"]).removeprefix("steingate/")
     return result | flatten(_table(config))
@@ -109,7 +107,7 @@ def canonical(value: Any) -> str:
 
 def to_toml(config: dict[str, Any]) -> str:
     """Return a configuration as a TOML file for ``steingate train --config``."""
-    run = {key: value for key, value in config.items() if key not in ("algorithm", "recipe")}
+    run = {key: value for key, value in config.items() if key != "algorithm"}
     options = flatten(run | _table(config)).items()
     return "".join(f"{key} = {_toml(value)}\n" for key, value in options if value is not None)
 
@@ -128,7 +126,7 @@ def _depth(value: Any, limit: int) -> int:
 
 
 def _table(config: dict[str, Any]) -> dict[str, Any]:
-    table = config.get("algorithm", config.get("recipe"))
+    table = config.get("algorithm")
     return table if isinstance(table, dict) else {}
 
 

@@ -236,9 +236,7 @@ def compare(groups: Sequence[Group]) -> list[Comparison]:
         for better, ours in methods[index + 1 :]:
             common = [env for env in theirs if env in ours]
             if common:
-                pairs = [
-                    ([ours[env][i] for env in common], [theirs[env][i] for env in common]) for i in (0, 1)
-                ]
+                pairs = [([ours[env][i] for env in common], [theirs[env][i] for env in common]) for i in (0, 1)]
                 ret, safety = (probability_of_improvement(*pair) for pair in pairs)
                 result.append(Comparison(better, than, len(common), safety, ret))
     return result

@@ -35,9 +35,7 @@ class Table(NamedTuple):
     def grouped_rows(self) -> list[list[str]]:
         """Return the rows with the first cell left empty where it repeats the cell above."""
         above = [None, *(row[0] for row in self.rows)]
-        return [
-            ["" if row[0] == last else row[0], *row[1:]] for row, last in zip(self.rows, above, strict=False)
-        ]
+        return [["" if row[0] == last else row[0], *row[1:]] for row, last in zip(self.rows, above, strict=False)]
 
 
 def write_tables(report: Report, path: str | Path) -> None:
@@ -122,8 +120,7 @@ def gate_table(summaries: Sequence[Summary]) -> Table:
 def overall_table(found: Overall) -> Table:
     """Return the scores over all tasks."""
     rows = [
-        [method.label]
-        + [estimate(value) for score in method[1:] for value in (score.iqm, score.median, score.gap)]
+        [method.label] + [estimate(value) for score in method[1:] for value in (score.iqm, score.median, score.gap)]
         for method in found.methods
     ]
     names = ("IQM", "median", "gap")
@@ -151,8 +148,7 @@ def overall_notes(found: Overall) -> tuple[str, ...]:
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return the probabilities of improvement."""
     rows = [
-        [item.better, item.than, str(item.tasks), estimate(item.safety), estimate(item.ret)]
-        for item in comparisons
+        [item.better, item.than, str(item.tasks), estimate(item.safety), estimate(item.ret)] for item in comparisons
     ]
     headings = ["algorithm", "against", "tasks", "episodes within limit [95 %]", "return [95 %]"]
     notes = (
@@ -280,13 +276,9 @@ def write_text(path: Path, text: str) -> None:
     replace_file(path, text.encode())
 
 
-def _table(
-    summaries: Sequence[Summary], columns: Sequence[Column], caption: str, notes: Sequence[str] = ()
-) -> Table:
+def _table(summaries: Sequence[Summary], columns: Sequence[Column], caption: str, notes: Sequence[str] = ()) -> Table:
     """Return a table with a row per configuration."""
-    rows = [
-        [task(item.group.env), item.group.label, *(write(item) for _, write in columns)] for item in summaries
-    ]
+    rows = [[task(item.group.env), item.group.label, *(write(item) for _, write in columns)] for item in summaries]
     return Table(["task", "algorithm", *(heading for heading, _ in columns)], rows, 2, caption, notes)
 
 
