@@ -33,11 +33,11 @@ from summary import MILLION, TASKS, first_steps, grid_runs, method_colors, rows
 
 from steingate import certify
 from steingate.certificates.violation import clopper_pearson_upper
-from steingate.report.certificate_figure import save_certificate_figure
+from steingate.report.certificate_figure import stein_figure
 from steingate.report.figures import save_curves_figure
 from steingate.report.load import Run
 from steingate.report.paper import paper_numbers
-from steingate.report.plot_style import DASHES, FAINT, STYLE
+from steingate.report.plot_style import DASHES, FAINT, STYLE, save_figure
 from steingate.report.plot_style import LIMIT as LIMIT_COLOR
 from steingate.report.summary import make_report
 from steingate.report.tables import task
@@ -100,7 +100,8 @@ def same_mean(path: Path) -> None:
 
 def certificate_anatomy(path: Path) -> None:
     """Draw 200 costs, the reference, the risk function and the terms of the bound."""
-    save_certificate_figure(preset("valid"), example_costs(), path)
+    costs = example_costs()
+    save_figure(lambda: stein_figure(preset("valid").evaluate(costs), costs), path)
 
 
 def certificate_limits(path: Path) -> None:

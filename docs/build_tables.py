@@ -19,6 +19,7 @@ from claims import all_claims, differences, paper_settings
 from scipy.special import expit
 from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
+from steingate.certificates.plan import episodes_needed
 from summary import (
     METHODS,
     RESULTS,
@@ -46,7 +47,6 @@ from steingate.algorithms.base import (
 )
 from steingate.certificates.factors import rkhs_factor
 from steingate.certificates.kernels import Kernel, stein_kernel
-from steingate.certificates.plan import episodes_needed
 from steingate.certificates.risk import Sigmoid
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs

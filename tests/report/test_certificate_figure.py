@@ -36,9 +36,7 @@ def test_violations_are_the_bars_beyond_the_limit(costs, limit):
 
 def test_only_one_policy_is_certified():
     result = certify([1.0] * 40, 25.0)
-    words = [
-        [text.get_text() for text in violation_figure(result, [1.0] * 40, one).texts] for one in (True, False)
-    ]
+    words = [[text.get_text() for text in violation_figure(result, [1.0] * 40, one).texts] for one in (True, False)]
     assert "CERTIFIED" in words[0]
     assert "CERTIFIED" not in words[1]
     assert "NOT ONE POLICY" in words[1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.report.made_up import set_columns, write_run
 
-from steingate.algorithms import METHODS
+from steingate.algorithms import ALGORITHMS
 from steingate.cli import main
 from steingate.errors import InputError, RunError
 from steingate.report.archive import read_archive, write_archive
@@ -299,7 +299,7 @@ def without_none(table):
     return {key: value for key, value in pairs.items() if value is not None}
 
 
-@pytest.mark.parametrize("algo", METHODS)
+@pytest.mark.parametrize("algo", ALGORITHMS)
 def test_toml_repeats_the_run(tmp_path, algo):
     given = {"algo": algo, "seed": 3, "hidden": [8, 4], "env_options": {"max_episode_steps": 9}}
     if "steingate" in algo:
@@ -373,7 +373,7 @@ def lab(color):
 
 
 def test_color_of_the_limit_is_far_from_all_others():
-    colors = [kind.about.color for kind in METHODS.values() if kind.about.color]
+    colors = [kind.info.color for kind in ALGORITHMS.values() if kind.info.color]
     assert len(set(colors)) == len(colors)
     assert all(np.linalg.norm(lab(color) - lab(LIMIT)) > 30.0 for color in [*colors, *free_colors(40)])
 
