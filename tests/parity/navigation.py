@@ -1,7 +1,5 @@
 """Navigation recordings: results at recorded states (A), single steps (B), layouts (C), free runs (D)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import mujoco
@@ -76,10 +74,6 @@ class Case:
             flags[self.recording.first_rows] = False
         return flags
 
-    def actions(self, steps: Array) -> Array:
-        """Return the recorded actions of some steps."""
-        return np.ascontiguousarray(self.recording["step_action"][steps])
-
     def simulate(self, count: int) -> Navigation:
         """Return the task with ``count`` simulations on the reference layout stream."""
         return Navigation(self.task, count, threads=self.threads, physics=self.physics, layout_stream="reference")
@@ -135,7 +129,7 @@ def _check_states(case: Case) -> list[Finding]:
         rows, steps = recording.first_rows + within, recording.first_steps + within - 1
         running = number <= lengths
         case.set_states(task, rows)
-        task.evaluate(case.actions(steps))
+        task.evaluate(np.ascontiguousarray(recording["step_action"][steps]))
         obs[rows[running]] = task.out.obs[running]
         goal[rows[running]] = task.xy[running, task.placement.goal]
         for name, column in columns.items():
@@ -177,7 +171,7 @@ def _check_steps(case: Case) -> list[Finding]:
         padded = np.resize(steps, _CHUNK)
         case.set_states(task, recording.after[padded] - 1)
         case.set_objects(task, padded)
-        task.step(case.actions(padded))
+        task.step(np.ascontiguousarray(recording["step_action"][padded]))
         gaps[steps] = case.gaps(task, recording.after[padded])[: len(steps)]
     task.close()
     touched_before = np.concatenate([[False], case.touching[:-1]]) & (recording.number > 1)
@@ -205,7 +199,7 @@ def _check_free_runs(case: Case) -> list[Finding]:
     worst = np.zeros(len(lengths))
     for number in range(2, int(lengths.max()) + 1):
         steps = recording.first_steps + np.minimum(number, lengths) - 1
-        task.step(case.actions(steps))
+        task.step(np.ascontiguousarray(recording["step_action"][steps]))
         untouched &= ~case.touching[steps] & (number <= lengths)
         gap = case.gaps(task, recording.after[steps])[:, 0]
         worst = np.where(untouched, np.maximum(worst, gap), worst)
@@ -235,17 +229,14 @@ def check_layouts(recording: Recording, env_id: str) -> list[Finding]:
     repeated = len(recording[f"{env_id}/second_xy"])
     second_xy, second_yaw = _sample(rule, states[:repeated])
     rotated = rule.high[1:, 0] - rule.low[1:, 0] > 1e-6  # yaws of fixed objects are drawn and discarded
-    pairs = {
-        "positions": (xy, recording[f"{env_id}/xy"]),
-        "yaws": (yaw[:, 1:][:, rotated], recording[f"{env_id}/rot"][:, 1:][:, rotated]),
-        "agent yaw": (yaw[:, 0], recording[f"{env_id}/agent_rot"]),
-        "positions, second reset": (second_xy, recording[f"{env_id}/second_xy"]),
-        "agent yaw, second reset": (second_yaw[:, 0], recording[f"{env_id}/second_agent_rot"]),
+    gaps = {
+        "positions": xy - recording[f"{env_id}/xy"],
+        "yaws": yaw[:, 1:][:, rotated] - recording[f"{env_id}/rot"][:, 1:][:, rotated],
+        "agent yaw": yaw[:, 0] - recording[f"{env_id}/agent_rot"],
+        "positions, second reset": second_xy - recording[f"{env_id}/second_xy"],
+        "agent yaw, second reset": second_yaw[:, 0] - recording[f"{env_id}/second_agent_rot"],
     }
-    findings: list[Finding] = []
-    for name, (ours, theirs) in pairs.items():
-        findings += at_most(f"C {env_id} {name}", np.abs(ours - theirs), 0.0)
-    return findings
+    return [finding for name, gap in gaps.items() for finding in at_most(f"C {env_id} {name}", np.abs(gap), 0.0)]
 
 
 def _sample(rule: Placement, states: Array) -> tuple[Array, Array]:

@@ -1,7 +1,5 @@
 """Criterion E: statistics of whole episodes with the recorded seeds and policies."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
