@@ -19,7 +19,6 @@ from claims import all_claims, differences, paper_settings
 from scipy.special import expit
 from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
-from steingate.certificates.plan import episodes_needed
 from summary import (
     METHODS,
     RESULTS,
@@ -35,26 +34,16 @@ from summary import (
 
 from steingate import Beta, SteinCertificate
 from steingate.algorithms import ALGORITHMS
-from steingate.algorithms.base import (
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    LineSearchConfig,
-    MethodInfo,
-    NetworkConfig,
-    PPOConfig,
-    TrustRegionConfig,
-)
-from steingate.certificates.factors import rkhs_factor
+from steingate.algorithms.base import MethodInfo
 from steingate.certificates.kernels import Kernel, stein_kernel
-from steingate.certificates.risk import Sigmoid
+from steingate.certificates.violation import episodes_needed
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs
 from steingate.experiments.grids import GRIDS
 from steingate.monitoring.wealth import bets_below
 from steingate.report.paper import paper_numbers
 from steingate.report.tables import task
-from steingate.settings import Option, list_options
+from steingate.settings import list_options
 
 ROOT = Path(__file__).parents[1]
 END = "<!-- end -->"
@@ -323,13 +312,13 @@ def certificate_blocks() -> dict[str, str]:
         )  # fmt: skip
         decisions.append([f"`{name}`", *(f"{value:.3f}" for value in values), "yes" if result.safe else "no"])
     needed = [
-        [f"{risk:g}", *(str(episodes_needed(risk, 1.0 - confidence)) for confidence in (0.9, 0.95, 0.99))]
+        [f"{risk:g}", *(str(episodes_needed(risk, confidence)) for confidence in (0.9, 0.95, 0.99))]
         for risk in (0.1, 0.05, 0.01)
     ]
     factors = []
     for length in (0.05, 0.1, 0.2):
-        kernel = Kernel("matern52", length)
-        values = [rkhs_factor(Beta(2, 5), Sigmoid(), kernel, name).value for name in ("langevin", "weighted")]
+        options = {"reference": Beta(2, 5), "kernel_length": length}
+        values = [SteinCertificate(LIMIT, operator=name, **options).factor for name in ("langevin", "weighted")]
         factors.append([f"{length:g}", *(f"{value:.3f}" for value in values)])
     noise = [
         [str(n), *(" / ".join(f"{x:.2f}" for x in interior_noise(name, n)) for name in ("released", "valid"))]
@@ -503,12 +492,6 @@ for single tasks are used automatically and written to `config.json`.
 
 To add an algorithm, see [Add an algorithm](howto/own_method.md).
 """
-SHARED = {
-    "all": (NetworkConfig, AdvantageConfig, CriticConfig),
-    "with a cost critic": (CostAdvantageConfig,),
-    "with a trust region": (TrustRegionConfig, LineSearchConfig),
-    "with PPO's update, as `ppo.NAME`": (PPOConfig,),
-}
 
 
 def algorithms_page() -> str:
@@ -517,17 +500,13 @@ def algorithms_page() -> str:
     overview = [
         [f"[`{name}`](#{name})", info.constraint, info.update, info.inputs or "–"] for name, info in infos.items()
     ]
-    shared = [
-        [title, ", ".join(f"`{setting(item)}`" for kind in kinds for item in list_options(kind()))]
-        for title, kinds in SHARED.items()
-    ]
     parts = [
         ALGORITHMS_PAGE,
         "## Overview\n",
         markdown_table(("algorithm", "constraint", "policy update", "extra policy inputs"), overview, left=4),
         *(algorithm_section(name, info) for name, info in infos.items()),
         "\n## Shared settings\n",
-        markdown_table(("algorithms", "settings"), shared, left=2),
+        shared_settings(),
         "\n## Settings for single tasks\n",
         task_settings(),
     ]
@@ -549,9 +528,22 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def setting(item: Option) -> str:
-    """Return ``name=value``."""
-    return f"{item.name}={'none' if item.value is None else item.value}"
+def shared_settings() -> str:
+    """Return the settings that several algorithms have, with defaults."""
+    settings = {name: {item.name: item.value for item in list_options(kind())} for name, kind in ALGORITHMS.items()}
+    common = {name for name in settings["trpo"] if all(name in own for own in settings.values())}
+    rows = {
+        "all": common,
+        "with a trust region": settings["trpo"].keys() - common,
+        "with PPO's update": settings["ppo"].keys() - common,
+        "with a cost critic": settings["cpo"].keys() - settings["trpo"].keys(),
+    }
+    known = settings["ppo"] | settings["cpo"]
+    lines = []
+    for title, names in rows.items():
+        values = {name: "none" if value is None else value for name, value in known.items() if name in names}
+        lines.append([title, ", ".join(f"`{name}={value}`" for name, value in values.items())])
+    return markdown_table(("algorithms", "settings"), lines, left=2)
 
 
 def task_settings() -> str:
