@@ -125,7 +125,7 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
     ("best", "tests", "finished", "failure", "sentence"),
     [
         (
-            SAFE, [SAFE], True, "",
+            SAFE, [made(6, 0, 0.093, True)], True, "",
             "Certified: the last policy (step 480), without exploration noise: 0 of 40 test episodes cost "
             "more than 4 (0.0 %); with 95 % confidence at most 9.3 % do. Mean return 3.",
         ),

@@ -94,8 +94,8 @@ def train(
     quiet
         Show no progress.
     **settings
-        Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of
-        the algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
+        Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of the
+        algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Certification: sequential tests of policies on fresh episodes, and the report ``certification.json``.
 
-A test plays fresh episodes with the mean action and stops as soon as an anytime-valid monitor
-(``steingate.monitoring.monitor``) certifies P(cost > limit) <= budget, shows the opposite, or cannot certify
-it any more with the remaining episodes.
+A test plays fresh episodes with the mean action. It stops as soon as an anytime-valid monitor
+(``steingate.monitoring.monitor``) certifies P(cost > limit) <= budget, shows the opposite, or cannot certify it any
+more with the remaining episodes.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,19 +81,15 @@ def certify_checkpoint(
 
     Parameters
     ----------
-    envs
-        Environments that are not used for training.
-    player
-        The policy.
+    envs, player
+        Environments that are not used for training, and the policy.
     budget, delta
         Accepted violation probability, and probability of a wrong certificate.
     seeds
         Function from the index of an episode to its reset seed.
-    max_episodes
-        Maximum number of episodes.
-    longest
-        Length of the longest training episode, in steps. An episode that is more than ten times as long (and
-        longer than 1000 steps) ends the test.
+    max_episodes, longest
+        Maximum number of episodes, and length of the longest training episode in steps. An episode that is more than
+        ten times as long (and longer than 1000 steps) ends the test.
     stop
         Called before every step; if it returns true, ``RolloutStoppedError`` is raised.
     """
@@ -146,22 +142,14 @@ def certification_report(
     final_tests: int,
     failure: str = "",
 ) -> dict[str, Any]:
-    """Return the content of ``certification.json``.
+    """Return the content of ``certification.json`` after ``epoch`` epochs.
 
     Parameters
     ----------
-    cfg
-        The run.
-    epoch
-        Number of finished epochs.
-    best
-        Test of the best certified policy.
-    tests
-        Further tests: of the last policy, and of the candidate closest to a certificate.
-    finished
-        Whether training is finished.
-    final_tests
-        Number of tests at the end of training so far.
+    best, tests
+        Test of the best certified policy; further tests: of the last policy, and of the one closest to a certificate.
+    finished, final_tests
+        Whether training is finished, and number of tests at its end so far.
     failure
         Why no policy could be tested.
     """
@@ -198,32 +186,26 @@ def _sentence(
     finished: bool,
     failure: str,
 ) -> str:
+    def outcome(test: CertificationTest) -> str:
+        if test.failure:
+            return f"it could not be tested because {test.failure}"
+        counts = test.violations, test.episodes
+        return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, test=True)
+
     def claim(test: CertificationTest) -> str:
-        policy = policy_name("last" if test is last else "", test.epoch * cfg.steps_per_epoch)
-        return f"{policy}: {_outcome(test, cfg)}."
+        which = "last" if last is not None and test.epoch == last.epoch else ""
+        policy = policy_name(which, test.epoch * cfg.steps_per_epoch)
+        return f"{policy}: {outcome(test)}."
 
     if best is not None:
         text = f"Certified: {claim(best)} Mean return {best.mean_return:.4g}."
         if last is not None and last.epoch != best.epoch:
-            text += " The last policy "
-            text += (
-                f"is certified too, with mean return {last.mean_return:.4g}."
-                if last.certified
-                else f"is not certified: {_outcome(last, cfg)}."
-            )
+            also = f"certified too, with mean return {last.mean_return:.4g}"
+            text += f" The last policy is {also if last.certified else f'not certified: {outcome(last)}'}."
     else:
-        risk = percent(cfg.certify.budget)
-        text = f"No policy is certified for cost limit {number(cfg.cost_limit)} and risk {risk}"
+        text = f"No policy is certified for cost limit {number(cfg.cost_limit)} and risk {percent(cfg.certify.budget)}"
         if closest is None:
             return f"{text}: {failure or 'no policy has been tested yet'}."
         text += f". The best candidate was {claim(closest)}"
-        if finished:
-            text += " Train longer, or accept a higher risk (--certify.budget)."
+        text += " Train longer, or accept a higher risk (--certify.budget)." if finished else ""
     return text if finished else f"{text} Training is not finished."
-
-
-def _outcome(test: CertificationTest, cfg: RunConfig) -> str:
-    if test.failure:
-        return f"it could not be tested because {test.failure}"
-    counts = test.violations, test.episodes
-    return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, test=True)

@@ -136,8 +136,8 @@ def evaluate(
     limit, risk, confidence
         Cost limit, accepted violation probability and confidence of the bound; by default those of the run.
     until_certified
-        Stop as soon as an anytime-valid monitor certifies the policy or shows that it is unsafe, after at
-        most ``episodes``. The bound is then the monitor's.
+        Stop as soon as an anytime-valid monitor certifies the policy or shows that it is unsafe, after at most
+        ``episodes``. The bound is then the monitor's.
     env
         The environment, if it was given as a Python object or has moved.
     warn

@@ -1,7 +1,7 @@
 """Selection of the certified checkpoint: candidates, certification tests during and at the end of training.
 
-Training episodes are free but biased: their actions are sampled, and the policy changes between epochs. They
-only rank the candidates; certificates rest on fresh episodes (``steingate.training.certification``).
+Training episodes are free but biased: their actions are sampled, and the policy changes between epochs. They only rank
+the candidates; certificates rest on fresh episodes (``steingate.training.certification``).
 """
 
 from collections.abc import Callable
@@ -78,8 +78,8 @@ def make_candidate(
 def add_candidate(candidates: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, ...]:
     """Return the Pareto front of risk and return with a new candidate, by increasing risk.
 
-    Of candidates with risk > 1 only the least risky is included, and only if there is no other. If there are
-    more than ``MAX_CANDIDATES``, the one whose return is closest to its neighbor's is removed.
+    Of candidates with risk > 1 only the least risky is included, and only if there is no other. If there are more than
+    ``MAX_CANDIDATES``, the one whose return is closest to its neighbor's is removed.
     """
     front: list[Candidate] = []
     for one in sorted((*candidates, new), key=lambda c: (c.risk, -c.ret, c.epoch)):
@@ -142,16 +142,14 @@ def _sorted(policy: Params) -> Params:
 class CertifiedCheckpointSelector:
     """Tests candidates in its own environments with its own random streams; training is not affected.
 
-    Half of ``certify.delta`` is for tests during training, half for those at its end; test k of either gets
-    6 / (pi k)^2 of it, so that with probability at least 1 - ``certify.delta`` every certificate of the run
-    is right. ``SelectionState`` holds all that a resumed run needs.
+    Half of ``certify.delta`` is for tests during training, half for those at its end; test k of either gets 6 / (pi
+    k)^2 of it, so that with probability at least 1 - ``certify.delta`` every certificate of the run is right.
+    ``SelectionState`` holds all that a resumed run needs.
 
     Parameters
     ----------
-    cfg
-        The run.
-    folder
-        Where ``certification.json`` is written.
+    cfg, folder
+        The run and its folder.
     save
         Writes a certified policy with its test, unless a better one is in the folder.
     stop
@@ -165,8 +163,7 @@ class CertifiedCheckpointSelector:
         save: Callable[[Candidate, CertificationTest], None],
         stop: Callable[[], bool],
     ) -> None:
-        self.cfg = cfg
-        self._folder, self._save, self._stop = folder, save, stop
+        self.cfg, self._folder, self._save, self._stop = cfg, folder, save, stop
         self._envs: TrainerEnv | None = None
 
     def close(self) -> None:
@@ -177,16 +174,11 @@ class CertifiedCheckpointSelector:
     def consider(self, selection: SelectionState, new: Candidate, epochs: int) -> SelectionState:
         """Add a candidate after ``epochs`` epochs, and test the most promising one if the steps suffice."""
         selection = selection._replace(candidates=add_candidate(selection.candidates, new))
-        head, settings = next_candidate(selection), self.cfg.certify
+        head, settings, number = next_candidate(selection), self.cfg.certify, selection.tests + 1
         allowed = settings.max_step_fraction * epochs * self.cfg.steps_per_epoch
-        number = selection.tests + 1
-        delta = delta_for_test(number, 0.5 * settings.delta)
-        if head is None or selection.steps + min_episodes(settings.budget, delta) * head.length > allowed:
+        if head is None or selection.steps + self._min_episodes(number) * head.length > allowed:
             return selection
-        test, steps = self._test(head, Purpose.TEST, number, delta, settings.max_episodes)
-        selection = add_test(selection, head, test, steps)
-        if selection.best is not None:
-            self._save(*selection.best)
+        selection, _ = self._test(selection, head, Purpose.TEST, number, settings.max_episodes)
         best = None if selection.best is None else selection.best[1]
         tests = [] if selection.closest is None else [selection.closest]
         self._report(epochs, best, tests, False, self._last_report().get("final_tests", 0))
@@ -195,49 +187,48 @@ class CertifiedCheckpointSelector:
     def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> str:
         """Test the last policy, and others if needed; write ``certification.json``, return its sentence.
 
-        The results are not part of the training state, so that a run that is extended continues as if it had
-        been longer from the start. ``last`` is None if no training episode has finished.
+        The results are not part of the training state, so that a run that is extended continues as if it had been
+        longer from the start. ``last`` is None if no training episode has finished.
         """
         report = self._last_report()
         if report.get("finished") and report.get("epoch") == epochs:
             return str(report["sentence"])
-        final_tests, settings = int(report.get("final_tests", 0)), self.cfg.certify
-        allowed = _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
+        earlier, allowed = int(report.get("final_tests", 0)), _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
         selection, tests, candidate = before, list[CertificationTest](), last
         while candidate is not None and len(tests) < _MAX_FINAL_TESTS:
-            final_tests += 1
-            delta = delta_for_test(final_tests, 0.5 * settings.delta)
-            used, needed = selection.steps - before.steps, min_episodes(settings.budget, delta)
+            number = earlier + len(tests) + 1
+            used, needed = selection.steps - before.steps, self._min_episodes(number)
             if len(tests) >= _MIN_FINAL_TESTS and used + needed * candidate.length > allowed:
-                final_tests -= 1
                 break
-            most = min(max(int((allowed - used) / candidate.length), 4 * needed), settings.max_episodes)
-            test, steps = self._test(candidate, Purpose.FINAL_TEST, final_tests, delta, most)
-            selection = add_test(selection, candidate, test, steps)
+            most = min(max(int((allowed - used) / candidate.length), 4 * needed), self.cfg.certify.max_episodes)
+            selection, test = self._test(selection, candidate, Purpose.FINAL_TEST, number, most)
             tests.append(test)
             candidate = next_candidate(selection)
             if candidate is None and selection.best is None and selection.candidates:
                 candidate = selection.candidates[0]  # the least risky, whatever its return
-        for best in (selection.best, before.best):
-            if best is not None:
-                self._save(*best)
-        if selection.closest is not None:
-            tests.append(selection.closest)
+        if before.best is not None:
+            self._save(*before.best)
+        closest = [] if selection.closest is None else [selection.closest]
         failure = "" if last is not None else "no episode ended during training"
-        return self._report(epochs, saved_test(self._folder), tests, True, final_tests, failure)
+        final_tests = earlier + len(tests)
+        return self._report(epochs, saved_test(self._folder), tests + closest, True, final_tests, failure)
+
+    def _min_episodes(self, number: int) -> int:
+        """Return the smallest number of episodes that test ``number`` needs."""
+        return min_episodes(self.cfg.certify.budget, delta_for_test(number, 0.5 * self.cfg.certify.delta))
 
     def _test(
-        self, candidate: Candidate, purpose: Purpose, number: int, delta: float, max_episodes: int
-    ) -> tuple[CertificationTest, int]:
-        player = make_player(
-            self.cfg, candidate.epoch, candidate.policy, candidate.stats, candidate.cost_budget_fraction
-        )
+        self, selection: SelectionState, candidate: Candidate, purpose: Purpose, number: int, max_episodes: int
+    ) -> tuple[SelectionState, CertificationTest]:
+        """Test a candidate and save the best policy; a failed test must not end the training."""
+        delta = delta_for_test(number, 0.5 * self.cfg.certify.delta)
+        epoch, fraction = candidate.epoch, candidate.cost_budget_fraction
         try:
             if self._envs is None:
                 self._envs = make_envs(self.cfg)
-            return certify_checkpoint(
+            test, steps = certify_checkpoint(
                 self._envs,
-                player,
+                make_player(self.cfg, epoch, candidate.policy, candidate.stats, fraction),
                 budget=self.cfg.certify.budget,
                 delta=delta,
                 seeds=partial(certification_seed, self.cfg.seed, purpose, number),
@@ -247,10 +238,13 @@ class CertifiedCheckpointSelector:
             )
         except RolloutStoppedError:
             raise
-        except Exception as error:  # a failed test must not end the training
-            what = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            failure = f"of an error ({what})"
-            return CertificationTest(candidate.epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, failure), 0
+        except Exception as error:
+            failure = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            test, steps = CertificationTest(epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, f"of an error ({failure})"), 0
+        selection = add_test(selection, candidate, test, steps)
+        if selection.best is not None:
+            self._save(*selection.best)
+        return selection, test
 
     def _last_report(self) -> dict[str, Any]:
         return load_certification(self._folder.path) or {}

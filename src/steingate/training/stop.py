@@ -38,8 +38,8 @@ class StopRequest:
 def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
     """Signal handler that ends the process immediately, with status 128 + signal number.
 
-    An exception could be raised anywhere, for example during clean-up, and would print a traceback. Files
-    need no clean-up: they are replaced atomically or only appended to.
+    An exception could be raised anywhere, for example during clean-up, and would print a traceback. Files need no
+    clean-up: they are replaced atomically or only appended to.
     """
     with suppress(OSError, ValueError, AttributeError):
         if sys.stderr.isatty():
@@ -51,15 +51,14 @@ def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
 def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
     """Turn the first SIGINT or SIGTERM into a request; a second one takes effect immediately.
 
-    Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a
-    ``KeyboardInterrupt`` raised there is lost. Outside the main thread no handler can be set, and the signals
-    are handled as before.
+    Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a ``KeyboardInterrupt``
+    raised there is lost. Outside the main thread no handler can be set, and the signals are handled as before.
 
     Parameters
     ----------
     process
-        Whether the process ends after the block: a second signal then ends it immediately, also while the
-        block is being left. Otherwise the second signal is handled as before the block.
+        Whether the process ends after the block: a second signal then ends it immediately, also while the block is
+        being left. Otherwise the second signal is handled as before the block.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -58,8 +58,8 @@ class EpisodeStatus(NamedTuple):
 class RecordingEnv(VectorEnvWrapper):
     """Wrapper of a vector environment of one that passes (frame, status, end of episode) to ``show``.
 
-    At the end of an episode the last frame is shown again with the final totals, because the environment has
-    already been reset by then.
+    At the end of an episode the last frame is shown again with the final totals, because the environment has already
+    been reset by then.
     """
 
     def __init__(self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
@@ -119,8 +119,8 @@ def record_video(
 ) -> int:
     """Write one episode per seed to an MP4 or GIF file; return the number of frames.
 
-    A strip below each frame shows the step, the running cost and the return. Frames are outlined in red if a
-    step since the last frame had a cost. The last frame of an episode is shown for half a second.
+    A strip below each frame shows the step, the running cost and the return. Frames are outlined in red if a step since
+    the last frame had a cost. The last frame of an episode is shown for half a second.
 
     Parameters
     ----------

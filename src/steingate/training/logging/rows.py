@@ -34,8 +34,8 @@ def progress_row(
 ) -> dict[str, Any]:
     """Return the row of one epoch, without its times.
 
-    ``Metrics/*`` are means over the last ``window`` episodes, as OmniSafe logs them; ``Train/*`` are about
-    the episodes that finished in this epoch. Undefined numbers are None, which gives an empty cell.
+    ``Metrics/*`` are means over the last ``window`` episodes, as OmniSafe logs them; ``Train/*`` are about the episodes
+    that finished in this epoch. Undefined numbers are None, which gives an empty cell.
     """
     recent = window.mean(axis=0) if len(window) else [None] * 3
     row: dict[str, Any] = {

@@ -22,9 +22,9 @@ def _finite_numbers(row: dict[str, Any]) -> dict[str, float]:
 class TensorBoardLog:
     """Event file in the run folder: the numbers of each row as scalars over environment steps.
 
-    An existing file is replaced by one with the rows of ``progress.csv``, so that a resumed run shows every
-    epoch once. Records are written by this thread, so that a full disk raises an error; TensorBoard sees them
-    when the file's buffer is flushed, every few epochs.
+    An existing file is replaced by one with the rows of ``progress.csv``, so that a resumed run shows every epoch once.
+    Records are written by this thread, so that a full disk raises an error; TensorBoard sees them when the file's
+    buffer is flushed, every few epochs.
     """
 
     def __init__(self, run: Path) -> None:
@@ -64,8 +64,8 @@ class TensorBoardLog:
 class WandbLog:
     """A run of a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
 
-    A resumed run continues the same W&B run: its id is made of the run folder's name and the hash
-    ``identity`` of the settings that decide the results. ``config`` is shown as its configuration.
+    A resumed run continues the same W&B run: its id is made of the run folder's name and the hash ``identity`` of the
+    settings that decide the results. ``config`` is shown as its configuration.
     """
 
     def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
