@@ -103,9 +103,7 @@ def test_lemma_constants_of_beta_references(interior, K_p, M_p, B_int):
     assert found.K_p == pytest.approx(np.max(np.minimum(law.cdf(x), law.sf(x)) / law.pdf(x)), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "interior", [LogitNormal(-1.0, 1.0), Density(log_pdf=lambda x: -0.1 / x - 0.1 / (1 - x))]
-)
+@pytest.mark.parametrize("interior", [LogitNormal(-1.0, 1.0), Density(log_pdf=lambda x: -0.1 / x - 0.1 / (1 - x))])
 def test_the_lemma_fails_where_the_weighted_score_is_unbounded(interior):
     found = lemma_constants(interior)
     assert not found.holds
@@ -204,9 +202,7 @@ def test_a_constant_risk_needs_no_factor(name):
 def test_the_norm_for_the_rbf_kernel_diverges(operator, length):
     kernel = Kernel("rbf", length)
     assert valid_stein_factor(Beta(2, 5), SIGMOID, kernel, operator).value is None
-    by_cut = [
-        grid_factor(Beta(2, 5), SIGMOID, kernel, operator, 200, cut) for cut in (1e-7, 1e-9, 1e-11, 1e-13)
-    ]
+    by_cut = [grid_factor(Beta(2, 5), SIGMOID, kernel, operator, 200, cut) for cut in (1e-7, 1e-9, 1e-11, 1e-13)]
     assert np.all(np.diff(by_cut) > 0)
     assert by_cut[-1] > 2 * by_cut[-2]
 

@@ -45,9 +45,7 @@ def value(kernel, d):
     ],
 )
 def test_values_at_one_and_a_half_lengths(name, expected):
-    np.testing.assert_allclose(
-        value(Kernel(name, 0.2), [0.3, -0.3, 0.0]), [expected, expected, 1.0], rtol=1e-14
-    )
+    np.testing.assert_allclose(value(Kernel(name, 0.2), [0.3, -0.3, 0.0]), [expected, expected, 1.0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -99,9 +97,7 @@ def stein_mean(interior, kernel, operator, y):
         low, high = -60.0, 30.0  # 1 - x has no digits left beyond
     center = float(np.log(y / (1 - y)))
     edges = sorted({low, -6.0, -2.0, center, 2.0, 6.0, high})
-    return sum(
-        integrate.quad(integrand, *part, epsabs=1e-11, epsrel=1e-11, limit=400)[0] for part in pairwise(edges)
-    )
+    return sum(integrate.quad(integrand, *part, epsabs=1e-11, epsrel=1e-11, limit=400)[0] for part in pairwise(edges))
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -213,9 +209,7 @@ def test_released_estimator_under_its_own_reference(n, draws, quantiles):
     length=st.floats(1e-2, 3.0),
     seed=st.integers(0, 99),
 )
-def test_stein_kernel_is_positive_semidefinite_and_order_does_not_matter(
-    name, operator, points, length, seed
-):
+def test_stein_kernel_is_positive_semidefinite_and_order_does_not_matter(name, operator, points, length, seed):
     interior, kernel = Beta(2, 5), Kernel(name, length)
     u = stein_kernel(points, points, interior, kernel, operator)
     np.testing.assert_allclose(u, u.T, rtol=1e-12, atol=1e-12 * np.abs(u).max())
@@ -248,9 +242,7 @@ def test_fast_sums_equal_the_sum_over_all_pairs(kind, name, length, monkeypatch)
     x, interior, kernel = sample(kind, 1500), LogitNormal(-1, 1), Kernel(name, length)
     fast = [ksd_squared(x, interior, kernel, operator) for operator in OPERATORS]
     monkeypatch.setattr(kernels, "DIRECT_SAMPLES", 1500)
-    assert fast == pytest.approx(
-        [ksd_squared(x, interior, kernel, operator) for operator in OPERATORS], rel=1e-9
-    )
+    assert fast == pytest.approx([ksd_squared(x, interior, kernel, operator) for operator in OPERATORS], rel=1e-9)
 
 
 @pytest.mark.parametrize("n", [999, 1501])
@@ -271,9 +263,7 @@ def test_bad_kernels_are_refused(name, length):
         Kernel(name, length)
 
 
-@pytest.mark.parametrize(
-    "bad", [[], [0.0, 0.5], [0.5, 1.0], [0.2, float("nan")], [0.3, -0.1], [float("inf"), 0.5]]
-)
+@pytest.mark.parametrize("bad", [[], [0.0, 0.5], [0.5, 1.0], [0.2, float("nan")], [0.3, -0.1], [float("inf"), 0.5]])
 def test_samples_outside_the_open_interval_are_refused(bad):
     with pytest.raises(InputError, match="samples"):
         ksd_squared(bad, Beta(2, 5), Kernel("rbf", 0.1))

@@ -24,9 +24,7 @@ def simulated(interior, kernel, operator, m, draws, seed=0):
 @pytest.mark.parametrize(("m", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), (1000, 0.023)])
 def test_recorded_medians_of_the_noise_term(m, median):
     factor = valid_stein_factor(Beta(2, 5), Sigmoid(), MATERN, "weighted").value
-    assert factor * null_quantile(Beta(2, 5), MATERN, "weighted", m, level=0.5) == pytest.approx(
-        median, rel=0.04
-    )
+    assert factor * null_quantile(Beta(2, 5), MATERN, "weighted", m, level=0.5) == pytest.approx(median, rel=0.04)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +44,7 @@ def test_the_null_is_exceeded_as_often_as_promised(interior, kernel, operator, m
     for alpha in (0.05, 0.5):
         over = int(np.sum(values > null_quantile(interior, kernel, operator, m, 1 - alpha)))
         slack = 0.25 if alpha == 0.05 else 0.06
-        assert (
-            binom.ppf(1e-4, draws, alpha * (1 - slack))
-            <= over
-            <= binom.ppf(1 - 1e-4, draws, alpha * (1 + slack))
-        )
+        assert binom.ppf(1e-4, draws, alpha * (1 - slack)) <= over <= binom.ppf(1 - 1e-4, draws, alpha * (1 + slack))
 
 
 @pytest.mark.parametrize("m", [2000, 6000])
@@ -129,7 +123,6 @@ def test_at_that_size_the_stein_bound_is_within_the_budget_for_the_reference():
     m = noise_episodes(interior, MATERN, "weighted", (budget - h_ref) / factor)
     rng = np.random.default_rng(0)
     closed = sum(
-        h_ref + factor * ksd(interior.sample(rng, m), interior, MATERN, "weighted") > budget
-        for _ in range(400)
+        h_ref + factor * ksd(interior.sample(rng, m), interior, MATERN, "weighted") > budget for _ in range(400)
     )
     assert binom.ppf(1e-3, 400, 0.04) <= closed <= binom.ppf(1 - 1e-3, 400, 0.06)

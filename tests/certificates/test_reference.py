@@ -63,9 +63,7 @@ def test_density_in_logit_has_mass_one_and_matches_the_density(interior):
     assert mass == pytest.approx(1.0, abs=1e-9)
     t = np.linspace(-8, 8, 9)
     x = expit(t)
-    np.testing.assert_allclose(
-        interior.logit_log_pdf(t), interior.log_pdf(x) + np.log(x * (1 - x)), atol=1e-9
-    )
+    np.testing.assert_allclose(interior.logit_log_pdf(t), interior.log_pdf(x) + np.log(x * (1 - x)), atol=1e-9)
 
 
 def test_a_density_recovers_a_beta():
@@ -97,9 +95,7 @@ def test_means_under_beta_have_closed_forms(a, b):
     reference = HybridReference(Beta(a, b))
     law = stats.beta(a, b)
     assert reference.expectation(Power(1.0)) == pytest.approx(a / (a + b), abs=1e-11)
-    assert reference.expectation(Exceedance(0.37)) == pytest.approx(
-        law.sf(0.37), abs=1e-8 if a > 1e3 else 1e-11
-    )
+    assert reference.expectation(Exceedance(0.37)) == pytest.approx(law.sf(0.37), abs=1e-8 if a > 1e3 else 1e-11)
     tail = a / (a + b) * stats.beta(a + 1, b).sf(0.37) - 0.37 * law.sf(0.37)
     assert reference.expectation(Hinge(0.37)) == pytest.approx(tail / 0.63, abs=1e-8 if a > 1e3 else 1e-11)
     if a < 1e3:
@@ -112,9 +108,7 @@ def test_sigmoid_mean_agrees_with_adaptive_quadrature(width):
     risk, law = Sigmoid(0.4, width), stats.beta(2, 5)
     points = [0.4 - 30 * width, 0.4 - 3 * width, 0.4, 0.4 + 3 * width, 0.4 + 30 * width]
     points = [p for p in points if 0 < p < 1]
-    expected = integrate.quad(
-        lambda x: float(risk(x)) * law.pdf(x), 0, 1, points=points, epsabs=1e-12, limit=2000
-    )[0]
+    expected = integrate.quad(lambda x: float(risk(x)) * law.pdf(x), 0, 1, points=points, epsabs=1e-12, limit=2000)[0]
     assert HybridReference(Beta(2, 5)).expectation(risk) == pytest.approx(expected, abs=1e-10)
 
 

@@ -76,9 +76,7 @@ def test_the_constants_of_the_documentation(released, valid):
     assert released.reference_risk == pytest.approx(0.113048, abs=5e-7)
     assert not released.attainable
     assert released.required_factor is None
-    assert SteinCertificate.released(25.0, reference=Beta(1, 10)).reference_risk == pytest.approx(
-        0.00123, abs=5e-6
-    )
+    assert SteinCertificate.released(25.0, reference=Beta(1, 10)).reference_risk == pytest.approx(0.00123, abs=5e-6)
     assert valid.interior.b == pytest.approx(6.506, abs=5e-4)
     assert valid.factor == valid.required_factor == pytest.approx(0.4089, abs=5e-5)
     assert valid.reference_name == "Beta(2, 6.506)"
@@ -154,9 +152,7 @@ def test_masses_risks_and_counts():
 @pytest.mark.parametrize(("squared", "power"), [(False, 1), (True, 2)])
 @pytest.mark.parametrize("operator", ["langevin", "weighted"])
 def test_the_bound_is_the_sum_of_its_terms(weighted, weight, squared, power, operator):
-    made = certificate(
-        interior_weighted=weighted, squared_ksd=squared, operator=operator, discrete_weight=2.0
-    )
+    made = certificate(interior_weighted=weighted, squared_ksd=squared, operator=operator, discrete_weight=2.0)
     result = made.evaluate(COSTS)
     atoms = 2.0 * ((0.3 - 0.2) + (0.1 - 0.04))
     interior = 0.1 * weight * discrepancy(operator) ** power
@@ -246,9 +242,7 @@ def test_the_gate_is_closed_if_the_mean_risk_is_over_the_budget(valid, costs):
 
 def test_larger_samples_leave_less_to_noise(valid):
     rng = np.random.default_rng(1)
-    quantiles = [
-        valid.evaluate(50.0 * valid.interior.sample(rng, n)).null_quantile for n in (16, 40, 200, 1000)
-    ]
+    quantiles = [valid.evaluate(50.0 * valid.interior.sample(rng, n)).null_quantile for n in (16, 40, 200, 1000)]
     assert quantiles == sorted(quantiles, reverse=True)
     assert valid.evaluate([0.0, 0.0]).null_quantile == 0.0
 
@@ -420,9 +414,7 @@ def test_many_costs():
         assert np.isfinite(SteinCertificate.from_name(preset, 25.0).evaluate(costs).bound)
 
 
-@pytest.mark.parametrize(
-    "costs", [[], [float("nan")], [-1.0], [float("inf")], [[1.0]], ["x"], [True], [None], 3.0]
-)
+@pytest.mark.parametrize("costs", [[], [float("nan")], [-1.0], [float("inf")], [[1.0]], ["x"], [True], [None], 3.0])
 def test_bad_costs_are_refused(released, costs):
     with pytest.raises(InputError):
         released.evaluate(costs)

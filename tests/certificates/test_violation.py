@@ -16,9 +16,7 @@ from steingate.certificates.violation import (
 from steingate.errors import InputError
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "confidence"), [(0, 29, 0.95), (1, 46, 0.95), (7, 30, 0.99), (30, 30, 0.9)]
-)
+@pytest.mark.parametrize(("k", "n", "confidence"), [(0, 29, 0.95), (1, 46, 0.95), (7, 30, 0.99), (30, 30, 0.9)])
 def test_clopper_pearson_solves_the_binomial_equation(k, n, confidence):
     upper = clopper_pearson_upper(k, n, confidence)
     if k == n:

@@ -35,9 +35,7 @@ def read_json(capsys, *argv):
 
 
 def test_json_has_the_numbers_of_the_library(capsys, costs_file):
-    values = read_json(
-        capsys, "certify", costs_file, "--limit", "25", "--risk", "0.2", "--confidence", "0.99"
-    )
+    values = read_json(capsys, "certify", costs_file, "--limit", "25", "--risk", "0.2", "--confidence", "0.99")
     expected = certify_costs(COSTS, 25.0, 0.2, 0.99).to_dict()
     assert values == {**expected, "one_policy": True, "note": ""}
 
@@ -76,9 +74,7 @@ def test_the_first_line_is_the_verdict(capsys, tmp_path):
     assert not any(word in "".join(rest) for word in ("KSD", "Stein", "reference", "atoms", "interior"))
 
 
-@pytest.mark.parametrize(
-    ("over", "within", "status"), [(0, 29, 0), (0, 28, 1), (1, 29, 1), (0, 8, 1), (90, 10, 1)]
-)
+@pytest.mark.parametrize(("over", "within", "status"), [(0, 29, 0), (0, 28, 1), (1, 29, 1), (0, 8, 1), (90, 10, 1)])
 @pytest.mark.parametrize("options", [[], ["--stein", "released"], ["--json"]])
 def test_check_means_certified(capsys, tmp_path, over, within, status, options):
     """The released Stein certificate opens after 8 episodes, which certify nothing."""
@@ -168,9 +164,7 @@ def test_bad_files_end_with_one_sentence(capsys, tmp_path, text, words):
 
 def test_standard_input_in_a_process_of_its_own():
     command = [sys.executable, "-m", "steingate", "certify", "-", "--limit", "25", "--json"]
-    done = subprocess.run(
-        command, input="\n".join(map(str, COSTS)), capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run(command, input="\n".join(map(str, COSTS)), capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["violations"] == 1
 

@@ -124,9 +124,7 @@ def valid_stein_factor(interior: Interior, risk: Risk, kernel: Kernel, operator:
             return SteinFactor(None, "the density of the reference underflows near 0 or 1, use a wider one")
         before, change = change, abs(values[-1] - values[-2]) if len(values) > 1 else inf
         # Below 1e-7 the change is rounding, which third derivatives on narrow panels only magnify.
-        if change <= 1e-7 * values[-1] or (
-            isfinite(before) and change <= min(1e-5 * values[-1], 0.5 * before)
-        ):
+        if change <= 1e-7 * values[-1] or (isfinite(before) and change <= min(1e-5 * values[-1], 0.5 * before)):
             return SteinFactor(values[-1] + change)
     return SteinFactor(None, "the norm of the Stein solution diverges, use a smoother risk or reference")
 

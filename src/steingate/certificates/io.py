@@ -65,17 +65,14 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
     if values.size == 0:
         raise InputError("There are no costs; pass at least one finished episode.")
     if values.dtype.kind not in "fiu":
-        raise InputError(
-            f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers."
-        )
+        raise InputError(f"The costs have type {values.dtype} (first value {values.tolist()[0]!r}); pass real numbers.")
     with np.errstate(over="ignore", invalid="ignore"):  # a longer float may fit into no float of eight bytes
         values = values.astype(np.float64, copy=False)
     # NaN fails both comparisons, so two reductions cover every bad value.
     if not (values.min() >= 0.0 and values.max() < np.inf):
         index = int(np.flatnonzero(~((values >= 0.0) & (values < np.inf)))[0])
         raise InputError(
-            f"Cost {float(values[index])} at position {index} is not usable; "
-            f"costs are finite and not negative."
+            f"Cost {float(values[index])} at position {index} is not usable; costs are finite and not negative."
         )
     return values
 
@@ -113,9 +110,7 @@ def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | 
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(
-            f"{name} is neither UTF-8 text nor NPY; store the costs as CSV, JSON or NPY."
-        ) from None
+        raise InputError(f"{name} is neither UTF-8 text nor NPY; store the costs as CSV, JSON or NPY.") from None
     lines = text.splitlines()
     if lines and lines[0] == ",".join(EPISODE_COLUMNS) and column in (None, "cost"):
         return _from_run(text, path)
@@ -201,9 +196,7 @@ class CostParser:
             # A lone word that is not a name, such as NA, is reported as a bad value below.
             no_name = lone and (not cells[0][:1].isalpha() or cells[0].lower() in _MISSING)
             header = not no_name and all(_number(cell) is None for cell in cells)
-            self._indices = [
-                0 if lone else self._index(number, key, cells, header) for key in self.keys.values()
-            ]
+            self._indices = [0 if lone else self._index(number, key, cells, header) for key in self.keys.values()]
             self._width = len(cells)
             if header:
                 return None
@@ -263,8 +256,7 @@ def follow(
         with open(path, "rb") as file:
             if file.seek(0, io.SEEK_END) < offset:
                 raise InputError(
-                    f"{path} is shorter than what was already counted, so it is another file: "
-                    "use another --state."
+                    f"{path} is shorter than what was already counted, so it is another file: use another --state."
                 )
             file.seek(offset)
             rest = b""
@@ -342,14 +334,10 @@ def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
             simplefilter("error")
             array = np.load(io.BytesIO(data), allow_pickle=False)
     except Exception:  # NumPy parses headers as Python literals, and raises many kinds of errors
-        raise InputError(
-            f"{name} is damaged or holds Python objects; store a plain array of numbers."
-        ) from None
+        raise InputError(f"{name} is damaged or holds Python objects; store a plain array of numbers.") from None
     if column is not None:
         if array.dtype.names is None or column not in array.dtype.names:
-            raise InputError(
-                f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array."
-            )
+            raise InputError(f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array.")
         array = array[column]
     try:
         return check_costs(array)

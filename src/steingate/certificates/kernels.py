@@ -104,9 +104,7 @@ def stein_kernel(
     return b * e * k + (a * e - b * c) * k1 - a * c * k2
 
 
-def ksd_squared(
-    x: npt.ArrayLike, interior: Interior, kernel: Kernel, operator: Operator = "langevin"
-) -> float:
+def ksd_squared(x: npt.ArrayLike, interior: Interior, kernel: Kernel, operator: Operator = "langevin") -> float:
     """Return the squared kernel Stein discrepancy of the samples ``x``, shape (n,), from a density.
 
     Exact up to rounding for every n. From ``DIRECT_SAMPLES`` samples on it takes O(n log n) time, unless the

@@ -158,9 +158,7 @@ class Density(Interior):
         self._knots = np.linspace(-EDGE, EDGE, 4001)
         left, right = self.logit_score(expit(np.array([-EDGE, EDGE])))
         if not (0.0 < left < np.inf and -np.inf < right < 0.0):
-            raise InputError(
-                f"The density {name!r} cannot be integrated up to 0 and 1: check its sign and exponents."
-            )
+            raise InputError(f"The density {name!r} cannot be integrated up to 0 and 1: check its sign and exponents.")
         self._slopes = float(left), float(right)
         self._log_mass = 0.0
         self._log_mass = float(self._body(self._knots).max())  # keeps exp() below in range
@@ -231,9 +229,7 @@ class HybridReference:
             if not (is_real(mass) and 0.0 <= mass <= 1.0):
                 raise InputError(f"The atom {name} is {mass!r}: give a number in [0, 1].")
         if self.zero_mass + self.one_mass > 1.0:
-            raise InputError(
-                f"zero_mass {self.zero_mass:g} and one_mass {self.one_mass:g} add up to more than 1."
-            )
+            raise InputError(f"zero_mass {self.zero_mass:g} and one_mass {self.one_mass:g} add up to more than 1.")
 
     @property
     def interior_mass(self) -> float:

@@ -106,9 +106,7 @@ def check_risk(risk: Risk) -> Risk:
     grid = np.unique(np.concatenate([edges, 1.0 - edges, np.linspace(0.0, 1.0, 20001), breaks]))
     value = np.asarray(risk(grid), dtype=np.float64)
     if value.shape != grid.shape:
-        raise InputError(
-            f"The risk function returns shape {value.shape} for {grid.shape}: return one value per cost."
-        )
+        raise InputError(f"The risk function returns shape {value.shape} for {grid.shape}: return one value per cost.")
     outside = ~((value >= 0.0) & (value <= 1.0))
     if outside.any():
         x = grid[outside][0]

@@ -177,9 +177,7 @@ class SteinCertificate:
         return cls.from_name("valid", limit, **options)
 
     @classmethod
-    def from_name(
-        cls, name: str, limit: float, *, imports: bool = True, **options: Any
-    ) -> "SteinCertificate":
+    def from_name(cls, name: str, limit: float, *, imports: bool = True, **options: Any) -> "SteinCertificate":
         """Return the certificate ``paper``, ``released`` or ``valid`` with some options changed.
 
         Options may be texts such as ``Beta(1, 10)``, ``hinge:0.3`` or ``module:function``, see
@@ -218,9 +216,7 @@ class SteinCertificate:
                 options = " or ".join(map(str, choices))
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose {options}.")
         if not isinstance(self.reference, Interior | None):
-            raise InputError(
-                f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density."
-            )
+            raise InputError(f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density.")
         if self.noise_level is not None and self.kernel_length is None:
             raise InputError("The noise correction needs a kernel_length; give one, or noise_level=None.")
         if not isfinite(self.scale):
@@ -348,8 +344,7 @@ class SteinCertificate:
         found = {
             "the KSD is squared": self.squared_ksd,
             f"discrete_weight is below {needed:.4g}": self.discrete_weight < needed,
-            f"atom_tol and interior_clip may hide a risk of {self._hidden_risk:.2g}": self._hidden_risk
-            > 1e-9,
+            f"atom_tol and interior_clip may hide a risk of {self._hidden_risk:.2g}": self._hidden_risk > 1e-9,
             f"below {self.min_interior} interior episodes, SD_int is 0": self.min_interior > 1,
             "the guard replaces U by the mean risk of the episodes": self.guard,
         }

@@ -122,9 +122,7 @@ class ViolationResult:
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 
 
-def certify(
-    costs: npt.ArrayLike, limit: float, risk: float = 0.1, confidence: float = 0.95
-) -> ViolationResult:
+def certify(costs: npt.ArrayLike, limit: float, risk: float = 0.1, confidence: float = 0.95) -> ViolationResult:
     """Bound P(cost > limit) from the costs of independent episodes of one policy.
 
     Parameters

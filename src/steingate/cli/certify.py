@@ -124,9 +124,7 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
     if result.null_quantile is not None:
         rows.insert(4, ("noise", result.null_quantile, "subtracted from SD_int"))
     color = "green" if result.safe else "red"
-    title = (
-        f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.safe else 'closed'}[/]"
-    )
+    title = f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.safe else 'closed'}[/]"
     print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
     if explain:
         print()
@@ -138,9 +136,7 @@ def plan_arguments(parser: Parser) -> None:
     """Add the options of ``plan``."""
     add_claim_options(parser)
     parser.add_argument("--episodes", type=int, metavar="N", help="also show what N episodes can certify")
-    parser.add_argument(
-        "--violations", type=int, default=0, metavar="K", help="violations among them (default: 0)"
-    )
+    parser.add_argument("--violations", type=int, default=0, metavar="K", help="violations among them (default: 0)")
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
@@ -167,16 +163,11 @@ def plan(args: Namespace) -> int:
         [(_violations(k), f"{episodes_needed(risk, confidence, k):,} episodes", "") for k in counts],
     )
     print()
-    sizes = (
-        [n for n in PLANNED_EPISODES if n >= args.violations] if args.episodes is None else [args.episodes]
-    )
+    sizes = [n for n in PLANNED_EPISODES if n >= args.violations] if args.episodes is None else [args.episodes]
     bounds = [(n, certifiable_risk(n, confidence, args.violations)) for n in sizes]
     print_rows(
         f"Risk that n episodes with {_violations(args.violations)} certify",
-        [
-            (count(n), upper(bound), "certified" if bound <= risk else "above the accepted risk")
-            for n, bound in bounds
-        ],
+        [(count(n), upper(bound), "certified" if bound <= risk else "above the accepted risk") for n, bound in bounds],
         "Fix the number of episodes before the first look; steingate monitor may be checked at any time.",
     )
     return 0
