@@ -21,8 +21,8 @@ Array = npt.NDArray[np.float64]
 KernelName = Literal["rbf", "matern52", "imq"]
 Operator = Literal["langevin", "weighted"]
 
-# Samples up to which all pairs are visited: 5 ms for 1,000 samples. It would be 0.5 s for 10,000 and 50 s for
-# 100,000, where the fast sums take 2 ms and 30 ms.
+# Samples up to which all pairs are visited. That takes 5 ms for 1,000 samples, but 0.5 s for 10,000 and 50 s for
+# 100,000, where the fast sums take less than 10 ms and 100 ms.
 DIRECT_SAMPLES = 1000
 BLOCK = 8192  # pairs at a time: few enough that BLAS uses one thread
 CHEBYSHEV_NODES = {"rbf": 6.0, "imq": 20.0}  # per range / length, for an interpolation error of about 1e-13
