@@ -29,12 +29,12 @@ from steingate.storage.checkpoint import (
     write_tree,
 )
 from steingate.storage.files import read_regular, replace_file, try_lock, writing
-from steingate.storage.tables import Table, read_episodes, read_progress, table_content, table_file
+from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
     "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "find_runs", "folder_lock",
     "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
-    "read_episodes", "read_progress", "run_path", "table_content", "table_file", "write_certification",
+    "read_episodes", "read_progress", "run_path", "write_certification",
     "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import lzma
 
 import numpy as np
 import pytest
@@ -261,10 +260,6 @@ def test_the_last_epochs_of_a_run_are_of_several_policies(tmp_path):
         assert not data.one_policy
         assert "100 training episodes of a run" in data.note
         assert "epochs 8 to 9: 2 policies with exploration noise" in data.note
-    content = (run / "episodes.csv").read_bytes()
-    (run / "episodes.csv").unlink()
-    (run / "episodes.csv.xz").write_bytes(lzma.compress(content))
-    np.testing.assert_array_equal(read_costs(run).costs, data.costs)
 
 
 def test_the_last_epoch_of_a_run_is_of_one_policy_with_noise(tmp_path):

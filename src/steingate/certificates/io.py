@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError
-from steingate.storage.tables import EPISODE_COLUMNS, table_content, table_file
+from steingate.storage.files import read_regular
+from steingate.storage.tables import EPISODE_COLUMNS
 
 Costs = npt.NDArray[np.float64]
 
@@ -98,10 +99,10 @@ def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | 
     if name == str(source) and path.is_dir():
         if not (path / "config.json").is_file():
             raise InputError(f"{path} is a folder but not a run; name the file that holds the costs.")
-        path = table_file(path / "episodes.csv")
+        path = path / "episodes.csv"
         if not path.is_file():
             raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
-        return _from_run(table_content(path).decode(errors="replace"), path)
+        return _from_run(read_regular(path).decode(errors="replace"), path)
     data = _read_bytes(source, stdin)
     if data.startswith(b"\x93NUMPY"):
         return CostData(_from_npy(data, name, column))

@@ -7,7 +7,6 @@ resume, later rows are cut off, and a change of earlier rows is detected.
 import csv
 import hashlib
 import io
-import lzma
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import RunError
-from steingate.storage.files import MAX_BYTES, read_regular, replace_file, writing
+from steingate.storage.files import read_regular, replace_file, writing
 
 EPISODE_COLUMNS = ("epoch", "step", "return", "cost", "length")
-COMPRESSED = ".xz"
 Cell = float | int | str | None
 
 
@@ -142,30 +140,9 @@ class Table:
         replace_file(self.path, text.encode())
 
 
-def table_file(path: Path) -> Path:
-    """Return the file of a table: ``path`` itself, or ``path.xz`` in an archived run."""
-    compressed = path.with_name(path.name + COMPRESSED)
-    return compressed if compressed.exists() and not path.exists() else path
-
-
-def table_content(path: Path) -> bytes:
-    """Return the bytes of a table, decompressed."""
-    content = read_regular(path)
-    if path.suffix != COMPRESSED:
-        return content
-    decompressor = lzma.LZMADecompressor(memlimit=MAX_BYTES)
-    try:
-        plain = decompressor.decompress(content, MAX_BYTES)
-    except lzma.LZMAError as error:
-        raise RunError(f"{path} is damaged: it cannot be decompressed ({error}).") from error
-    if not decompressor.eof:
-        raise RunError(f"{path} is damaged: it ends too early, or holds more than {MAX_BYTES >> 20} MiB.")
-    return plain
-
-
 def read_progress(run: Path) -> dict[str, list[Cell]]:
     """Return the columns of ``progress.csv``: numbers where the text is one, None for an empty cell."""
-    path = table_file(Path(run) / "progress.csv")
+    path = Path(run) / "progress.csv"
     if not path.exists():
         raise RunError(f"{run} has no progress.csv; it holds no finished epoch yet.")
     rows = _read_rows(path)
@@ -174,14 +151,12 @@ def read_progress(run: Path) -> dict[str, list[Cell]]:
 
 def read_episodes(run: Path) -> dict[str, npt.NDArray[np.float64]]:
     """Return the columns of ``episodes.csv`` (epoch, step, return, cost, length), one row per episode."""
-    path = table_file(Path(run) / "episodes.csv")
+    path = Path(run) / "episodes.csv"
     rows = _read_rows(path) if path.exists() else []
     try:
         return {name: np.array([float(row[name]) for row in rows]) for name in EPISODE_COLUMNS}
     except (KeyError, ValueError, TypeError) as error:
-        raise RunError(
-            f"{path} is damaged: every row needs numbers for {', '.join(EPISODE_COLUMNS)}."
-        ) from error
+        raise RunError(f"{path} is damaged: every row needs numbers for {', '.join(EPISODE_COLUMNS)}.") from error
 
 
 def _csv_line(cells: Iterable[Cell]) -> str:
@@ -207,14 +182,14 @@ def _from_text(text: str | None) -> Cell:
 
 
 def _header(path: Path) -> list[str]:
-    content = table_content(path)
+    content = read_regular(path)
     end = content.find(b"\n") + 1
     return _parse(path, content[:end])[0] if end else []
 
 
 def _read_rows(path: Path) -> list[dict[str, str]]:
     """Return all complete rows, without a last line that is still being written."""
-    content = table_content(path)
+    content = read_regular(path)
     header, *body = _parse(path, content[: content.rfind(b"\n") + 1]) or [[]]
     return [dict(zip(header, line, strict=False)) for line in body if line]
 
