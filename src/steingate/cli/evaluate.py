@@ -95,7 +95,7 @@ def _print_evaluation(result: "Evaluation") -> None:
     rows = [
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {mean} the limit {result.limit:g}"),
-        ("violations", rate(result.violation_rate), f"{result.violations} episodes cost more than that"),
+        ("violations", rate(result.violation_rate), f"{result.violations} of {numbers['episodes']} episodes"),
         ("bound", upper(result.bound), f"with {percent(result.confidence)} confidence"),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),

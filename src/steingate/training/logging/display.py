@@ -68,8 +68,8 @@ class Display:
         speed = f"{row['Time/FPS']:,.0f} steps/s"
         ret, cost, rate = (row.get(f"Train/{name}") for name in ("EpRet", "EpCost", "ViolationRate"))
         over = "" if rate is None else f" ({rate:.0%} violations)"
-        if row.get("Gate/Budget") is not None:
-            words = f"bound {_number(row.get('Gate/Bound'), 3)} (budget {row['Gate/Budget']:g})  {words}"
+        if row.get("Gate/Bound") is not None:
+            words = f"bound {row['Gate/Bound']:.3f} (budget {row['Gate/Budget']:g})  {words}"
         if row.get("Gate/Fallback"):
             words += " (no episode finished: decided by earlier ones)"
         if self._live is None:
@@ -119,8 +119,8 @@ class Display:
         return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
 
 
-def _number(value: Any, digits: int = 2) -> str:
-    return "-" if value is None or value != value else f"{value:.{digits}f}"
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _bar(value: float, full: float, style: str) -> Text:
