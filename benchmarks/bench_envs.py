@@ -27,11 +27,7 @@ from steingate.tasks.navigation_models import world_xml
 from steingate.tasks.velocity import load_robot
 
 IDS = [
-    *(
-        f"Safety{agent}{task}-v0"
-        for agent in ("Point", "Car")
-        for task in ("Goal1", "Goal2", "Circle1", "Circle2")
-    ),
+    *(f"Safety{agent}{task}-v0" for agent in ("Point", "Car") for task in ("Goal1", "Goal2", "Circle1", "Circle2")),
     "SafetyHalfCheetahVelocity-v1",
     "SafetyAntVelocity-v1",
 ]
@@ -205,9 +201,7 @@ def main() -> None:
         for num_envs in (8, 32):
             row = measure(TASKS[env_id], num_envs, rounds, steps)
             rows.append(row)
-            original = (
-                f"   (original: {row['original_us']} us a step with resets)" if row["original_us"] else ""
-            )
+            original = f"   (original: {row['original_us']} us a step with resets)" if row["original_us"] else ""
             spread, share = f"{row['ratio_low']}-{row['ratio_high']}", f"{row['engine_share']} %"
             print(
                 f"{env_id:31}{num_envs:5}{row['engine_us']:11}{row['ours_us']:9}{row['ratio']:7}{spread:>14}"
