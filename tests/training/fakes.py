@@ -1,144 +1,145 @@
-"""Parts that write down what they are given, and small runs made of them."""
+"""Environments and algorithms that record their calls, and small runs with them."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from steingate.algorithms.common.base import Algorithm, Step
-from steingate.gates.base import Decision, Gate, Mode, Ruling
-from steingate.training.assemble import build_algorithm
+from steingate.algorithms.base import GateOutput, Objective
+from steingate.policies.action_distribution import choice_of, outputs
 from steingate.training.config import make_config
+from steingate.training.environment import build_algorithm
 from steingate.training.epoch import run_epoch
 from steingate.training.background import InlineExecutor
 from steingate.training.state import first_state
 
-IMPROVE = (Decision(Mode.IMPROVE),)
-SECOND_ORDER = {"cg_iters": 2, "search_steps": 2}
+TRUST_REGION = {"cg_iters": 2, "backtrack_iters": 2}  # few iterations compile and run faster
 
 
 def small(algo="cpo", **changes):
-    """A run of three epochs of twenty steps on two environments."""
-    settings = {
-        "env": "told",
+    """Return a run of three epochs of twenty steps on two environments."""
+    options = {
+        "env": "fake",
         "algo": algo,
         "total_steps": 60,
         "steps_per_epoch": 20,
         "num_envs": 2,
         "cost_limit": 4.0,
         "hidden": (4,),
-        "critic_passes": 1,
-        "critic_batch": 16,
+        "vf_epochs": 1,
+        "vf_batch_size": 16,
     }
-    return make_config({**settings, **changes})
+    return make_config({**options, **changes})
 
 
-class Unsaved:
-    """Two environments whose observations, rewards and costs are known; it writes down what it is told.
+class FakeEnv:
+    """Two environments without randomness; ``calls`` lists the calls.
 
-    An observation is (steps of this episode, number of the environment, 7). A step of environment i pays
-    ``reward * (i + 1)`` and costs ``cost * (i + 1)``; the time limit cuts episodes after ``length`` steps.
+    An observation is (steps of this episode, index of the environment, 7). A step of environment i has reward
+    ``reward * (i + 1)`` and cost ``cost * (i + 1)``; episodes are truncated after ``length`` steps.
     """
 
     num_envs, current_env = 2, None
 
-    def __init__(self, length=5, reward=1.0, cost=0.25):
+    def __init__(self, length=5, reward=1.0, cost=0.25, actions=None):
         self.single_observation_space = Box(-np.inf, np.inf, (3,))
-        self.single_action_space = Box(-1.0, 1.0, (2,))
+        self.single_action_space = Box(-1.0, 1.0, (2,)) if actions is None else Discrete(actions)
         self.length, self.reward, self.cost = length, reward, cost
-        self.t, self.told = 0, []
+        self.t, self.calls = 0, []
 
     def _obs(self, t):
         return np.array([[t, i, 7.0] for i in range(self.num_envs)], np.float64)
 
     def reset(self, *, seed=None):
-        self.told.append(("reset", seed))
+        self.calls.append(("reset", seed))
         self.t = 0
         return self._obs(0), {}
 
     def step(self, actions):
-        self.told.append(("step", np.array(actions)))
+        self.calls.append(("step", np.array(actions)))
         self.t += 1
         each = np.arange(1, self.num_envs + 1)
-        over = np.full(self.num_envs, self.t == self.length)
+        truncated = np.full(self.num_envs, self.t == self.length)
         info = {"cost": self.cost * each}
-        if over[0]:
+        if truncated[0]:
             info["final_obs"] = self._obs(self.t)
             self.t = 0
-        return self._obs(self.t), self.reward * each, np.zeros(self.num_envs, bool), over, info
+        return self._obs(self.t), self.reward * each, np.zeros(self.num_envs, bool), truncated, info
+
+    def set_params(self, params):
+        self.calls.append(("params", params))
 
     def close(self):
-        self.told.append(("close", None))
+        self.calls.append(("close", None))
 
     def of(self, kind):
-        """What it was told of one kind, in order."""
-        return [what for name, what in self.told if name == kind]
+        """Return the arguments of the calls of one kind, in order."""
+        return [given for name, given in self.calls if name == kind]
 
 
-class Told(Unsaved):
-    """The same, and it can be saved."""
+class RestorableEnv(FakeEnv):
+    """The same with snapshots."""
 
     def snapshot(self):
         return {"t": np.array(self.t)}
 
-    def restore(self, parts):
-        self.t = int(parts["t"])
+    def restore(self, snapshot):
+        self.t = int(snapshot["t"])
         return self._obs(self.t)
 
 
-class Choosing(Told):
-    """The same with two choices instead of two numbers."""
+def recording(cfg, objectives=None, messages=((),), **overrides: Any):
+    """Return the algorithm of a run with an update that only records its arguments, and the record.
 
-    def __init__(self):
-        super().__init__()
-        self.single_action_space = Discrete(2)
+    With ``objectives`` (one per epoch, the last one repeated) the state is a count of ``decide`` and ``update``,
+    and these are the objectives. ``overrides`` replaces further methods and attributes.
+    """
+    seen = SimpleNamespace(episodes=[], states=[], policies=[], batches=[], objectives=[])
+    algorithm = build_algorithm(cfg)
+    kind = type(algorithm)
 
-
-class Budgeted(Told):
-    """The same, and it may be told what share of a budget episodes start with."""
-
-    def set_budget(self, share, worth=0.0):
-        self.told.append(("budget", (share, worth)))
-
-
-def spying_step(passes=None):
-    """A step that leaves the policy alone and writes down batches and decisions; its state counts moves."""
-    seen = SimpleNamespace(states=[], batches=[], decisions=[], params=[])
-
-    def move(state, params, batch, decision):
-        seen.states.append(state)
-        seen.params.append(params)
-        seen.batches.append(batch)
-        seen.decisions.append(decision)
-        return params, state + 1, {"step/moved": float(state)}
-
-    return Step(lambda params: 0, move, passes), seen
-
-
-def spying(decisions=IMPROVE, notes=((),), passes=None, **parts):
-    """An algorithm that decides as told and writes down what its gate and step are given."""
-    step, seen = spying_step(passes)
-    seen.episodes = []
-
-    def decide(state, episodes):
+    def decide(self, context, state, episodes):
         seen.episodes.append(episodes)
-        decision = decisions[min(state, len(decisions) - 1)]
-        return Ruling(decision, state + 1, {"gate/asked": float(state)}, notes[min(state, len(notes) - 1)])
+        if objectives is None:
+            return kind.decide(self, context, state, episodes)
+        epoch = state // 2
+        output = GateOutput(
+            objectives[min(epoch, len(objectives) - 1)],
+            {"Gate/Epoch": float(epoch)},
+            messages[min(epoch, len(messages) - 1)],
+        )
+        return state + 1, output
 
-    return Algorithm(Gate(lambda: 0, decide), step, **parts), seen
+    def update(self, context, state, policy, batch, objective):
+        for name, value in (("states", state), ("policies", policy), ("batches", batch), ("objectives", objective)):
+            getattr(seen, name).append(value)
+        return (state if objectives is None else state + 1), policy, {"Loss/Recorded": float(len(seen.batches))}
+
+    methods = {"decide": decide, "update": update}
+    if objectives is not None:
+        methods["init"] = lambda self, context, policy: 0
+    recorder = object.__new__(type(kind.__name__, (kind,), methods | overrides))
+    recorder.__dict__.update({name: value for name, value in vars(algorithm).items() if name not in overrides})
+    return recorder, seen
 
 
-def watched(cfg):
-    """The algorithm of a configuration with a step that writes down instead of moving."""
-    step, seen = spying_step()
-    return build_algorithm(cfg)._replace(step=step), seen
+IMPROVE = (Objective(),)
 
 
-def epochs(cfg, algo, envs, count=1):
-    """Run epochs at once, in this thread; return the last state and all reports."""
-    discrete = isinstance(envs.single_action_space, Discrete)
-    state, reports = first_state(cfg, algo, envs.single_observation_space.shape[0], 2, discrete), []
+def run_epochs(cfg, algorithm, envs, count=1):
+    """Run epochs in this thread; return the last state and all reports."""
+    space = envs.single_action_space
+    dims = envs.single_observation_space.shape[0], outputs(space)
+    state, reports = first_state(cfg, algorithm, *dims, choice_of(space) is not None), []
     for _ in range(count):
-        state, report = run_epoch(algo, cfg, state, envs, InlineExecutor())
+        state, report = run_epoch(algorithm, cfg, state, envs, InlineExecutor())
         reports.append(report)
     return state, reports
+
+
+def record(cfg, envs=None, count=1, objectives=IMPROVE, messages=((),), **overrides: Any):
+    """Run epochs of the recording algorithm; return the record with the last ``state`` and all ``reports``."""
+    algorithm, seen = recording(cfg, objectives, messages, **overrides)
+    seen.state, seen.reports = run_epochs(cfg, algorithm, envs or RestorableEnv(), count)
+    return seen

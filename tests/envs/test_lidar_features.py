@@ -1,0 +1,106 @@
+from inspect import getattr_static
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from tests.training.fakes import small
+
+from steingate.algorithms.base import EnvParams
+from steingate.envs.lidar_features import LidarFeatureWrapper
+from steingate.envs.make import make_vec
+from steingate.envs.safety_state import SafetyStateWrapper
+from steingate.training.environment import Restorable, build_algorithm
+from steingate.training.video import RenderedEnv
+
+TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
+
+
+def with_safety_state(envs):
+    cfg = small("allowance")
+    return SafetyStateWrapper(envs, build_algorithm(cfg), cfg.context, EnvParams(0.5))
+
+
+def test_powers_are_appended_to_every_observation():
+    plain, envs = (make_vec(TASK, 2, max_episode_steps=3) for _ in range(2))
+    envs = LidarFeatureWrapper(envs, (4.0, 36.0))
+    low, high = plain.single_observation_space.low, plain.single_observation_space.high
+    bounds = np.append(low, np.zeros(96)), np.append(high, np.ones(96))
+    assert envs.single_observation_space == Box(*bounds, dtype=np.float64)
+
+    def expected(obs):
+        return np.concatenate([obs, obs[:, LIDAR] ** 4, obs[:, LIDAR] ** 36], axis=1)
+
+    np.testing.assert_allclose(envs.reset(seed=[1, 2])[0], expected(plain.reset(seed=[1, 2])[0]))
+    truncations = 0
+    for _ in range(4):
+        action = np.full((2, 2), 0.3)
+        obs, reward, _, truncated, info = plain.step(action)
+        found, same_reward, _, _, found_info = envs.step(action)
+        np.testing.assert_allclose(found, expected(obs))
+        np.testing.assert_array_equal(reward, same_reward)
+        if truncated.any():
+            truncations += 1
+            np.testing.assert_allclose(found_info["final_obs"], expected(info["final_obs"]))
+    assert truncations == 1
+    plain.close()
+    envs.close()
+
+
+def test_snapshots_restore_features_and_safety_state():
+    envs = with_safety_state(LidarFeatureWrapper(make_vec(TASK, 2), (4.0,)))
+    envs.reset(seed=[1, 2])
+    envs.z[:] = -0.25
+    before = envs.step(np.full((2, 2), 0.3))[0].copy()
+    snapshot = envs.snapshot()
+    envs.step(np.full((2, 2), -0.3))
+    envs.z[:] = 0.0
+    np.testing.assert_array_equal(envs.restore(snapshot), before)
+    assert before.shape == (2, 60 + 48 + 1)
+    envs.close()
+
+
+@pytest.mark.parametrize(("task", "size"), [("SafetyPointCircle1-v0", 28), ("SafetyCarCircle1-v0", 40)])
+def test_position_relative_to_the_circle(task, size):
+    envs = LidarFeatureWrapper(make_vec(task, 4), positions=True)
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        obs = envs.step(rng.uniform(-1.0, 1.0, (4, 2)))[0]
+    assert obs.shape == (4, size + 6)
+    x, y = envs.simulation.q[:, :2].T
+    # The center of the circle relative to the agent, along -y and to the left of that.
+    np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
+    assert np.hypot(x, y).min() > 0.1
+    envs.close()
+
+
+def test_positions_at_the_end_of_an_episode_and_after_restore():
+    envs = LidarFeatureWrapper(make_vec("SafetyPointCircle1-v0", 2, max_episode_steps=3), positions=True)
+    envs.reset(seed=[1, 2])
+    envs.step(np.full((2, 2), 0.3))
+    before = envs.step(np.full((2, 2), 0.3))[0].copy()
+    snapshot = envs.snapshot()
+    info = envs.step(np.full((2, 2), 0.3))[4]
+    np.testing.assert_array_equal(info["final_obs"], envs.lidar_features(info["final_obs"][:, :28]))
+    assert np.abs(info["final_obs"][:, 28:]).min() > 0.0
+    np.testing.assert_array_equal(envs.restore(snapshot), before)
+    envs.close()
+
+
+@pytest.mark.parametrize("wrap", [LidarFeatureWrapper, with_safety_state])
+def test_wrappers_define_what_trainer_and_videos_use(wrap):
+    """Protocols of newer Python versions ignore what ``__getattr__`` finds."""
+    envs = wrap(make_vec("SafetyPointCircle1-v0", 1))
+    for protocol in (Restorable, RenderedEnv):
+        assert isinstance(envs, protocol)
+        for name in protocol.__protocol_attrs__ if hasattr(protocol, "__protocol_attrs__") else ():
+            getattr_static(envs, name)
+    for name in ("num_envs", "single_action_space", "current_env", "metadata", "render", "snapshot", "close"):
+        getattr_static(envs, name)
+    envs.close()
+
+
+def test_an_environment_without_a_lidar_is_unchanged():
+    envs = LidarFeatureWrapper(make_vec("SafetyHalfCheetahVelocity-v1", 1), (4.0,), positions=True)
+    assert envs.reset(seed=0)[0].shape == (1, 17)
+    envs.close()
