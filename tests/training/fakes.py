@@ -8,10 +8,10 @@ from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import GateOutput, Objective
 from steingate.policies.action_distribution import choice_of, outputs
+from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
 from steingate.training.environment import build_algorithm
 from steingate.training.epoch import run_epoch
-from steingate.training.background import InlineExecutor
 from steingate.training.state import first_state
 
 TRUST_REGION = {"cg_iters": 2, "backtrack_iters": 2}  # few iterations compile and run faster

@@ -22,10 +22,10 @@ from steingate.envs.safety_state import SafetyStateWrapper
 from steingate.errors import RunError
 from steingate.training import epoch as epoch_module
 from steingate.training import targets
-from steingate.training.environment import build_algorithm
-from steingate.training.epoch import run_epoch
 from steingate.training.background import InlineExecutor
 from steingate.training.env_errors import RolloutStoppedError
+from steingate.training.environment import build_algorithm
+from steingate.training.epoch import run_epoch
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import first_state
 
