@@ -11,8 +11,9 @@ from steingate.certificates.theory import (
     concentration_radii,
     discrepancy_lower_bound,
     embedding_radius,
+    required_step_factor,
     stein_kernel_bound,
-    step_condition,
+    step_penalty,
 )
 from steingate.errors import InputError
 
@@ -38,23 +39,9 @@ def test_the_langevin_kernel_makes_the_proposition_vacuous():
     assert 1e9 < langevin < 1e12
     assert weighted < 50
     for squared in (False, True):
-        radii = concentration_radii(10**6, 10**6, 0.05, langevin, squared_ksd=squared)
-        assert radii.holds
-        assert 0.1 * radii.interior > 1.0
-    useful = concentration_radii(2000, 1500, 0.05, weighted)
-    assert useful.holds
-    assert 0.476 * useful.interior < 1.0
-    unbounded = concentration_radii(2000, 1500, 0.05, np.inf)
-    assert not unbounded.holds
-    assert unbounded.interior == np.inf
-
-
-def test_a_kernel_chosen_from_the_samples_voids_the_statement():
-    fixed = concentration_radii(100, 80, 0.05, 3.0)
-    chosen = concentration_radii(100, 80, 0.05, 3.0, kernel_from_data=True)
-    assert fixed.holds
-    assert not chosen.holds
-    assert (chosen.mass, chosen.interior) == (fixed.mass, fixed.interior)
+        assert 0.1 * concentration_radii(10**6, 10**6, 0.05, langevin, squared).interior > 1.0
+    assert 0.476 * concentration_radii(2000, 1500, 0.05, weighted).interior < 1.0
+    assert concentration_radii(2000, 1500, 0.05, np.inf).interior == np.inf
 
 
 def test_lower_bound_formula_and_floor():
@@ -67,50 +54,22 @@ def test_lower_bound_formula_and_floor():
     assert alone == pytest.approx(0.3 - radii.mass)
 
 
-def test_step_condition_of_the_safety_theorem():
-    radii = concentration_radii(4000, 3000, 0.05, 0.01)
-    lower = discrepancy_lower_bound(0.2, 0.8, 0.7, radii)
-    inputs = {"advantage_bound": 0.02, "horizon": 10, "mean_total_variation": 0.005, "budget": 0.1}
-    inputs["assumptions_hold"] = radii.holds
-    found = step_condition(lower, 0.1, **inputs)
-    assert found.penalty == pytest.approx(2 * 10 * 0.02 * (10 * 0.005))
-    assert found.required_factor == pytest.approx(found.penalty / lower)
-    assert found.margin == pytest.approx(0.1 * lower)
-    assert found.holds == (found.required_factor <= 0.1)
-    assert step_condition(lower, found.required_factor * 1.0001, **inputs).holds
-    assert not step_condition(lower, found.required_factor * 0.999, **inputs).holds
-    assert found.attainable
-    assert not step_condition(lower, 0.1, **(inputs | {"horizon": 1000})).attainable
-    assert not step_condition(lower, 1.0, **(inputs | {"assumptions_hold": False})).holds
+def test_penalty_and_factor_of_a_step():
+    penalty = step_penalty(horizon=10, advantage_bound=0.02, mean_total_variation=0.005)
+    assert penalty == pytest.approx(2 * 10 * 0.02 * (10 * 0.005))
+    assert required_step_factor(penalty, 0.4) * 0.4 == pytest.approx(penalty)
+    # A policy like its reference has no margin, however large lambda_k is, unless the step adds no risk at all.
+    assert required_step_factor(penalty, 0.0) == np.inf
+    assert required_step_factor(0.0, 0.0) == 0.0
 
 
 def test_the_theorem_at_the_size_of_a_usual_task_promises_nothing():
     """H = 1000, mean total variation 0.01, epsilon_h = 1: a penalty of 20,000 against a budget of 0.1."""
     bound = stein_kernel_bound(Beta(2, 6.506), MATERN, "weighted", 1e-5)
+    assert step_penalty(1000, 1.0, 0.01) == pytest.approx(20_000)
     for n in (16, 100):
-        radii = concentration_radii(n, n, 0.05, bound)
         # A discrepancy of 1 is more than a hundred samples of a policy at the limit show.
-        lower = discrepancy_lower_bound(0.0, 1.0, 1.0, radii)
-        assert lower == 0.0
-        found = step_condition(
-            lower, 0.409, advantage_bound=1.0, horizon=1000, mean_total_variation=0.01, budget=0.1,
-            assumptions_hold=radii.holds,
-        )  # fmt: skip
-        assert found.penalty == pytest.approx(20_000)
-        assert found.required_factor == np.inf
-        assert not found.holds
-
-
-def test_a_policy_like_its_reference_has_no_finite_factor():
-    """SD_tot^+ = 0 leaves no margin, however large lambda_k is, unless the step adds no risk at all."""
-    inputs = {"advantage_bound": 0.02, "horizon": 10, "budget": 0.1, "assumptions_hold": True}
-    found = step_condition(0.0, 1e6, mean_total_variation=0.005, **inputs)
-    assert found.required_factor == np.inf
-    assert not found.holds
-    assert not found.attainable
-    still = step_condition(0.0, 0.0, mean_total_variation=0.0, **inputs)
-    assert still.required_factor == 0.0
-    assert still.holds
+        assert discrepancy_lower_bound(0.0, 1.0, 1.0, concentration_radii(n, n, 0.05, bound)) == 0.0
 
 
 def test_the_largest_stein_kernel_of_both_operators():
@@ -199,18 +158,7 @@ def test_embedding_radius_of_small_error_is_not_loose_by_orders():
         (lambda: concentration_radii(5, 6, 0.05, 1.0), "m is 6"),
         (lambda: concentration_radii(5, 5, 1.0, 1.0), "delta is 1.0"),
         (lambda: stein_kernel_bound(Beta(2, 5), MATERN, "weighted", 0.5), r"clip is 0\.5"),
-        (
-            lambda: step_condition(
-                0.1,
-                -1.0,
-                advantage_bound=1.0,
-                horizon=1,
-                mean_total_variation=0.0,
-                budget=0.1,
-                assumptions_hold=True,
-            ),  # fmt: skip
-            "factor is -1.0",
-        ),
+        (lambda: step_penalty(-1, 1.0, 0.1), "horizon is -1"),
     ],
 )
 def test_bad_input_is_named(call, named):

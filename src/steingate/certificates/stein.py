@@ -55,20 +55,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "valid": {},
 }
 _RANGES: dict[str, tuple[float, float, str]] = {
-    "limit": (0.0, inf, "[)"),
-    "budget": (1e-12, 1.0, "[)"),
-    "cost_scale": (0.0, inf, "()"),
-    "zero_mass": (0.0, 1.0, "[]"),
-    "one_mass": (0.0, 1.0, "[]"),
-    "atom_tol": (0.0, 0.5, "[)"),
-    "interior_clip": (0.0, 0.5, "()"),
-    "min_interior": (1, inf, "[)"),
-    "kernel_length": (0.0, inf, "()"),
-    "min_bandwidth": (0.0, inf, "()"),
-    "stein_factor": (0.0, inf, "[)"),
-    "discrete_weight": (0.0, inf, "[)"),
+    "limit": (0.0, inf, "[)"), "budget": (1e-12, 1.0, "[)"), "cost_scale": (0.0, inf, "()"),
+    "zero_mass": (0.0, 1.0, "[]"), "one_mass": (0.0, 1.0, "[]"), "atom_tol": (0.0, 0.5, "[)"),
+    "interior_clip": (0.0, 0.5, "()"), "min_interior": (1, inf, "[)"), "kernel_length": (0.0, inf, "()"),
+    "min_bandwidth": (0.0, inf, "()"), "stein_factor": (0.0, inf, "[)"), "discrete_weight": (0.0, inf, "[)"),
     "noise_level": (0.0, 1.0, "()"),
-}
+}  # fmt: skip
 _OPTIONAL = ("cost_scale", "kernel_length", "stein_factor", "noise_level")
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "kernel": get_args(KernelName),

@@ -1,13 +1,16 @@
-"""The paper's finite-sample statements as numbers: concentration radii, SD_tot^+ and Theorem 4.3.
+"""The paper's finite-sample statements as numbers: concentration radii, SD_tot^+ and the condition of Theorem 4.3.
 
-The paper's proof needs three events with error delta / 3 each, and both inequalities of its lemma follow from
-the same three, so every statement here holds with probability 1 - delta (the text has 1 - 2 delta once). The
-text concentrates the V-statistic around its mean, which exceeds the squared KSD by at most M_u / m; that bias
-is included here. All statements need independent episodes with one distribution.
+They hold for independent episodes with one distribution, and for a bounded Stein kernel that was not chosen from the
+samples (the length of ``paper`` and ``released`` is). The paper's proof needs three events with error delta / 3 each,
+and both inequalities of its lemma follow from the same three, so every statement holds with probability 1 - delta
+(the text has 1 - 2 delta once). The text concentrates the V-statistic around its mean, which exceeds the squared KSD
+by at most M_u / m; that bias is included here.
+
+Theorem 4.3: a policy step keeps the risk within the budget if lambda_k SD_tot^+ covers the penalty 2 H² epsilon_h TV.
 """
 
-from dataclasses import dataclass
 from math import inf, isfinite, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,77 +22,31 @@ from steingate.errors import InputError
 Array = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ConcentrationRadii:
-    """Errors of the empirical discrepancies, which hold together with probability 1 - delta.
-
-    Attributes
-    ----------
-    mass
-        eps_w, bound on the error of SD_disc and of the interior mass w.
-    interior
-        eps_int, bound on the error of SD_int.
-    holds
-        Whether the assumptions hold: a bounded Stein kernel that was not chosen from the samples.
-    """
+class ConcentrationRadii(NamedTuple):
+    """Errors of the empirical discrepancies: of SD_disc and w (``mass``), and of SD_int (``interior``)."""
 
     mass: float
     interior: float
-    holds: bool
 
     def total(self, interior_discrepancy: float) -> float:
         """Return the radius of SD_tot = SD_disc + w SD_int for a true interior discrepancy SD_int."""
         return self.interior + self.mass * (1.0 + interior_discrepancy)
 
 
-@dataclass(frozen=True)
-class StepCondition:
-    """Condition of Theorem 4.3 under which a policy step keeps the risk within the budget.
-
-    Attributes
-    ----------
-    margin
-        m_k = lambda_k SD_tot^+ with the factor in use.
-    penalty
-        What the step may add to the surrogate risk: 2 H² epsilon_h TV.
-    required_factor
-        Smallest lambda_k whose margin covers the penalty; infinite if SD_tot^+ is 0.
-    holds
-        Whether the margin covers the penalty, and the assumptions of the radii hold.
-    attainable
-        Whether a margin that covers the penalty leaves room in the budget.
-    """
-
-    margin: float
-    penalty: float
-    required_factor: float
-    holds: bool
-    attainable: bool
-
-
 def concentration_radii(
-    n: int,
-    m: int,
-    delta: float,
-    kernel_bound: float,
-    *,
-    squared_ksd: bool = False,
-    kernel_from_data: bool = False,
+    n: int, m: int, delta: float, kernel_bound: float, squared_ksd: bool = False
 ) -> ConcentrationRadii:
-    """Return the radii eps_w and eps_int for n episodes, m of them between the atoms.
+    """Return radii that hold together with probability 1 - delta for n episodes, m of them between the atoms.
 
-    eps_w = 2 sqrt(log(6/delta) / (2 n)), from Hoeffding's inequality for both atoms. eps_int is the radius of
+    ``mass`` is 2 sqrt(log(6/delta) / (2 n)), from Hoeffding's inequality for both atoms. ``interior`` is the radius of
     the mean embedding at delta / 3, or, if SD_int is the squared KSD as in the appendix of the paper,
     2 sqrt(2) M_u sqrt(log(6/delta) / m) + M_u / m, from McDiarmid's inequality and the bias.
 
     Parameters
     ----------
     kernel_bound
-        M_u, the supremum of the Stein kernel (:func:`stein_kernel_bound`). For the Langevin kernel of a Beta
-        density clipped at 1e-5 it is about 1e11, and the radii say nothing at any practical n.
-    kernel_from_data
-        Whether the length of the kernel depends on the samples, as in ``paper`` and ``released``. McDiarmid's
-        inequality then does not apply.
+        M_u (:func:`stein_kernel_bound`). For the Langevin kernel of a Beta density clipped at 1e-5 it is about 1e11:
+        the radii say nothing at any practical n.
     """
     for name, number in (("n", n), ("m", m)):
         if number != int(number) or number < 0 or (name == "n" and number < 1):
@@ -99,21 +56,21 @@ def concentration_radii(
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta is {delta!r}; give an error probability between 0 and 1.")
     level = log(6.0 / delta)
-    interior = inf
-    if m > 0 and isfinite(kernel_bound):
+    if m == 0 or not isfinite(kernel_bound):
+        interior = inf
+    elif squared_ksd:
+        interior = 2.0 * sqrt(2.0) * kernel_bound * sqrt(level / m) + kernel_bound / m
+    else:
         interior = embedding_radius(kernel_bound, m, delta / 3.0)
-        if squared_ksd:
-            interior = 2.0 * sqrt(2.0) * kernel_bound * sqrt(level / m) + kernel_bound / m
-    holds = isfinite(kernel_bound) and not kernel_from_data
-    return ConcentrationRadii(2.0 * sqrt(level / (2.0 * n)), interior, holds)
+    return ConcentrationRadii(2.0 * sqrt(level / (2.0 * n)), interior)
 
 
 def embedding_radius(kernel_bound: float, m: int, delta: float) -> float:
     """Return sqrt(M_u / m) (1 + sqrt(2 log(1/delta))), the radius of a mean embedding of m samples.
 
-    The distance between the empirical and the true mean embedding is at most this with probability 1 - delta:
-    its mean is at most sqrt(M_u / m), one sample moves it by at most 2 sqrt(M_u) / m, and McDiarmid's
-    inequality does the rest. The KSD is the norm of the empirical embedding.
+    The distance between the empirical and the true mean embedding is at most this with probability 1 - delta: its mean
+    is at most sqrt(M_u / m), one sample moves it by at most 2 sqrt(M_u) / m, and McDiarmid's inequality does the rest.
+    The KSD is the norm of the empirical embedding.
     """
     return sqrt(kernel_bound / m) * (1.0 + sqrt(-2.0 * log(delta)))
 
@@ -123,8 +80,8 @@ def discrepancy_lower_bound(
 ) -> float:
     """Return SD_tot^+ = max(SD_tot - eps_int - eps_w (1 + SD_int + eps_int), 0) from empirical discrepancies.
 
-    ``interior_discrepancy`` is the KSD or its square, as the radii are. Without an interior sample only the
-    discrete part counts.
+    ``interior_discrepancy`` is the KSD or its square, as the radii are. Without an interior sample only the discrete
+    part counts.
     """
     if not isfinite(radii.interior):
         return max(discrete_discrepancy - radii.mass, 0.0)
@@ -132,51 +89,33 @@ def discrepancy_lower_bound(
     return max(estimate - radii.total(interior_discrepancy + radii.interior), 0.0)
 
 
-def step_condition(
-    lower_bound: float,
-    factor: float,
-    *,
-    advantage_bound: float,
-    horizon: int,
-    mean_total_variation: float,
-    budget: float,
-    assumptions_hold: bool,
-) -> StepCondition:
-    """Return the condition of Theorem 4.3 for one policy step.
+def step_penalty(horizon: int, advantage_bound: float, mean_total_variation: float) -> float:
+    """Return 2 H² epsilon_h TV, what a policy step may add to the surrogate risk.
 
     Parameters
     ----------
-    lower_bound
-        SD_tot^+ (:func:`discrepancy_lower_bound`).
-    factor
-        lambda_k in use.
+    horizon
+        H, steps of an episode.
     advantage_bound
-        epsilon_h: the largest absolute mean advantage of the risk under the new policy, over all states.
+        epsilon_h: the largest absolute mean advantage of the risk under the new policy, over all states; at most 1.
     mean_total_variation
         Total variation between new and old policy, averaged over the states that the old policy visits.
-    assumptions_hold
-        ``ConcentrationRadii.holds``.
     """
     for name, value in (
-        ("factor", factor),
-        ("advantage_bound", advantage_bound),
         ("horizon", horizon),
+        ("advantage_bound", advantage_bound),
         ("mean_total_variation", mean_total_variation),
     ):
         if not (value >= 0.0 and isfinite(value)):
             raise InputError(f"{name} is {value!r}; give a finite number that is at least 0.")
-    penalty = 2.0 * horizon**2 * advantage_bound * mean_total_variation
-    margin = factor * lower_bound
-    required = inf if lower_bound == 0.0 else penalty / lower_bound
+    return 2.0 * horizon**2 * advantage_bound * mean_total_variation
+
+
+def required_step_factor(penalty: float, lower_bound: float) -> float:
+    """Return the smallest lambda_k whose margin lambda_k SD_tot^+ covers the penalty; infinite if SD_tot^+ is 0."""
     if penalty == 0.0:
-        required = 0.0
-    return StepCondition(
-        margin=margin,
-        penalty=penalty,
-        required_factor=required,
-        holds=assumptions_hold and margin >= penalty,
-        attainable=isfinite(required) and penalty < budget,
-    )
+        return 0.0
+    return penalty / lower_bound if lower_bound > 0.0 else inf
 
 
 def stein_kernel_bound(interior: Interior, kernel: Kernel, operator: Operator, clip: float) -> float:
