@@ -214,7 +214,8 @@ class SteinCertificate:
         if not isfinite(self.scale):
             raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
         check_risk(self.risk_function)
-        if self.reference_risk is not None and self.stein_factor is None and self.required_factor is None:
+        assert 0.0 <= self.reference_risk <= 1.0  # an error here if no reference has half of the budget
+        if self.stein_factor is None and self.required_factor is None:
             raise InputError(
                 f"No valid Stein factor is known here ({self._found_factor.reason}); choose another kernel, "
                 "reference or risk function, or give stein_factor."
@@ -315,11 +316,7 @@ class SteinCertificate:
                 f"lambda_int = {self.factor:.4g}; smallest valid factor: {smallest}",
             ),
             Check("form", not self._doubts, "; ".join(self._doubts) or "as proven"),
-            Check(
-                "lemma",
-                lemma.holds,
-                f"K_p = {lemma.K_p:.4g}, M_p = {lemma.M_p:.4g}, B_int = {lemma.B_int:.5g}",
-            ),
+            Check("lemma", lemma.holds, f"K_p = {lemma.K_p:.4g}, M_p = {lemma.M_p:.4g}, B_int = {lemma.B_int:.5g}"),
             Check("samples", self.base_kernel is not None and self.attainable, samples),
             Check("violations", self.violation_factor <= 1.0 + 1e-9, f"risk {self.budget:g}: {violations}"),
         )
