@@ -233,17 +233,11 @@ def test_fast_rotations_do_not_use_the_series():
 
 
 def _set(field, index, value):
-    def change(model):
-        getattr(model, field)[index] = value
-
-    return change
+    return lambda model: getattr(model, field).__setitem__(index, value)
 
 
 def _scale(field, index, factor):
-    def change(model):
-        getattr(model, field)[index] *= factor
-
-    return change
+    return lambda model: _set(field, index, getattr(model, field)[index] * factor)(model)
 
 
 def _option(name, value):

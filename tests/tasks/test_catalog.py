@@ -3,28 +3,14 @@ import pytest
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS, find_task
 
-SIZES = {  # observation entries of Point and Car
-    "Goal0": (28, 40),
-    "Goal1": (60, 72),
-    "Goal2": (60, 72),
-    "Circle0": (28, 40),
-    "Circle1": (28, 40),
-    "Circle2": (28, 40),
-}
 
-
-def test_twelve_navigation_and_six_velocity_tasks():
-    families = [task.family for task in TASKS.values()]
-    assert (families.count("goal"), families.count("circle"), families.count("velocity")) == (6, 6, 6)
-    assert all(env_id == task.env_id for env_id, task in TASKS.items())
-
-
-@pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("agent", ["Point", "Car"])
-def test_navigation_sizes(name, agent):
+@pytest.mark.parametrize("name", ["Goal0", "Goal1", "Goal2", "Circle0", "Circle1", "Circle2"])
+def test_navigation_tasks(name, agent):
     task = find_task(f"Safety{agent}{name}-v0")
-    assert task.observation_size == SIZES[name][agent == "Car"]
-    assert task.sensors + 16 * len(task.lidar) == task.observation_size
+    lidar = 48 if name in ("Goal1", "Goal2") else 16
+    assert task.observation_size == task.sensors + lidar == (12 if agent == "Point" else 24) + lidar
+    assert 16 * len(task.lidar) == lidar
     assert task.max_episode_steps == (1000 if "Goal" in name else 500)
     assert task.period == pytest.approx(0.02 if agent == "Point" else 0.04)
     assert (task.lidar_range, task.action_size) == ((3.0 if "Goal" in name else 6.0), 2)
@@ -59,7 +45,8 @@ def test_velocity_tasks(robot, limit, period, obs, act, bound):
     assert task.lidar == ()
 
 
-def test_prefix_is_optional_and_unknown_tasks_are_refused():
+def test_ids():
+    assert len(TASKS) == 18
     assert find_task("steingate/SafetyPointGoal1-v0") is find_task("SafetyPointGoal1-v0")
     with pytest.raises(InputError, match="SafetyPointPush1-v0"):
         find_task("SafetyPointPush1-v0")

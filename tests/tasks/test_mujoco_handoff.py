@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from steingate.tasks import mujoco_handoff as handoff
-from steingate.tasks import point
 from steingate.tasks.catalog import find_task
 from steingate.tasks.mujoco_handoff import AT_REST, MOVING, SETTLING, STEP_KINDS
 from steingate.tasks.navigation import Navigation
@@ -17,41 +16,6 @@ def started(task, seed=0, **options):
     nav = Navigation(task, 1, **options)
     nav.reset(FIRST, [seed])
     return nav
-
-
-def chosen(agent, speed, places, status=None, vase_v=None):
-    """Return which vases are active in a step of a Point."""
-    n = len(places)
-    active = np.zeros(n, bool)
-    count = handoff.choose_active_vases(
-        np.array([*agent, 0.0]),
-        np.array([speed, 0.0, 0.0]),
-        np.array([[x, y, 0.1, 1.0, 0.0, 0.0, 0.0] for x, y in places]),
-        np.zeros((n, 6)) if vase_v is None else vase_v,
-        np.full(n, AT_REST) if status is None else np.array(status),
-        point.REACH,
-        point.SPEED_GAIN,
-        0.02,
-        active,
-    )
-    assert count == active.sum()
-    return active.tolist()
-
-
-def test_only_vases_within_reach_are_active():
-    row = [(0.27, 0.0), (1.0, 0.0), (-1.0, 0.0)]
-    assert chosen((0, 0), 0.5, row) == [True, False, False]
-    assert chosen((0, 0.5), 0.5, row) == [False, False, False]
-    assert chosen((0.65, 0.0), 1.5, row) == [False, False, False]
-    assert chosen((0.75, 0.0), 1.5, row) == [False, True, False]
-
-
-def test_moving_vases_and_their_neighbors_are_active():
-    row, rest = [(0.0, 0.0), (0.34, 0.0), (1.0, 0.0), (1.36, 0.0)], AT_REST
-    assert chosen((9, 9), 0.0, row, [MOVING, rest, rest, rest]) == [True, True, False, False]
-    fast = np.zeros((4, 6))
-    fast[2, 0] = 1.0
-    assert chosen((9, 9), 0.0, row, [rest, rest, MOVING, rest], fast) == [False, False, True, True]
 
 
 def test_an_untouched_vase_enters_mujoco_on_the_settling_curve():
