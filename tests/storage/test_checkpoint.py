@@ -87,10 +87,6 @@ def test_the_last_two_checkpoints_are_kept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def flip(content, place):
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
-
-
 def with_header(header):
     return struct.pack("<Q", len(header)) + header + b"\0\0\0\0"
 
@@ -99,8 +95,6 @@ OTHER = {"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
 DAMAGE = {
     "pickle": lambda content: b"\x80\x04\x95\x1d\0\0\0\0\0\0\0\x8c\x02os\x94\x8c\x06system\x94\x93\x94.",
     "truncated": lambda content: content[: len(content) // 2],
-    "flipped in data": lambda content: flip(content, len(content) - 3),
-    "flipped in header": lambda content: flip(content, content.index(b"shape") + 10),
     "longer": lambda content: content + b"more",
     "other file": lambda content: with_header(json.dumps(OTHER).encode()),
     "other version": lambda content: content.replace(FORMAT.encode(), b"steingate-checkpoint-1"),
@@ -125,44 +119,38 @@ def test_a_damaged_checkpoint_is_named_and_the_previous_one_is_used(tmp_path, ki
         latest_checkpoint(tmp_path)
 
 
-def hostile(layout, text, data=b"", arrays=()):
+def crafted(layout, text, data=b""):
     """Return a file with a correct checksum and wrong content."""
-    metadata = {"steingate": f"{FORMAT} {_digest(text, list(arrays))} {text}"}
-    header = json.dumps({"__metadata__": metadata, **layout}).encode()
-    return struct.pack("<Q", len(header)) + header + data
+    header = {"__metadata__": {"steingate": f"{FORMAT} {_digest(text, [])} {text}"}, **layout}
+    content = json.dumps(header).encode()
+    return struct.pack("<Q", len(content)) + content + data
 
 
-def described(dtype, shape, begin, end):
-    return {"000000": {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}}
+def tensor(dtype, shape, end):
+    return {"000000": {"dtype": dtype, "shape": shape, "data_offsets": [0, end]}}
 
 
-GOOD = json.dumps({"epoch": 1, "tree": {}})
-
-
-def holding(value, epoch=1):
-    return json.dumps({"epoch": epoch, "tree": {"x": value}})
+EMPTY = '{"epoch": 1, "tree": {}}'
 
 
 @pytest.mark.parametrize(
     ("layout", "text", "data"),
     [
-        (described("F64", [2**40], 0, 2**43), GOOD, b""),  # would need 8 TiB
-        (described("F64", [-1], 0, -8), GOOD, b""),
-        (described("O", [1], 0, 8), GOOD, b"12345678"),
-        (described("BF16", [4], 0, 8), GOOD, b"12345678"),
-        (described("F64", [1.0], 0, 8), GOOD, b"1" * 8),
-        ({"000000": [1, 2]}, GOOD, b""),
-        ({}, holding({"__array__": 5}), b""),
-        ({}, holding({"__array__": -1}), b""),
-        ({}, holding({}, epoch="1"), b""),
+        (tensor("F64", [2**40], 2**43), EMPTY, b""),  # would need 8 TiB
+        (tensor("O", [1], 8), EMPTY, b"12345678"),
+        (tensor("BF16", [4], 8), EMPTY, b"12345678"),
+        ({"000000": [1, 2]}, EMPTY, b""),
+        ({}, '{"epoch": 1, "tree": {"x": {"__array__": 5}}}', b""),
+        ({}, '{"epoch": 1, "tree": {"x": {"__array__": -1}}}', b""),
+        ({}, '{"epoch": "1", "tree": {}}', b""),
         ({}, '{"epoch": 1, "tree": ' + "[" * 10**5 + "]" * 10**5 + "}", b""),
-        ({}, json.dumps({"epoch": 1, "tree": [1]}), b""),
-        ({}, json.dumps({"tree": {}}), b""),
+        ({}, '{"epoch": 1, "tree": [1]}', b""),
+        ({}, '{"tree": {}}', b""),
     ],
 )
 def test_wrong_content_with_a_correct_checksum_is_refused(tmp_path, layout, text, data):
     path = tmp_path / "epoch-00000001.safetensors"
-    path.write_bytes(hostile(layout, text, data))
+    path.write_bytes(crafted(layout, text, data))
     with pytest.raises(RunError, match="epoch-00000001"):
         read_checkpoint(path)
 
