@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from steingate.monitoring.monitor import Monitor as Monitor
     from steingate.monitoring.monitors import Monitors as Monitors
     from steingate.policies.export import export_policy as export_policy
-    from steingate.policies.numpy_policy import RobotPolicy as RobotPolicy
-    from steingate.policies.policy import Policy as Policy, load as load
+    from steingate.policies.load import load_policy as load_policy
+    from steingate.policies.policy import Policy as Policy
     from steingate.training.api import Run as Run, resume as resume, train as train
     from steingate.training.config import RunConfig as RunConfig
     from steingate.training.evaluate import Evaluation as Evaluation, evaluate as evaluate
@@ -65,8 +65,8 @@ _MODULES = {  # module -> public names
     "monitoring.monitor": ("Monitor",),
     "monitoring.monitors": ("Monitors",),
     "policies.export": ("export_policy",),
-    "policies.numpy_policy": ("RobotPolicy",),
-    "policies.policy": ("Policy", "load"),
+    "policies.load": ("load_policy",),
+    "policies.policy": ("Policy",),
     "training.api": ("Run", "resume", "train"),
     "training.config": ("RunConfig",),
     "training.evaluate": ("Evaluation", "evaluate"),

@@ -129,16 +129,16 @@ def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
 
 
 def test_export_writes_a_policy_that_acts(run, tmp_path, capsys):
-    from steingate import RobotPolicy, load
+    from steingate import Policy, load_policy
 
     assert main(["export", str(run), "--to", str(tmp_path / "policy.npz"), "--policy", "last"]) == 0
     output = capsys.readouterr()
     assert output.out.splitlines() == [str(tmp_path / "policy.npz"), str(tmp_path / "policy.py")]
     assert "last policy, after epoch 6" in output.err
-    robot = RobotPolicy(tmp_path / "policy.npz")
+    robot = Policy.load(tmp_path / "policy.npz")
     obs = [0.5, 3.0, 7.0]
-    assert robot(obs).tolist() == pytest.approx(load(run, "last").policy(obs).tolist())
-    assert (robot.about["policy"], robot.about["epoch"]) == ("last", 6)
+    assert robot(obs).tolist() == pytest.approx(load_policy(run, "last")(obs).tolist())
+    assert (robot.about["checkpoint"], robot.about["epoch"]) == ("last", 6)
     assert main(["export", str(run), "--to", str(tmp_path / "policy.pkl"), "--policy", "last"]) == 2
 
 

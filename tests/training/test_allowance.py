@@ -16,10 +16,8 @@ from steingate.algorithms.common.recipe import Setup  # noqa: E402
 from steingate.envs.make import make_vec  # noqa: E402
 from steingate.errors import RunError  # noqa: E402
 from steingate.gates.account import Extra, Spent  # noqa: E402
-from steingate.policies.export import export_policy  # noqa: E402
 from steingate.policies.normalizer import Stats, normalize  # noqa: E402
-from steingate.policies.numpy_policy import RobotPolicy  # noqa: E402
-from steingate.policies.policy import load  # noqa: E402
+from steingate.policies.load import load_policy  # noqa: E402
 from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
 from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
 from steingate.training.evaluate import load_player  # noqa: E402
@@ -45,46 +43,12 @@ def test_the_share_reaches_environments_checkpoint_and_policy(tmp_path):
     assert shares[-1] < shares[0] <= 0.6  # the walk is over this limit more often than not
     tree = newest_checkpoint(path).tree
     assert tree["budget"] == shares[-1]
-    policy = load(path, "last").policy
-    assert np.exp(policy.log_std).max() == pytest.approx(progress["Gate/Noise"][-1], rel=1e-5)
+    policy = load_policy(path, "last")
+    assert np.exp(policy.array("log_std")).max() == pytest.approx(progress["Gate/Noise"][-1], rel=1e-5)
     assert progress["Gate/Noise"][-1] < 0.5
-    assert policy.extra.start == 0.0
-    assert policy.extra.following(0.0, 0.25) == -0.5
+    policy.observe(0.25)
+    assert policy.z == -0.5
     assert tree["worth"] == progress["Gate/Worth"][-1] > 0.0
-
-
-def test_on_a_lidar_task_the_stored_and_the_exported_policy_act_as_the_trained_one(tmp_path):
-    cfg = tiny(tmp_path, algo="allowance", env="SafetyPointCircle1-v0", total_steps=160)
-    path = train(cfg, quiet=True)
-    checkpoint, policy = newest_checkpoint(path), load(path, "last").policy
-    assert (policy.obs_dim, policy.sight.rings, policy.sight.compass) == (29, (12,), (9, 10))
-    export_policy(policy, tmp_path / "policy.npz")
-    robot = RobotPolicy(tmp_path / "policy.npz")
-
-    envs = make_envs(cfg, build_algorithm(cfg), budget=0.5)
-    plain = make_vec(cfg.env, cfg.num_envs)
-    tree = checkpoint.tree
-    stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
-    known = stats.mean.size
-    shown, raw = envs.reset(seed=5)[0], plain.reset(seed=5)[0]
-    for _ in range(20):
-        seen = np.column_stack([normalize(stats, shown[:, :known]), shown[:, known:]]).astype(np.float32)
-        action = np.clip(np.asarray(mean(tree["policy"], seen), np.float64), -1.0, 1.0)
-        with_account = np.column_stack([raw, shown[:, -1]])
-        np.testing.assert_allclose(policy(with_account), action, atol=1e-5)
-        robot.number = shown[0, -1]
-        np.testing.assert_allclose(robot(raw[0]), action[0], atol=1e-5)
-        shown, raw = envs.step(action)[0], plain.step(action)[0]
-    envs.close()
-    plain.close()
-
-
-def test_a_policy_that_was_taught_another_account_is_not_played(tmp_path, monkeypatch):
-    path = train(tiny(tmp_path, algo="allowance"), quiet=True)
-    assert load_player(path, print, "last").budget == newest_checkpoint(path).tree["budget"]
-    monkeypatch.setattr(Spent, "extra", lambda self, share: Extra(share, -1.0 / self.limit, 1.0, self.lowest))
-    with pytest.raises(RunError, match="another account of its spending than allowance keeps"):
-        load_player(path, print, "last")
 
 
 def test_the_first_epoch_starts_with_the_first_share(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 from tests.training.runs_of_probes import tiny
 
-from steingate.policies.policy import load
+from steingate.policies.load import load_policy
 from steingate.runs import read_episodes, read_progress
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.runner import train
@@ -16,7 +16,7 @@ def test_the_policy_learns_to_name_what_it_sees(tmp_path):
         tiny(tmp_path, env="tests.training.probes:Match", total_steps=800 * 40, max_kl=0.03, **SIZES),
         quiet=True,
     )
-    policy = load(path, "last").policy
+    policy = load_policy(path, "last")
     shown = np.linspace(-0.6, 0.6, 13)
     assert np.abs(policy(shown[:, None])[:, 0] - shown).max() < 0.15
     progress = read_progress(path)

@@ -36,14 +36,14 @@ def test_evaluate_takes_a_run_or_its_folder(run):
 
 
 def test_certify_policy_agrees_with_the_run(run):
-    policy = steingate.load(run).policy
+    policy = steingate.load_policy(run)
     assert steingate.certify_policy(policy, Walk, limit=4.0, budget=0.6, seed=7).certified
 
 
 def test_make_vec_makes_what_training_uses(run):
     envs = steingate.make_vec("tests.training.probes:Walk", 3)
     obs, _ = envs.reset(seed=0)
-    action = steingate.load(run).policy(obs)
+    action = steingate.load_policy(run)(obs)
     assert action.shape == (3, 2)
     assert envs.step(action)[4]["cost"].shape == (3,)
     envs.close()
@@ -59,4 +59,4 @@ def test_arguments_take_precedence_over_the_file(tmp_path):
     assert not found.certified
     assert str(found) == str(found.path)
     with pytest.warns(UserWarning, match="Certification is disabled"):
-        steingate.load(found)
+        steingate.load_policy(found)

@@ -36,14 +36,14 @@ def test_the_delivered_policy_is_certified_or_the_user_is_told(tmp_path, capsys,
     assert run.certification["sentence"] in str(run)
     if not run.certified:
         with pytest.warns(UserWarning, match="not certified"):
-            steingate.load(path)
+            steingate.load_policy(path)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loaded, fresh = steingate.load(path), steingate.evaluate(run, 300, seed=11)
-    assert loaded.which == fresh.which == "certified"
+        loaded, fresh = steingate.load_policy(path), steingate.evaluate(run, 300, seed=11)
+    assert loaded.about["checkpoint"] == fresh.which == "certified"
     assert fresh.violations <= 45  # of 300; with a true share of 0.1 the chance of more is below 4e-3
-    alone = run_episodes(loaded.policy, _cart_pole(), seed=3)
+    alone = run_episodes(loaded, _cart_pole(), seed=3)
     assert sum(next(alone)[0] > 10.0 for _ in range(20)) <= 6
     if algo == "ppo":  # knows no cost: its last policy drives to where it costs
         last = steingate.evaluate(run, 100, policy="last")

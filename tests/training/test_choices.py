@@ -59,8 +59,8 @@ def test_a_run_with_choices_is_resumed_loaded_and_evaluated(tmp_path):
     resume(part, quiet=True, total_steps=240)
     assert facts(whole)["progress"] == facts(part)["progress"]
     assert facts(whole)["episodes"] == facts(part)["episodes"]
-    policy = steingate.load(whole).policy
-    assert policy.choice == (2, 3)
+    policy = steingate.load_policy(whole)
+    assert policy.array("discrete").tolist() == [2, 3]
     assert policy.act_dim == 1
     batch = np.linspace(0.0, 1.0, 10)[:, None]
     assert [policy(row) for row in batch] == policy(batch).tolist()

@@ -12,7 +12,7 @@ from steingate.cli import main
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.monitoring.monitor import Monitor
-from steingate.policies.policy import load
+from steingate.policies.load import load_policy
 from steingate.runs import RunFolder
 from steingate.training.certification import CertificationTest, certification_report
 from steingate.training.config_file import load_run_config
@@ -41,7 +41,7 @@ def by_hand(policy, seed):
 
 def test_episodes_are_those_of_the_policy(run):
     result = evaluate(run, 11, seed=3, policy="last")
-    policy = load(run, "last").policy
+    policy = load_policy(run, "last")
     expected = np.array([by_hand(policy, seed) for seed in result.seeds])
     np.testing.assert_allclose(result.episodes.ret, expected[:, 0], atol=1e-5)
     np.testing.assert_allclose(result.episodes.cost, expected[:, 1], atol=1e-5)

@@ -100,7 +100,7 @@ def test_an_object_is_asked_for_again(tmp_path):
     )
     assert stored(run.path)["config"]["env"] == "python:make"
     assert run.path.parent.name == "make"
-    assert steingate.load(run.path, "last").policy.obs_dim == 3
+    assert steingate.load_policy(run, "last").obs_dim == 3
     for use in (lambda: steingate.resume(run.path, total_steps=240), lambda: evaluate(run, 1, policy="last")):
         with pytest.raises(InputError, match=r"'make' was a Python object.*pass it again as env="):
             use()

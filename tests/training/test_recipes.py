@@ -11,7 +11,7 @@ from steingate.algorithms import METHODS
 from steingate.algorithms.common.recipe import FirstOrder
 from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
-from steingate.policies.policy import load
+from steingate.policies.load import load_policy
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
 from steingate.training.batch import tail_costs
@@ -114,30 +114,6 @@ def test_first_order_runs_decay_their_rate_and_critics_repeat_their_passes(tmp_p
     assert counts[None] < 6 * 5
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [("trpo-saute", "corrected"), ("trpo-simmer", "published"), ("cvar-cpo", "corrected")],
-)
-def test_a_policy_that_sees_what_was_spent_acts_alone_as_in_evaluation(tmp_path, name, variant):
-    cfg = run_of(tmp_path, name, variant, {})
-    path = train(cfg, quiet=True)
-    found = evaluate(path, 6, policy="last")
-    policy = load(path, "last").policy
-    env = probes.Walk()
-    for seed, cost, ret in zip(evaluation_seeds(0, 6), found.episodes.cost, found.episodes.ret, strict=True):
-        obs, _ = env.reset(seed=seed)
-        number, total, earned, ended = policy.extra.start, 0.0, 0.0, False
-        while not ended:
-            action = policy(np.append(obs, number))
-            obs, reward, terminated, truncated, info = env.step(action)
-            number = policy.extra.following(number, info["cost"])
-            total, earned, ended = total + info["cost"], earned + reward, terminated or truncated
-        assert total == pytest.approx(cost, rel=1e-4)
-        assert earned == pytest.approx(ret, rel=1e-4)
-    with pytest.raises(InputError, match=r"append that number to the 3 of the task \((1|0)"):
-        policy(obs)
-
-
 def test_evaluation_starts_with_the_share_that_training_reached(tmp_path):
     strong = {"controller.proportional": 1.0, "controller.smoothing": 0.0}
     for variant in ("corrected", "published"):
@@ -146,7 +122,7 @@ def test_evaluation_starts_with_the_share_that_training_reached(tmp_path):
         reached = latest_checkpoint(path / "checkpoints").tree["budget"]
         assert reached < 1.0
         assert player.budget == (reached if variant == "corrected" else 1.0)
-        assert load(path, "last").policy.extra.start == pytest.approx(player.budget)
+        assert load_policy(path, "last").z == pytest.approx(player.budget)
         path.rename(tmp_path / variant)
 
 

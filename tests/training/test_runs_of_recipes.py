@@ -11,7 +11,7 @@ from tests.training.test_config import earlier
 
 from steingate.cli import main
 from steingate.errors import RunError
-from steingate.policies.policy import load
+from steingate.policies.load import load_policy
 from steingate.runs import RunFolder, latest_checkpoint, read_config, read_progress, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import evaluate as evaluate_module
@@ -175,7 +175,7 @@ class TestOutsiders:
         assert read_config(path)["notes"] == ["Limit 4."]
         assert read_config(path)["config"]["algo"] == f"{module}:Mine"
         assert evaluate(path, 2, policy="last").epoch == 4
-        assert load(path, "last").policy(np.zeros(3)).shape == (2,)
+        assert load_policy(path, "last")(np.zeros(3)).shape == (2,)
         capsys.readouterr()
         assert main(["train", "--algo", f"{module}:Mine", "--evry=3"]) == 2
         assert f"{module}:Mine has no option --evry (did you mean --every?)" in capsys.readouterr().err

@@ -12,8 +12,8 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.errors import InputError, RunError
 from steingate.monitoring.wealth import upper_bound
+from steingate.policies.load import load_policy
 from steingate.policies.normalizer import Stats
-from steingate.policies.policy import load
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
 from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
@@ -157,12 +157,13 @@ def test_the_certified_checkpoint_is_the_one_that_was_tested(whole):
     assert test.bound == upper_bound(test.violations, test.episodes - test.violations, test.delta) <= 0.1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        loaded = load(path)
-    assert (loaded.which, loaded.epoch, loaded.certification) == ("certified", checkpoint.epoch, report)
+        policy = load_policy(path)
+    assert (policy.certified, policy.about["epoch"]) == (True, checkpoint.epoch)
+    assert policy.about["certification"] == report["sentence"]
     fresh = evaluate(path, 200, seed=5)
     assert fresh.which == "certified"
     assert np.mean(fresh.episodes.cost > 4.0) <= 0.1
-    assert load(path, "last").which == "last"
+    assert load_policy(path, "last").about["checkpoint"] == "last"
 
 
 def test_tests_during_training_use_their_fraction_of_the_steps(whole):
@@ -179,7 +180,7 @@ def test_tests_do_not_change_training(whole, tmp_path):
         np.testing.assert_array_equal(mine, others)
     assert stored(path) == {}
     with pytest.warns(UserWarning, match="Certification is disabled"):
-        load(path)
+        load_policy(path)
 
 
 @pytest.mark.parametrize("epochs", [2, 20])
@@ -252,11 +253,11 @@ def test_without_a_certified_policy_every_user_is_warned(tmp_path, capsys):
     assert report["closest"]["violations"] > 0
     assert report["sentence"] in capsys.readouterr().err
     with pytest.warns(UserWarning, match="is not certified. No policy is certified for cost limit 1e-09"):
-        assert load(path).which == "last"
+        assert load_policy(path).about["checkpoint"] == "last"
     with pytest.raises(RunError, match="has no certified policy"):
-        load(path, "certified")
+        load_policy(path, "certified")
     with pytest.raises(InputError, match="'best'"):
-        load(path, "best")
+        load_policy(path, "best")
 
 
 def test_endless_episodes_and_failing_tests_do_not_end_training(tmp_path, monkeypatch):
@@ -278,15 +279,15 @@ def test_damaged_and_foreign_certified_checkpoints_are_named(whole, tmp_path):
     content = file.read_bytes()
     file.write_bytes(content[:-1])
     with pytest.warns(UserWarning, match=r"certified\.safetensors is unusable"):
-        assert load(copy).which == "last"
+        assert load_policy(copy).about["checkpoint"] == "last"
     RunFolder(copy).certification.write_text("{")
     warned = []
-    assert load(copy, warn=warned.append).certification is None
+    assert load_policy(copy, warn=warned.append).about["certification"] is None
     assert any("certification.json is damaged" in text for text in warned)
     other = train(tiny(tmp_path, seed=1), quiet=True)
     RunFolder(other).certified.write_bytes(content)
     with pytest.warns(UserWarning, match="does not belong to this run"):
-        assert load(other).which == "last"
+        assert load_policy(other).about["checkpoint"] == "last"
 
 
 def test_settings_of_certification_are_part_of_the_run(tmp_path):

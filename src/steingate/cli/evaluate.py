@@ -119,17 +119,10 @@ def export_arguments(parser: Parser) -> None:
 def export(args: argparse.Namespace) -> int:
     """Write the policy and print the names of the files."""
     from steingate.policies.export import export_policy
-    from steingate.policies.policy import load
+    from steingate.policies.load import load_policy
 
-    loaded = load(args.run, args.policy, warn)
-    config = loaded.config.get("config") or {}
-    about = {
-        **{name: config.get(name) for name in ("env", "algo", "seed")},
-        "epoch": loaded.epoch,
-        "policy": loaded.which,
-        "certification": None if loaded.certification is None else loaded.certification["sentence"],
-    }
-    warn(f"{loaded.which} policy, after epoch {loaded.epoch}: {loaded.policy}")
-    for file in export_policy(loaded.policy, args.to, about):
+    policy = load_policy(args.run, args.policy, warn)
+    warn(f"{policy.about['checkpoint']} policy, after epoch {policy.about['epoch']}: {policy}")
+    for file in export_policy(policy, args.to):
         print(file)
     return 0

@@ -237,13 +237,9 @@ def run_episodes(
         obs, _ = env.reset(seed=int(key.generate_state(1)[0]))
         if stateful:
             policy.reset()  # type: ignore[attr-defined]
-        extra = getattr(policy, "extra", None)
-        account = 0.0 if extra is None else extra.start
         total_cost = total_reward = 0.0
         for _ in range(max_steps):
-            seen = obs if extra is None else np.append(obs, account)
-            obs, reward, cost, ended = _parse_step(env.step(policy(seen)))
-            account = account if extra is None else extra.following(account, cost)
+            obs, reward, cost, ended = _parse_step(env.step(policy(obs)))
             if stateful:
                 policy.observe(cost)  # type: ignore[attr-defined]
             total_cost += cost

@@ -1,4 +1,4 @@
-"""A policy as an ONNX graph, with all that it is shown beside its observation."""
+"""A policy as an ONNX graph: lidar features, normalization, network, and action range."""
 
 import json
 from collections.abc import Callable
@@ -7,113 +7,121 @@ from typing import Any
 import numpy as np
 
 from steingate.errors import MissingExtraError
-from steingate.policies.lidar_features import TINY, LidarFeatures, ring_bins
-from steingate.policies.normalizer import CLIP
+from steingate.policies.lidar_features import TINY, ring_bins
 from steingate.policies.policy import Policy
 
 
 class Graph:
-    """Nodes and constants of a graph in the making; values are known by name."""
+    """Nodes and constants of a graph; values are referred to by name."""
 
     def __init__(self, make_node: Callable[..., Any], make_tensor: Callable[..., Any]) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._node, self._tensor = make_node, make_tensor
+        self._make_node, self._make_tensor = make_node, make_tensor
 
-    def of(self, value: Any, kind: Any = np.float32) -> str:
-        """Return the name of a constant."""
-        name = f"c{len(self.constants)}"
-        self.constants.append(self._tensor(np.asarray(value, kind), name))
+    def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(self._make_node(operator, list(inputs), [name], **attributes))
         return name
 
-    def __call__(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Return the name of what a node makes of its inputs."""
-        out = f"v{len(self.nodes)}"
-        self.nodes.append(self._node(kind, list(inputs), [out], **attributes))
-        return out
+    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+        """Return the name of a constant."""
+        name = f"c{len(self.constants)}"
+        self.constants.append(self._make_tensor(np.asarray(value, dtype), name))
+        return name
 
-    def at(self, value: str, index: Any) -> str:
-        """Return the columns of a value."""
-        return self("Gather", value, self.of(index, np.int64), axis=1)
+    def columns(self, value: str, index: Any) -> str:
+        """Return columns of a matrix."""
+        return self("Gather", value, self.constant(index, np.int64), axis=1)
 
-    def between(self, value: str, low: Any, high: Any) -> str:
-        """Return a value cut at both ends."""
-        return self("Max", self("Min", value, self.of(high)), self.of(low))
+    def clip(self, value: str, low: Any, high: Any) -> str:
+        """Return a value clipped to a range."""
+        return self("Max", self("Min", value, self.constant(high)), self.constant(low))
 
-    def length(self, x: str, y: str) -> str:
-        """Return the length of (x, y), never 0."""
-        return self("Max", self("Sqrt", self("Add", self("Mul", x, x), self("Mul", y, y))), self.of(TINY))
+    def norm(self, x: str, y: str) -> str:
+        """Return the length of (x, y), at least ``TINY``."""
+        squares = self("Add", self("Mul", x, x), self("Mul", y, y))
+        return self("Max", self("Sqrt", squares), self.constant(TINY))
 
 
-def onnx_file(policy: Policy, about: dict[str, Any]) -> bytes:
-    """Return the ONNX file: what is added, normalize, clip, layers, and clip and scale or choose."""
+def onnx_file(policy: Policy) -> bytes:
+    """Return the content of an ONNX file with the policy; see ``export_policy``."""
     try:
         import onnx
         from onnx import TensorProto, helper, numpy_helper
     except ModuleNotFoundError as error:
         raise MissingExtraError("An ONNX file", "onnx") from error
     graph = Graph(helper.make_node, numpy_helper.from_array)
+    state = ["safety_state"] if policy.has_safety_state else []
+    value = graph("Concat", "observation", *_features(graph, policy), *state, axis=1)
+    mean, std = policy.array("obs_mean"), policy.array("obs_std")
+    if mean.size:
+        # The safety state is not normalized.
+        rest = policy.layers[0][0].shape[0] - mean.size
+        limit = np.append(
+            np.full(mean.size, policy.array("obs_clip")), np.full(rest, np.finfo(np.float32).max)
+        )
+        centered = graph("Sub", value, graph.constant(np.append(mean, np.zeros(rest))))
+        value = graph.clip(
+            graph("Div", centered, graph.constant(np.append(std, np.ones(rest)))), -limit, limit
+        )
+    for i, (weight, bias) in enumerate(policy.layers):
+        value = graph("Add", graph("MatMul", value, graph.constant(weight)), graph.constant(bias))
+        if i < len(policy.layers) - 1:
+            value = graph("Tanh", value)
     shape: tuple[str | int, ...]
-    own = policy.obs_dim - (policy.safety_state is not None)
-    now = "obs"
-    if policy.lidar_features is not None:
-        account = [] if policy.safety_state is None else [graph.at(now, [own])]
-        parts = [graph.at(now, np.arange(own)), *_shown(graph, now, policy.lidar_features), *account]
-        now = graph("Concat", *parts, axis=1)
-    if policy.obs_mean is not None and policy.obs_std is not None:
-        rest = policy.weights[0].shape[0] - policy.obs_mean.size  # the account is never normalized
-        mean, std = np.append(policy.obs_mean, np.zeros(rest)), np.append(policy.obs_std, np.ones(rest))
-        edge = np.append(np.full(policy.obs_mean.size, CLIP), np.full(rest, np.finfo(np.float32).max))
-        scaled = graph("Div", graph("Sub", now, graph.of(mean)), graph.of(std))
-        now = graph.between(scaled, -edge, edge)
-    for i, (w, b) in enumerate(zip(policy.weights, policy.biases, strict=True)):
-        now = graph("Add", graph("MatMul", now, graph.of(w)), graph.of(b))
-        if i < len(policy.weights) - 1:
-            now = graph("Tanh", now)
-    if policy.choice is None:
-        scaled = graph("Mul", graph.between(now, -1.0, 1.0), graph.of(policy.scale))
-        now = graph("Add", scaled, graph.of(policy.shift))
-        kind, shape = TensorProto.FLOAT, ("n", policy.act_dim)
+    if policy.array("discrete").size:
+        start = graph.constant(policy.array("discrete")[1], np.int64)
+        graph("Add", graph("ArgMax", value, axis=1, keepdims=0), start)
+        dtype, shape = TensorProto.INT64, ("n",)
     else:
-        likeliest = graph("ArgMax", now, axis=1, keepdims=0)
-        now = graph("Add", likeliest, graph.of(policy.choice.start, np.int64))
-        kind, shape = TensorProto.INT64, ("n",)
+        scaled = graph("Mul", graph.clip(value, -1.0, 1.0), graph.constant(policy.array("scale")))
+        graph("Add", scaled, graph.constant(policy.array("shift")))
+        dtype, shape = TensorProto.FLOAT, ("n", policy.act_dim)
     graph.nodes[-1].output[0] = "action"
-    given = helper.make_tensor_value_info("obs", TensorProto.FLOAT, ["n", policy.obs_dim])
-    action = helper.make_tensor_value_info("action", kind, shape)
-    whole = helper.make_graph(graph.nodes, "policy", [given], [action], graph.constants)
+    widths = [("observation", policy.obs_dim), *((name, 1) for name in state)]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width]) for name, width in widths]
+    outputs = [helper.make_tensor_value_info("action", dtype, shape)]
+    whole = helper.make_graph(graph.nodes, "policy", inputs, outputs, graph.constants)
     model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    model.metadata_props.add(key="about", value=json.dumps(about))
-    if policy.safety_state is not None:
-        model.metadata_props.add(key="safety_state", value=json.dumps([str(x) for x in policy.safety_state.to_list()]))
+    model.metadata_props.add(key="about", value=json.dumps(policy.about))
+    if state:
+        start, scale, discount, floor = policy.array("safety_state").tolist()
+        settings = {"start": start, "scale": scale, "discount": discount, "floor": str(floor)}
+        settings["next"] = "max((safety_state - cost / scale) / discount, floor)"
+        model.metadata_props.add(key="safety_state", value=json.dumps(settings))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
 
-def _shown(graph: Graph, obs: str, lidar: LidarFeatures) -> list[str]:
-    """Return what :class:`LidarFeatures` adds to an observation, part by part."""
-    parts: list[str] = []
-    if lidar.indices:
-        near = graph.between(graph.at(obs, lidar.indices), 0.0, 1.0)
-        parts += [graph("Pow", near, graph.of(power)) for power in lidar.powers]
-    if not lidar.rings:
-        return parts
-    index, *sides = ring_bins(lidar.rings, lidar.bins)
-    ring = graph.between(graph.at(obs, index), 0.0, 1.0)
-    last = graph.of([2], np.int64)
-    x, y = (graph("ReduceSum", graph("Mul", ring, graph.of(side)), last, keepdims=0) for side in sides)
-    distance = graph("Sub", graph.of(1.0), graph("ReduceMax", ring, axes=[2], keepdims=0))
-    scale = graph("Div", distance, graph.length(x, y))
-    x, y = graph("Mul", scale, x), graph("Mul", scale, y)
-    if not lidar.compass:
-        return [*parts, x, y]
-    ahead, left = (graph.at(obs, [i]) for i in lidar.compass)
-    size = graph.length(ahead, left)
-    along, across = graph("Div", ahead, size), graph("Div", left, size)
+def _features(graph: Graph, policy: Policy) -> list[str]:
+    """Return the lidar features of ``observation``, part by part; see ``Policy``."""
+    obs, features = "observation", []
+    rings, compass, velocity = (policy.array(name) for name in ("rings", "compass", "velocity"))
+    if policy.array("indices").size:
+        readings = graph.clip(graph.columns(obs, policy.array("indices")), 0.0, 1.0)
+        features = [graph("Pow", readings, graph.constant(power)) for power in policy.array("powers")]
+    if not rings.size:
+        return features
+    index, *directions = ring_bins(tuple(rings.tolist()), int(policy.array("bins")))
+    ring, axis = graph.clip(graph.columns(obs, index), 0.0, 1.0), graph.constant([2], np.int64)
+    x, y = (
+        graph("ReduceSum", graph("Mul", ring, graph.constant(direction)), axis, keepdims=0)
+        for direction in directions
+    )
+    distance = graph("Sub", graph.constant(1.0), graph("ReduceMax", ring, axes=[2], keepdims=0))
+    size = graph("Div", distance, graph.norm(x, y))
+    x, y = graph("Mul", size, x), graph("Mul", size, y)
+    if not compass.size:
+        return [*features, x, y]
+    forward, left = (graph.columns(obs, [i]) for i in compass)
+    norm = graph.norm(forward, left)
+    a, b = graph("Div", forward, norm), graph("Div", left, norm)
 
-    def turned(a: str, b: str) -> list[str]:
-        first = graph("Add", graph("Mul", a, along), graph("Mul", b, across))
-        return [first, graph("Sub", graph("Mul", b, along), graph("Mul", a, across))]
+    def rotate(u: str, v: str) -> list[str]:
+        first = graph("Add", graph("Mul", u, a), graph("Mul", v, b))
+        return [first, graph("Sub", graph("Mul", v, a), graph("Mul", u, b))]
 
-    moving = turned(*(graph.at(obs, [i]) for i in lidar.velocity)) if lidar.velocity else []
-    return [*parts, x, y, *turned(x, y), *moving]
+    moving = rotate(*(graph.columns(obs, [i]) for i in velocity)) if velocity.size else []
+    return [*features, x, y, *rotate(x, y), *moving]

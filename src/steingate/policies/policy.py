@@ -1,249 +1,224 @@
-"""A trained policy with NumPy alone: what a checkpoint says, as a function from observations to actions."""
+"""A trained policy with NumPy and nothing else; ``steingate export`` copies this file beside the weights.
 
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
-from typing import Any, Literal
+On any machine with this file, ``policy.npz`` and NumPy::
+
+    from policy import Policy
+
+    policy = Policy.load("policy.npz")
+    policy.reset()                     # at the start of every episode
+    action = policy(observation)       # one observation or a batch
+    policy.observe(cost)               # after every step
+
+Arrays of a policy (those that do not apply are absent or empty):
+
+============================ =================================================================================
+w0, b0, w1, b1, ...          layers of a tanh network, float32; a weight has shape (in, out)
+log_std                      logarithm of the standard deviation of each continuous action
+obs_mean, obs_std, obs_clip  normalized observation: clip((obs - mean) / std, -clip, clip)
+shift, scale                 continuous action: shift + scale * clip(output, -1, 1)
+discrete                     number of discrete actions, and the integer of the first one
+safety_state                 start, scale, discount and floor of the safety state
+indices, powers              the powers of these components of the observation are appended
+rings, bins, compass,        positions of the objects in lidar rings, and the velocity
+velocity                     (``steingate.policies.lidar_features``)
+============================ =================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import count, takewhile
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from steingate.errors import InputError, RunError
-from steingate.policies.action_distribution import Choice
-from steingate.policies.lidar_features import LidarFeatures
-from steingate.policies.normalizer import CLIP, Stats, std
-from steingate.policies.safety_state import SafetyState
-from steingate.runs import (
-    Checkpoint,
-    certified_checkpoint,
-    load_certification,
-    newest_checkpoint,
-    read_config,
-)
-
-Array = npt.NDArray[np.float64]
-Which = Literal["certified", "last"]
+FORMAT = "steingate-policy-3"
+_TOLERANCE = 1e-4  # of the action range; other processors round sums differently
+_EMPTY = np.zeros(0)
 
 
-@dataclass(frozen=True, eq=False)
 class Policy:
-    """A policy with its frozen observation statistics; call it with observations to get actions.
+    """A trained policy; call it with observations to get actions.
+
+    A call returns the mean action clipped to its range, or the most likely discrete action. If the policy
+    observes a safety state (the cost of the episode so far), call ``reset()`` at the start of every episode
+    and ``observe(cost)`` after every step; otherwise both do nothing.
 
     Attributes
     ----------
-    weights, biases : layers of the tanh network for the mean, or for logits; a weight has shape (in, out)
-    log_std : logarithm of the standard deviation of each action; empty where actions are choices
-    obs_mean, obs_std : what observations are centered and scaled by, then clipped to ±5; None for raw ones
-    shift, scale : a_env = shift + scale * a takes the policy's [-1, 1] to the range of the task, to which
-        actions are clipped as in training; empty for choices
-    safety_state : constants of the safety state, the last component of an observation; None without one
-    lidar_features : features that the policy computes from the observation; None without any
-    choice : for a policy that chooses one of some actions, from which; actions are then integers, else None.
+    about : dict
+        Where the policy comes from: ``run``, ``checkpoint``, ``epoch``, ``env``, ``algo``, ``certified``, ...
+    arrays : dict
+        The arrays listed above.
+    obs_dim, act_dim : int
+        Lengths of an observation of the task and of an action (1 for a discrete action).
+    has_safety_state : bool
+        Whether the policy observes a safety state.
+    z : float or array
+        The safety state, (n,) for a batch.
     """
 
-    weights: tuple[npt.NDArray[np.float32], ...]
-    biases: tuple[npt.NDArray[np.float32], ...]
-    log_std: npt.NDArray[np.float32]
-    obs_mean: Array | None
-    obs_std: Array | None
-    shift: Array
-    scale: Array
-    safety_state: SafetyState | None = None
-    lidar_features: LidarFeatures | None = None
-    choice: Choice | None = None
+    def __init__(self, arrays: dict[str, Any], about: dict[str, Any] | None = None) -> None:
+        self.arrays, self.about = arrays, about or {}
+        numbers = takewhile(lambda i: f"w{i}" in arrays, count())
+        self.layers = [(arrays[f"w{i}"], arrays[f"b{i}"]) for i in numbers]
+        self._check()
+        self.has_safety_state = bool(self.array("safety_state").size)
+        self.obs_dim = int(self.layers[0][0].shape[0]) - self._n_features() - self.has_safety_state
+        self.act_dim = 1 if self.array("discrete").size else int(self.array("shift").size)
+        self.z: Any = 0.0
+        self.reset()
 
-    @property
-    def obs_dim(self) -> int:
-        """Length of an observation."""
-        return int(self.weights[0].shape[0]) - (0 if self.lidar_features is None else self.lidar_features.n_features)
+    @classmethod
+    def load(cls, file: Any) -> Policy:
+        """Return the policy in an exported ``.npz`` file; ``ValueError`` if it is damaged.
 
-    @property
-    def act_dim(self) -> int:
-        """Length of an action; 1 for a choice."""
-        return int(self.log_std.size) if self.choice is None else 1
-
-    def __call__(self, obs: npt.ArrayLike) -> Any:
-        """Return the mean action for one observation (d,) or a batch (n, d), in the units of the task.
-
-        Where actions are choices it is the most likely one: an integer, or (n,) of them.
+        Loading reads no pickles and checks that the arrays fit together, that numbers are finite, and that
+        the actions for the stored observations are those computed at export.
         """
-        if self.choice is not None:
-            return self.choice.likeliest(self._mean(obs))
-        return self._in_box(self._mean(obs))
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        if str(arrays.pop("format", "")) != FORMAT:
+            raise ValueError(f"{file} is not a policy of the format {FORMAT}: export it again.")
+        about, inputs, actions = (arrays.pop(name) for name in ("about", "test_inputs", "test_actions"))
+        try:
+            policy = cls(arrays, json.loads(str(about)))
+        except ValueError as error:
+            raise ValueError(f"{file} is damaged: {error}") from None
+        difference = np.abs(policy._action(policy._outputs(inputs)) - actions).max()
+        if not difference <= _TOLERANCE * max(1.0, np.abs(policy.array("scale")).max(initial=0.0)):
+            raise ValueError(f"{file} does not give the actions it was written with: it is damaged.")
+        return policy
 
-    def sample(self, obs: npt.ArrayLike, rng: np.random.Generator) -> Any:
-        """Return a random action, as during training, in the units of the task."""
-        mean = self._mean(obs)
-        if self.choice is not None:
-            return self.choice.sample(mean, rng)
-        noise = rng.standard_normal(mean.shape)
-        return self._in_box(mean + np.exp(self.log_std.astype(np.float64)) * noise)
+    def array(self, name: str) -> Any:
+        """Return an array, empty if the policy has none of this name."""
+        return self.arrays.get(name, _EMPTY)
+
+    @property
+    def source(self) -> str:
+        """The run folder that the policy was loaded from."""
+        return str(self.about.get("run", ""))
+
+    @property
+    def certified(self) -> bool:
+        """Whether this is the certified checkpoint of its run."""
+        return bool(self.about.get("certified", False))
+
+    def __call__(self, obs: Any) -> Any:
+        """Return the action for one observation (d,), or the actions (n, a) for a batch (n, d)."""
+        return self._action(self._outputs(self._with_safety_state(obs)))
+
+    def sample(self, obs: Any, rng: np.random.Generator) -> Any:
+        """Return random actions, as during training."""
+        outputs = self._outputs(self._with_safety_state(obs))
+        if self.array("discrete").size:
+            return self._action(outputs + rng.gumbel(size=outputs.shape))
+        std = np.exp(self.array("log_std").astype(np.float64))
+        return self._action(outputs + std * rng.standard_normal(outputs.shape))
+
+    def reset(self, ended: Any = None) -> None:
+        """Start an episode; with flags ``ended`` (n,), only in those rows of a batch."""
+        self._observed = True
+        if self.has_safety_state:
+            start = float(self.array("safety_state")[0])
+            self.z = start if ended is None else np.where(ended, start, self.z)
+
+    def observe(self, cost: Any) -> None:
+        """Update the safety state with the cost of a step: a number, or (n,) for a batch."""
+        self._observed = True
+        if self.has_safety_state:
+            _, scale, discount, floor = self.array("safety_state").tolist()
+            self.z = np.maximum((self.z - np.asarray(cost, np.float64) / scale) / discount, floor)
 
     def __repr__(self) -> str:
-        hidden = "-".join(str(bias.size) for bias in self.biases[:-1]) or "none"
-        account = " with a safety state" if self.safety_state is not None else ""
-        return f"Policy({self.obs_dim} observations{account} -> {self.act_dim} actions, hidden {hidden})"
+        hidden = "-".join(str(b.size) for _, b in self.layers[:-1]) or "none"
+        state = " and a safety state" if self.has_safety_state else ""
+        return f"Policy({self.obs_dim} observations{state} -> {self.act_dim} actions, hidden {hidden})"
 
-    def _in_box(self, action: Array) -> Array:
-        """Return actions of the network in the units of the task, clipped to its range."""
-        return self.shift + self.scale * np.clip(action, -1.0, 1.0)
+    def _with_safety_state(self, obs: Any) -> Any:
+        """Return observations as float64 with the safety state appended."""
+        inputs = np.asarray(obs, np.float64)
+        if inputs.ndim not in (1, 2) or inputs.shape[-1] != self.obs_dim:
+            raise ValueError(
+                f"The policy got shape {inputs.shape}: ({self.obs_dim},) or a batch is expected."
+            )
+        if not np.isfinite(inputs).all():
+            raise ValueError("The policy got an observation that is not finite (NaN or infinity).")
+        if not self.has_safety_state:
+            return inputs
+        if not self._observed:
+            raise ValueError(
+                "This policy observes the cost of the episode: call policy.observe(cost) after every step "
+                "and policy.reset() at the start of every episode."
+            )
+        self._observed = False
+        return np.concatenate([inputs, np.broadcast_to(self.z, inputs.shape[:-1])[..., None]], axis=-1)
 
-    def _mean(self, obs: npt.ArrayLike) -> Array:
-        raw = np.asarray(obs, np.float64)
-        if raw.ndim in (1, 2) and self.safety_state is not None and raw.shape[-1] == self.obs_dim - 1:
-            raise InputError(
-                f"This policy has a safety state: append it to the "
-                f"{raw.shape[-1]} of the task ({self.safety_state.start:g} at first, then "
-                "policy.safety_state.next(z, cost) after each step)."
-            )
-        if raw.ndim not in (1, 2) or raw.shape[-1] != self.obs_dim:
-            raise InputError(
-                f"The policy got observations of shape {raw.shape}: ({self.obs_dim},) or a batch is expected."
-            )
-        if not np.isfinite(raw).all():
-            raise InputError("The policy got an observation that is not finite (NaN or infinity).")
-        if self.lidar_features is not None:
-            own = raw.shape[-1] - (self.safety_state is not None)
-            raw = np.concatenate([self.lidar_features(raw[..., :own]), raw[..., own:]], axis=-1)
-        if self.obs_mean is not None and self.obs_std is not None:
-            known = self.obs_mean.size
-            seen = np.clip((raw[..., :known] - self.obs_mean) / self.obs_std, -CLIP, CLIP)
-            raw = np.concatenate([seen, raw[..., known:]], axis=-1)
-        hidden = raw.astype(np.float32)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+    def _outputs(self, inputs: Any) -> Any:
+        """Return the outputs of the network for observations with the safety state."""
+        obs, state = inputs[..., : self.obs_dim], inputs[..., self.obs_dim :]
+        values = np.concatenate([obs, *self._features(obs), state], axis=-1)
+        known = self.array("obs_mean").size
+        if known:
+            clip = float(self.array("obs_clip"))
+            scaled = (values[..., :known] - self.array("obs_mean")) / self.array("obs_std")
+            values = np.concatenate([np.clip(scaled, -clip, clip), values[..., known:]], axis=-1)
+        hidden = values.astype(np.float32)
+        for weight, bias in self.layers[:-1]:
             hidden = np.tanh(hidden @ weight + bias)
-        return (hidden @ self.weights[-1] + self.biases[-1]).astype(np.float64)
+        weight, bias = self.layers[-1]
+        return (hidden @ weight + bias).astype(np.float64)
 
+    def _action(self, outputs: Any) -> Any:
+        discrete = self.array("discrete")
+        if discrete.size:
+            return np.argmax(outputs, axis=-1) + int(discrete[1])
+        return self.array("shift") + self.array("scale") * np.clip(outputs, -1.0, 1.0)
 
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """What ``load`` finds in a run folder.
+    def _features(self, obs: Any) -> list[Any]:
+        """Return the lidar features: powers, then positions and velocity in both frames."""
+        readings = np.clip(obs[..., self.array("indices").astype(np.int64)], 0.0, 1.0)
+        features = [readings**power for power in self.array("powers")]
+        rings, compass, velocity = (self.array(name).astype(int) for name in ("rings", "compass", "velocity"))
+        if not rings.size:
+            return features
+        bins = np.arange(int(self.array("bins")))
+        angle = (bins + 0.5) * (2.0 * np.pi / bins.size)
+        ring = np.ascontiguousarray(np.clip(obs[..., np.add.outer(rings, bins)], 0.0, 1.0))
+        x, y = (ring * np.cos(angle)).sum(axis=-1), (ring * np.sin(angle)).sum(axis=-1)
+        size = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), 1e-12)
+        vectors = [(size * x, size * y)]
+        if compass.size:
+            forward, left = (obs[..., [i]] for i in compass)
+            norm = np.maximum(np.sqrt(forward * forward + left * left), 1e-12)
+            a, b = forward / norm, left / norm
+            moving = [tuple(obs[..., [i]] for i in velocity)] if velocity.size else []
+            vectors += [(u * a + v * b, v * a - u * b) for u, v in [*vectors, *moving]]
+        return features + [part for vector in vectors for part in vector]
 
-    Attributes
-    ----------
-    path, config : the folder and its ``config.json``
-    epoch : policy updates before this policy
-    policy : the policy
-    which : "certified" or "last"
-    certification : content of ``certification.json``, None if there is none; ``sentence`` summarizes it
-    """
+    def _n_features(self) -> int:
+        """Return the number of lidar features."""
+        rings, has_compass = self.array("rings").size, self.array("compass").size > 0
+        n = self.array("indices").size * self.array("powers").size + 2 * rings * (1 + has_compass)
+        return int(n + 2 * (rings > 0 and has_compass and self.array("velocity").size > 0))
 
-    path: Path
-    config: dict[str, Any]
-    epoch: int
-    policy: Policy
-    which: str
-    certification: dict[str, Any] | None
-
-    def __repr__(self) -> str:
-        return f"Loaded({str(self.path)!r}, the {self.which} policy, after epoch {self.epoch}: {self.policy})"
-
-
-def load(path: str | Path, policy: Which | None = None, warn: Callable[[str], None] = warnings.warn) -> Loaded:
-    """Return a policy of a run folder with its configuration; needs neither JAX nor the simulator.
-
-    Parameters
-    ----------
-    path
-        A run folder.
-    policy
-        ``"certified"`` for the best one that fresh episodes have shown to be safe, an error where there is
-        none; ``"last"`` for that of the newest checkpoint. By default the certified one, and the last with a
-        warning where none is certified.
-    warn
-        Called with that warning, and with a sentence about each damaged or foreign file that was passed over.
-
-    Examples
-    --------
-    >>> import steingate
-    >>> loaded = steingate.load("runs/steingate/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
-    >>> loaded.which, loaded.policy(observation)  # doctest: +SKIP
-    """
-    checkpoint, which = chosen_checkpoint(path, policy, warn)
-    found = policy_from(checkpoint.tree, str(checkpoint.path))
-    return Loaded(Path(path), read_config(path), checkpoint.epoch, found, which, _verdict(path, warn))
-
-
-def chosen_checkpoint(path: str | Path, which: Which | None, warn: Callable[[str], None]) -> tuple[Checkpoint, Which]:
-    """Return the checkpoint that holds the policy asked for, as ``load`` takes it, and which one it is."""
-    if which not in (None, "certified", "last"):
-        raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
-    config = read_config(path)
-    if which == "last":
-        return policy_checkpoint(path, warn), "last"
-    problem = None
-    try:
-        found = certified_checkpoint(path)
-        if found is not None:
-            policy_from(found.tree, str(found.path))
-            return found, "certified"
-    except RunError as error:
-        problem = str(error)
-    said = problem or _why_none(config, _verdict(path, warn))
-    if which == "certified":
-        raise RunError(f"{path} has no certified policy that could be taken. {said}")
-    last = policy_checkpoint(path, warn)
-    warn(f"This is the last policy of {path}, which is not certified. {said}")
-    return last, "last"
-
-
-def _why_none(config: dict[str, Any], verdict: dict[str, Any] | None) -> str:
-    settings = config.get("config")
-    certify = settings.get("certify") if isinstance(settings, dict) else None
-    if isinstance(certify, dict) and certify.get("enabled") is False:
-        return "Certification is disabled (certify.enabled)."
-    if verdict is None:
-        return "Certification did not finish; `steingate resume` completes it."
-    return str(verdict["sentence"])
-
-
-def _verdict(path: str | Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
-    try:
-        return load_certification(path)
-    except RunError as error:
-        warn(str(error))
-        return None
-
-
-def policy_checkpoint(path: str | Path, warn: Callable[[str], None]) -> Checkpoint:
-    """Return the newest checkpoint of a run folder that holds a policy."""
-    checkpoint = newest_checkpoint(path, warn, lambda found: policy_from(found.tree, str(found.path)))
-    if checkpoint is None:
-        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
-    return checkpoint
-
-
-def policy_from(tree: dict[str, Any], name: str) -> Policy:
-    """Return the policy in a checkpoint's tree; ``name`` is for the error if its parts do not fit."""
-    try:
-        with np.errstate(over="ignore"):  # what does not fit into a float is infinite, and refused below
-            params, stats, action = tree["policy"], tree["stats"], tree["action"]
-            weights = tuple(np.asarray(w, np.float32) for w in params["w"])
-            biases = tuple(np.asarray(b, np.float32) for b in params["b"])
-            choice = Choice(int(action["choices"]), int(action["start"])) if "choices" in action else None
-            log_std = np.asarray(params["log_std"] if choice is None else (), np.float32)
-            shift, scale = (np.asarray(() if choice else action[key], np.float64) for key in ("shift", "scale"))
-            count = int(stats["count"])
-            mean, m2 = (np.asarray(stats[key], np.float64) for key in ("mean", "m2"))
-        normalized = bool(tree["normalize"]) and count > 1
-        stored = tree.get("safety_state")
-        safety_state = None if stored is None else SafetyState.from_list(stored)
-        features = tree.get("lidar_features")
-        lidar = None if features is None else LidarFeatures.from_dict(features)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise RunError(f"Checkpoint {name} holds no policy of this package.") from error
-    numbers: tuple[npt.NDArray[Any], ...] = (*weights, *biases, log_std, shift, scale, mean, m2)
-    if not all(np.isfinite(part).all() for part in numbers):
-        raise RunError(f"Checkpoint {name} holds a policy with numbers that are not finite.")
-    sizes = [mean.size + (safety_state is not None), *(bias.size for bias in biases)]
-    layers = [weight.shape for weight in weights] == list(pairwise(sizes))
-    many = log_std.size if choice is None else choice.choices
-    actions = sizes[-1] == many and log_std.size == shift.size == scale.size
-    if not (weights and layers and actions and mean.shape == m2.shape):
-        raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
-    if lidar is not None and lidar.max_index >= mean.size - lidar.n_features:
-        raise RunError(f"Checkpoint {name} holds a policy whose parts do not fit together.")
-    center, spread = (mean, std(Stats(count, mean, m2))) if normalized else (None, None)
-    return Policy(weights, biases, log_std, center, spread, shift, scale, safety_state, lidar, choice)
+    def _check(self) -> None:
+        """Raise ``ValueError`` unless all arrays fit together and are finite."""
+        shapes = [weight.shape for weight, _ in self.layers]
+        fit = bool(shapes) and all(len(shape) == 2 for shape in shapes)
+        fit = fit and [bias.shape for _, bias in self.layers] == [shape[1:] for shape in shapes]
+        fit = fit and all(a[1] == b[0] for a, b in zip(shapes, shapes[1:]))  # noqa: B905, RUF007
+        mean, shift, discrete = self.array("obs_mean"), self.array("shift"), self.array("discrete")
+        fit = fit and mean.shape == self.array("obs_std").shape
+        actions = discrete[0] if discrete.size == 2 else shift.size
+        fit = fit and actions == shapes[-1][1] and shift.shape == self.array("scale").shape
+        fit = fit and self.array("log_std").size == shift.size and self.array("safety_state").size in (0, 4)
+        obs_dim = shapes[0][0] - self._n_features() - (self.array("safety_state").size > 0) if fit else 0
+        rings = self.array("rings") + self.array("bins") - 1
+        used = [*self.array("indices"), *rings, *self.array("compass"), *self.array("velocity")]
+        fit = fit and max(used, default=-1) < obs_dim and mean.size in (0, obs_dim + self._n_features())
+        if not fit:
+            raise ValueError("The arrays of the policy do not fit together.")
+        for name, array in self.arrays.items():
+            if array.dtype.kind == "f" and name != "safety_state" and not np.isfinite(array).all():
+                raise ValueError(f"The policy has a number in {name} that is not finite.")

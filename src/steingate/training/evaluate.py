@@ -16,7 +16,7 @@ from steingate.certificates.violation import certify
 from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
-from steingate.policies.policy import Which
+from steingate.policies.load import Which
 from steingate.training.certification import policy_name
 from steingate.training.environment import make_envs
 from steingate.training.logging.rows import negative_cost_warning

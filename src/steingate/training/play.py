@@ -11,7 +11,7 @@ from steingate.algorithms.base import Episodes, Params
 from steingate.errors import RunError
 from steingate.policies.action_distribution import choice_of, outputs
 from steingate.policies.normalizer import Stats
-from steingate.policies.policy import Which, chosen_checkpoint
+from steingate.policies.load import Which, choose_checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv
@@ -48,7 +48,7 @@ def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_b
 def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     cfg = load_run_config(path, env)
-    checkpoint, which = chosen_checkpoint(path, policy, warn)
+    checkpoint, which = choose_checkpoint(Path(path), policy, warn)
     tree, saved = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
     player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("cost_budget_fraction", 1.0))

@@ -1,8 +1,12 @@
+"""Running observation statistics, and action spaces."""
+
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steingate.policies.action_distribution import action_map, choice_of, outputs, stored_action
 from steingate.policies.normalizer import CLIP, STD_FLOOR, init_stats, normalize, push, std
 
 
@@ -25,12 +29,11 @@ def test_batches_of_any_size_give_the_statistics_of_the_whole(sizes, seed):
     whole = np.concatenate(batches)
     assert stats.count == len(whole)
     if len(whole) > 1:
+        deviation = np.maximum(whole.std(axis=0, ddof=1), STD_FLOOR)
         np.testing.assert_allclose(stats.mean, whole.mean(axis=0), atol=1e-12)
-        expected = np.maximum(whole.std(axis=0, ddof=1), STD_FLOOR)
-        np.testing.assert_allclose(std(stats), expected, atol=1e-12)
-        np.testing.assert_allclose(
-            normalize(stats, whole), np.clip((whole - whole.mean(axis=0)) / expected, -CLIP, CLIP), atol=1e-10
-        )
+        np.testing.assert_allclose(std(stats), deviation, atol=1e-12)
+        expected = np.clip((whole - whole.mean(axis=0)) / deviation, -CLIP, CLIP)
+        np.testing.assert_allclose(normalize(stats, whole), expected, atol=1e-10)
 
 
 def test_constant_features_are_divided_by_the_floor_and_clipped():
@@ -46,9 +49,11 @@ def test_large_offsets_lose_no_digits():
     assert float(std(stats)[0]) == pytest.approx(float(rows.std(ddof=1)), rel=1e-8)
 
 
-def test_pushing_leaves_the_given_statistics_alone():
-    before = push(init_stats(2), np.ones((3, 2)))
-    kept = before.mean.copy()
-    push(before, np.full((4, 2), 9.0))
-    np.testing.assert_array_equal(before.mean, kept)
-    assert before.count == 3
+def test_action_spaces():
+    assert choice_of(Discrete(5, start=2)) == (5, 2)
+    assert choice_of(Box(-1.0, 1.0, (3,))) is None
+    assert (outputs(Discrete(5, start=2)), outputs(Box(-1.0, 1.0, (3,)))) == (5, 3)
+    assert [part.item() for part in action_map(Discrete(5, start=2))] == [2.0, 1.0]
+    assert stored_action(Discrete(5, start=2)) == {"choices": 5, "start": 2}
+    stored = stored_action(Box(0.0, 4.0, (1,)))
+    assert (stored["shift"].item(), stored["scale"].item()) == (2.0, 2.0)

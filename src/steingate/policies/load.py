@@ -1,0 +1,152 @@
+"""Loading the policy of a run folder; needs neither JAX nor the simulator."""
+
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from steingate.errors import InputError, RunError
+from steingate.policies.lidar_features import LidarFeatures
+from steingate.policies.normalizer import CLIP, Stats, std
+from steingate.policies.policy import Policy
+from steingate.runs import (
+    Checkpoint,
+    certified_checkpoint,
+    load_certification,
+    newest_checkpoint,
+    read_config,
+)
+
+Which = Literal["certified", "last"]
+
+
+def load_policy(
+    path: str | PathLike[str], policy: Which | None = None, warn: Callable[[str], None] = warnings.warn
+) -> Policy:
+    """Return a policy of a run, or one that was exported with NumPy.
+
+    Parameters
+    ----------
+    path
+        A run, a run folder, or an exported ``.npz`` file.
+    policy
+        ``"certified"`` for the certified checkpoint, an error if there is none; ``"last"`` for the newest
+        checkpoint. By default the certified one, or the last one with a warning.
+    warn
+        Called with that warning, and with a sentence for each damaged or foreign file that was skipped.
+
+    Examples
+    --------
+    >>> policy = steingate.load_policy("runs/allowance/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
+    >>> policy.reset()  # doctest: +SKIP
+    >>> action = policy(observation)  # doctest: +SKIP
+    >>> policy.observe(info["cost"])  # doctest: +SKIP
+    """
+    path = Path(path)
+    if path.suffix == ".npz":
+        try:
+            return Policy.load(path)
+        except (OSError, ValueError) as error:
+            raise RunError(str(error)) from error
+    checkpoint, chosen = choose_checkpoint(path, policy, warn)
+    config = read_config(path).get("config") or {}
+    certification = _certification(path, warn)
+    about = {
+        "run": str(path),
+        "checkpoint": chosen,
+        "epoch": checkpoint.epoch,
+        **{name: config.get(name) for name in ("env", "algo", "seed", "cost_limit")},
+        "certified": chosen == "certified",
+        "certification": None if certification is None else certification["sentence"],
+    }
+    return Policy(policy_arrays(checkpoint), about)
+
+
+def choose_checkpoint(
+    path: Path, which: Which | None, warn: Callable[[str], None]
+) -> tuple[Checkpoint, Which]:
+    """Return the checkpoint that ``load_policy`` takes, and which one it is."""
+    if which not in (None, "certified", "last"):
+        raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
+    config = read_config(path)
+    if which == "last":
+        return _last_checkpoint(path, warn), "last"
+    problem = None
+    try:
+        found = certified_checkpoint(path)
+        if found is not None:
+            policy_arrays(found)
+            return found, "certified"
+    except RunError as error:
+        problem = str(error)
+    reason = problem or _why_none(config, _certification(path, warn))
+    if which == "certified":
+        raise RunError(f"{path} has no certified policy that can be used. {reason}")
+    last = _last_checkpoint(path, warn)
+    warn(f"This is the last policy of {path}, which is not certified. {reason}")
+    return last, "last"
+
+
+def _why_none(config: dict[str, Any], certification: dict[str, Any] | None) -> str:
+    settings = config.get("config")
+    certify = settings.get("certify") if isinstance(settings, dict) else None
+    if isinstance(certify, dict) and certify.get("enabled") is False:
+        return "Certification is disabled (certify.enabled)."
+    if certification is None:
+        return "Certification did not finish; `steingate resume` completes it."
+    return str(certification["sentence"])
+
+
+def _certification(path: Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
+    try:
+        return load_certification(path)
+    except RunError as error:
+        warn(str(error))
+        return None
+
+
+def _last_checkpoint(path: Path, warn: Callable[[str], None]) -> Checkpoint:
+    checkpoint = newest_checkpoint(path, warn, policy_arrays)
+    if checkpoint is None:
+        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
+    return checkpoint
+
+
+def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the arrays of the policy in a checkpoint (see ``Policy``); RunError if it holds none."""
+    tree = checkpoint.tree
+    try:
+        with np.errstate(over="ignore"):  # numbers too large for a float become infinite and are refused
+            network, action = tree["policy"], tree["action"]
+            stats = Stats(
+                int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2"))
+            )
+            arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
+            arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
+            if "choices" in action:
+                arrays["discrete"] = np.array([action["choices"], action["start"]], np.int64)
+            else:
+                arrays["log_std"] = np.asarray(network["log_std"], np.float32)
+                arrays |= {name: _floats(action[name]) for name in ("shift", "scale")}
+        if tree["normalize"] and stats.count > 1:
+            arrays |= {"obs_mean": stats.mean, "obs_std": std(stats), "obs_clip": np.array(CLIP)}
+        if tree.get("safety_state") is not None:
+            arrays["safety_state"] = _floats(tree["safety_state"])
+        if tree.get("lidar_features") is not None:
+            features = LidarFeatures.from_dict(tree["lidar_features"])
+            arrays["powers"] = np.array(features.powers)
+            names = ("indices", "rings", "bins", "compass", "velocity")
+            arrays |= {name: np.array(getattr(features, name), np.int64) for name in names}
+        if stats.mean.shape != stats.m2.shape:
+            raise ValueError("the statistics of the observations differ in length")
+        Policy(arrays)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
+        raise RunError(f"Checkpoint {checkpoint.path} holds no usable policy ({error}).") from error
+    return arrays
+
+
+def _floats(values: Any) -> Any:
+    return np.asarray(values, np.float64)
