@@ -1,17 +1,18 @@
 import numpy as np
 import pytest
-from tests.training.probes import Constant, Endless, Walk
+from gymnasium.spaces import Box
+from tests.training.probes import Broken, Constant, Endless, Walk
 
-from steingate.algorithms.common.heads import log_prob
-from steingate.algorithms.common.networks import init_policy, mean
+from steingate.algorithms.common.distribution import log_prob
+from steingate.algorithms.common.networks import forward, init_policy
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.policies.action_distribution import action_map
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
+from steingate.training import rollout_kernels as kernels
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.rollout import Carry, collect
-from steingate.training.rollout_kernels import flat_policy
-from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, forward, tanh_rows
+from steingate.training.rollout import collect
+from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, flat_policy, tanh_rows
 
 
 def rng(seed=0):
@@ -28,7 +29,7 @@ def setup(num_envs=3, steps=40, env=Walk, hidden=(16, 8), **options):
 
 
 def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
-    """The rules of a rollout, one environment and one number at a time."""
+    """A rollout with one environment after the other."""
     envs = [env() for _ in range(num_envs)]
     raw = np.array([e.reset(seed=s)[0] for e, s in zip(envs, seeds, strict=True)])
     low, high = envs[0].action_space.low, envs[0].action_space.high
@@ -37,28 +38,26 @@ def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
     stats = push(stats, raw)
     obs = normalize(stats, raw).astype(np.float32)
     for t in range(len(noise)):
-        act = np.asarray(mean(policy, obs)) + np.exp(policy["log_std"]) * noise[t]
+        act = np.asarray(forward(policy, obs)) + np.exp(policy["log_std"]) * noise[t]
         command = low + (high - low) * (act.astype(np.float64) + 1.0) / 2.0
-        answers = [e.step(np.clip(c, low, high)) for e, c in zip(envs, command, strict=True)]
-        ended = np.array([a[2] or a[3] for a in answers])
-        finals = np.array([a[0] for a in answers])
+        results = [e.step(np.clip(c, low, high)) for e, c in zip(envs, command, strict=True)]
+        ended = np.array([a[2] or a[3] for a in results])
+        finals = np.array([a[0] for a in results])
         rows["obs"].append(obs)
         rows["act"].append(act)
-        rows["reward"].append([a[1] for a in answers])
-        rows["cost"].append([a[4]["cost"] for a in answers])
-        rows["end"].append([TERMINATED if a[2] else TRUNCATED if a[3] else 0 for a in answers])
-        raw = np.array(
-            [e.reset()[0] if over else a[0] for e, a, over in zip(envs, answers, ended, strict=True)]
-        )
+        rows["reward"].append([a[1] for a in results])
+        rows["cost"].append([a[4]["cost"] for a in results])
+        rows["end"].append([TERMINATED if a[2] else TRUNCATED if a[3] else 0 for a in results])
+        raw = np.array([e.reset()[0] if end else a[0] for e, a, end in zip(envs, results, ended, strict=True)])
         stats = push(stats, finals[ended])
         rows["final"] += [
             (t * num_envs + i, normalize(stats, finals[i]))
             for i in range(num_envs)
-            if answers[i][3] and not answers[i][2]
+            if results[i][3] and not results[i][2]
         ]
         stats = push(stats, raw)
         obs = normalize(stats, raw).astype(np.float32)
-        for i, a in enumerate(answers):
+        for i, a in enumerate(results):
             totals[i] += a[1], a[4]["cost"], 1
             if ended[i]:
                 episodes.append((t, i, *totals[i]))
@@ -66,7 +65,7 @@ def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
     return {**rows, "last": obs, "episodes": np.array(episodes), "stats": stats, "totals": totals}
 
 
-def test_a_rollout_is_what_the_rules_say():
+def test_against_a_loop_over_environments():
     envs, policy, stats, noise = setup(steps=60)
     stats = push(stats, rng(5).normal(size=(20, 3)))
     rollout, after = collect(envs, policy, stats, noise, seeds=[5, 6, 7])
@@ -90,7 +89,7 @@ def test_a_rollout_is_what_the_rules_say():
     np.testing.assert_allclose(after.m2, slow["stats"].m2, rtol=1e-5)
 
 
-def test_the_compiled_statistics_equal_the_readable_ones_to_the_bit():
+def test_compiled_statistics_equal_those_of_numpy_bit_for_bit():
     envs, policy, stats, noise = setup(num_envs=4, steps=30)
     raw = []
 
@@ -121,7 +120,7 @@ def test_the_compiled_statistics_equal_the_readable_ones_to_the_bit():
     np.testing.assert_array_equal(rollout.obs[-1], seen[-1].astype(np.float32))
 
 
-def test_the_first_observation_of_one_environment_is_raw():
+def test_first_observation_of_a_single_environment_is_raw():
     envs, policy, stats, noise = setup(num_envs=1, steps=2)
     rollout, _ = collect(envs, policy, stats, noise, seeds=[4])
     first, _ = Walk().reset(seed=4)
@@ -129,7 +128,7 @@ def test_the_first_observation_of_one_environment_is_raw():
     assert rollout.obs[1, 0, 0] != rollout.obs[0, 0, 0]
 
 
-def test_log_probabilities_are_those_of_the_policy():
+def test_log_probabilities():
     envs, policy, stats, noise = setup()
     rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
     expected = log_prob(policy, rollout.obs[:-1].reshape(-1, 3), rollout.act.reshape(-1, 2))
@@ -149,16 +148,17 @@ def test_statistics_can_be_frozen_or_unused():
     assert after.count == 100
 
 
-def test_going_on_equals_not_stopping():
+def test_a_continued_rollout_equals_a_longer_one():
     envs, policy, stats, noise = setup(steps=50)
     whole, end = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
     first, middle = collect(envs, policy, stats, noise[:23], seeds=[1, 2, 3])
+    given = first.carry.obs.copy(), first.carry.totals.copy(), middle.mean.copy()
     second, later = collect(envs, policy, middle, noise[23:], start=first.carry)
+    for before, after in zip(given, (first.carry.obs, first.carry.totals, middle.mean), strict=True):
+        np.testing.assert_array_equal(before, after)  # arguments are not modified
     np.testing.assert_array_equal(np.concatenate([first.act, second.act]), whole.act)
     np.testing.assert_array_equal(np.concatenate([first.obs[:-1], second.obs]), whole.obs)
-    np.testing.assert_array_equal(
-        np.concatenate([first.episodes.ret, second.episodes.ret]), whole.episodes.ret
-    )
+    np.testing.assert_array_equal(np.concatenate([first.episodes.ret, second.episodes.ret]), whole.episodes.ret)
     np.testing.assert_array_equal(later.m2, end.m2)
     np.testing.assert_array_equal(second.carry.totals, whole.carry.totals)
 
@@ -170,7 +170,7 @@ def test_a_policy_for_other_observations_is_refused():
         collect(envs, policy, stats, noise)
 
 
-def test_no_finished_episode_is_no_problem():
+def test_no_finished_episode():
     envs, policy, stats, noise = setup(env=Endless)
     rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
     assert len(rollout.episodes.cost) == 0
@@ -186,18 +186,14 @@ def test_every_step_may_end_an_episode():
     np.testing.assert_array_equal(rollout.final_at, np.arange(120))
 
 
-@pytest.mark.parametrize(
-    ("what", "quantity"), [("reward", "a reward"), ("cost", "a cost"), ("obs", "an observation")]
-)
-def test_what_is_not_finite_is_named(what, quantity):
-    from tests.training.probes import Broken
-
+@pytest.mark.parametrize(("what", "quantity"), [("reward", "a reward"), ("cost", "a cost"), ("obs", "an observation")])
+def test_numbers_that_are_not_finite_are_named(what, quantity):
     envs, policy, stats, noise = setup(num_envs=2, env=lambda: Broken(what, at=9))
     with pytest.raises(RunError, match=rf"Broken \(number 0 of 2\) gave {quantity} .* at step 1018;"):
         collect(envs, policy, stats, noise, seeds=[1, 2], name="Broken", steps_before=1000)
 
 
-def test_only_training_speaks_of_an_epoch_and_no_true_reward_is_left_unchecked():
+def test_original_rewards_are_checked():
     class Shaped:
         def __init__(self, envs):
             self.envs, self.num_envs, self.single_action_space = envs, 3, envs.single_action_space
@@ -213,7 +209,7 @@ def test_only_training_speaks_of_an_epoch_and_no_true_reward_is_left_unchecked()
     assert "epoch" not in str(failed.value)
 
 
-def test_a_final_observation_that_is_not_finite_is_named():
+def test_final_observations_are_checked():
     class LastBad(Constant):
         def step(self, action):
             obs, *rest = super().step(action)
@@ -232,17 +228,17 @@ def test_a_request_to_stop_abandons_the_rollout():
 
 
 @pytest.mark.parametrize("hidden", [(64, 64), (5,), (7, 3, 9)])
-def test_the_compiled_network_is_the_network(hidden):
+def test_compiled_network(hidden):
     policy = init_policy(rng(3), 11, 3, hidden)
     obs = rng(4).normal(size=(6, 11)).astype(np.float32) * 3
     weights, sizes, std = flat_policy(policy)
     scratch = np.empty((2, 6, max(*hidden, 3)), np.float32)
-    side = forward(weights, sizes, obs, scratch)
-    np.testing.assert_allclose(scratch[side, :, :3], mean(policy, obs), rtol=1e-5, atol=1e-6)
+    side = kernels.forward(weights, sizes, obs, scratch)
+    np.testing.assert_allclose(scratch[side, :, :3], forward(policy, obs), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(std, [1.0, 1.0, 1.0])
 
 
-def test_the_compiled_tangent_is_exact_to_rounding():
+def test_compiled_tanh_is_exact_to_rounding():
     x = np.concatenate([np.linspace(-12, 12, 100_001), [0.0, 1e-30, -1e-7, 1e30, -1e30]]).astype(np.float32)
     rows = x[None].copy()
     tanh_rows(rows, x.size)
@@ -251,23 +247,8 @@ def test_the_compiled_tangent_is_exact_to_rounding():
     assert np.abs(rows).max() <= 1.0
 
 
-def test_actions_fill_the_range_of_the_task():
-    from gymnasium.spaces import Box
-
-    shift, scale = action_map(
-        Box(np.array([-2.0, 0.0, -np.inf]), np.array([2.0, 1.0, np.inf]), dtype=np.float64)
-    )
+def test_actions_between_minus_one_and_one_fill_the_range_of_the_task():
+    shift, scale = action_map(Box(np.array([-2.0, 0.0, -np.inf]), np.array([2.0, 1.0, np.inf]), dtype=np.float64))
     np.testing.assert_array_equal(shift + scale * -1.0, [-2.0, 0.0, -1.0])
     np.testing.assert_array_equal(shift + scale * 1.0, [2.0, 1.0, 1.0])
     np.testing.assert_array_equal(shift + scale * 3.0, [6.0, 2.0, 3.0])
-
-
-def test_carried_state_is_not_changed():
-    envs, policy, stats, noise = setup(steps=5)
-    first, middle = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
-    before = Carry(first.carry.obs.copy(), first.carry.totals.copy())
-    mean_before = middle.mean.copy()
-    collect(envs, policy, middle, noise, start=first.carry)
-    np.testing.assert_array_equal(first.carry.obs, before.obs)
-    np.testing.assert_array_equal(first.carry.totals, before.totals)
-    np.testing.assert_array_equal(middle.mean, mean_before)
