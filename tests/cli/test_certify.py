@@ -52,7 +52,7 @@ def test_a_stein_certificate_comes_on_top(capsys, costs_file, preset):
     out = " ".join(capsys.readouterr().out.split())
     for text in (f"{result.stein_bound:.4g}", f"{result.decision_value:.4g}", "gate closed", result.advice):
         assert text in out
-    assert all(check.text in out for check in certificate.checks)
+    assert all(item.text in out for item in certificate.assumptions)
     assert "fixed before looking" in out
     assert "\x1b" not in out
 

@@ -13,23 +13,18 @@ a bound for the policy: use ``steingate.certify`` for that.
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import inf, isfinite
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from steingate.certificates.factors import (
-    SteinFactor,
-    cached,
-    lemma_constants,
-    required_discrete_weight,
-    valid_stein_factor,
-)
+from steingate.certificates.assumptions import Assumption, check_assumptions
+from steingate.certificates.factors import SteinFactor, cached, valid_stein_factor
 from steingate.certificates.formatting import count, number, rate
 from steingate.certificates.io import Costs, check_costs
 from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, released_length
-from steingate.certificates.noise import noise_episodes, null_quantile
+from steingate.certificates.noise import null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
 from steingate.certificates.text_forms import from_text, to_text
@@ -69,14 +64,6 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "interior_weighted": (True, False),
     "guard": (True, False),
 }
-
-
-class Check(NamedTuple):
-    """An assumption of a certificate: its name, whether it holds, and the numbers."""
-
-    name: str
-    holds: bool
-    text: str
 
 
 @dataclass(frozen=True)
@@ -215,9 +202,9 @@ class SteinCertificate:
             raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
         check_risk(self.risk_function)
         assert 0.0 <= self.reference_risk <= 1.0  # an error here if no reference has half of the budget
-        if self.stein_factor is None and self.required_factor is None:
+        if self.stein_factor is None and self.found_factor.value is None:
             raise InputError(
-                f"No valid Stein factor is known here ({self._found_factor.reason}); choose another kernel, "
+                f"No valid Stein factor is known here ({self.found_factor.reason}); choose another kernel, "
                 "reference or risk function, or give stein_factor."
             )
 
@@ -264,94 +251,26 @@ class SteinCertificate:
     @property
     def factor(self) -> float:
         """The factor lambda_int, given or computed."""
-        factor = self.required_factor if self.stein_factor is None else self.stein_factor
+        factor = self.found_factor.value if self.stein_factor is None else self.stein_factor
         assert factor is not None  # checked in __post_init__
         return factor
 
-    @property
-    def required_factor(self) -> float | None:
-        """The smallest valid Stein factor, or ``None`` if none is known for this kernel."""
-        return self._found_factor.value
-
     @cached_property
-    def _found_factor(self) -> SteinFactor:
+    def found_factor(self) -> SteinFactor:
+        """The smallest valid Stein factor, or the reason why none is known."""
         if self.base_kernel is None:
             return SteinFactor(None, "the length of the kernel depends on the samples")
         return valid_stein_factor(self.interior, self.risk_function, self.base_kernel, self.operator)
 
     @cached_property
-    def violation_factor(self) -> float:
-        """P(cost > limit) is at most this multiple of the risk: 1 / h(just above the limit)."""
-        just_over = min(float(np.nextafter(self.limit / self.scale, 2.0)), 1.0)
-        least = float(np.asarray(self.risk_function(np.array([just_over])), dtype=np.float64)[0])
-        return 1.0 / least if least > 0.0 else inf
-
-    @cached_property
-    def checks(self) -> tuple[Check, ...]:
-        """Assumptions of the certificate, and whether they hold.
-
-        ``reference``: h_ref is below the budget. ``factor``: lambda_int is a valid Stein factor. ``form``: U
-        has the form that is proven. ``lemma``: the reference satisfies the paper's lemma. ``samples``: how
-        many make the sampling noise of the interior term smaller than budget - h_ref. ``violations``: what a
-        risk says about P(cost > limit).
-        """
-        required, lemma = self.required_factor, lemma_constants(self.interior)
-        smallest = f"unknown: {self._found_factor.reason}" if required is None else f"{required:.4g}"
-        reference = f"h_ref = {self.reference_risk:.6g}, budget {self.budget:g}"
-        if not self.attainable:
-            reference += "; only the guard can open the gate" if self.guard else "; the gate never opens"
-        samples = "unknown: the kernel depends on the samples"
-        if self.base_kernel is not None and self.attainable:
-            level = 0.95 if self.noise_level is None else self.noise_level
-            parts = (self.interior, self.base_kernel, self.operator)
-            largest = (self.budget - self.reference_risk) / max(self.factor, 1e-300)
-            samples = f"{noise_episodes(*parts, largest, level, self.interior_clip)} between the atoms"
-        most = self.violation_factor * self.budget
-        violations = f"P(cost > {number(self.limit)}) <= {most:.3g}" if most < 1.0 else "no bound"
-        return (
-            Check("reference", self.attainable, reference),
-            Check(
-                "factor",
-                required is not None and self.factor >= required * (1.0 - 1e-9),
-                f"lambda_int = {self.factor:.4g}; smallest valid factor: {smallest}",
-            ),
-            Check("form", not self._doubts, "; ".join(self._doubts) or "as proven"),
-            Check("lemma", lemma.holds, f"K_p = {lemma.K_p:.4g}, M_p = {lemma.M_p:.4g}, B_int = {lemma.B_int:.5g}"),
-            Check("samples", self.base_kernel is not None and self.attainable, samples),
-            Check("violations", self.violation_factor <= 1.0 + 1e-9, f"risk {self.budget:g}: {violations}"),
-        )
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Assumptions of U, whether they hold, and their numbers; see :mod:`steingate.certificates.assumptions`."""
+        return check_assumptions(self)
 
     @property
     def bound_is_proven(self) -> bool:
         """Whether U is a proven bound on the risk of the distribution of the costs."""
-        return all(check.holds for check in self.checks if check.name in ("factor", "form"))
-
-    @cached_property
-    def _doubts(self) -> tuple[str, ...]:
-        """What in the configuration differs from the bound that is proven."""
-        needed = required_discrete_weight(self.hybrid_reference, self.risk_function)
-        found = {
-            "the KSD is squared": self.squared_ksd,
-            f"discrete_weight is below {needed:.4g}": self.discrete_weight < needed,
-            f"atom_tol and interior_clip may hide a risk of {self._hidden_risk:.2g}": self._hidden_risk > 1e-9,
-            f"below {self.min_interior} interior episodes, SD_int is 0": self.min_interior > 1,
-            "the guard replaces U by the mean risk of the episodes": self.guard,
-        }
-        return tuple(text for text, applies in found.items() if applies)
-
-    @cached_property
-    def _hidden_risk(self) -> float:
-        """Risk that U may miss because costs within atom_tol count as atoms and others are clipped.
-
-        An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
-        ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most
-        E_p[h]. Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
-        """
-        x = np.array([0.0, self.atom_tol, 1.0 - self.interior_clip, 1.0 - self.atom_tol])
-        at_zero, zero_top, at_clip, one_low = np.asarray(self.risk_function(x), dtype=np.float64).tolist()
-        mean = HybridReference(self.interior).expectation(self.risk_function)
-        share = self.zero_mass if zero_top <= mean else 1.0
-        return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
+        return all(item.holds for item in self.assumptions if item.name in ("factor", "form"))
 
     def evaluate(self, costs: npt.ArrayLike) -> "SteinResult":
         """Return the certificate of episode costs, shape (n,), in any order."""
@@ -551,7 +470,7 @@ class SteinResult:
             "limit": certificate.limit,
             "scale": certificate.scale,
             **{name: getattr(self, name) for name in names},
-            "checks": [check._asdict() for check in certificate.checks],
+            "assumptions": [item._asdict() for item in certificate.assumptions],
         }
 
 

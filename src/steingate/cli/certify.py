@@ -128,8 +128,8 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
     print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
     if explain:
         print()
-        checks = [(check.name, "yes" if check.holds else "no", check.text) for check in certificate.checks]
-        print_rows("Assumptions of the Stein certificate", checks)
+        items = [(item.name, "yes" if item.holds else "no", item.text) for item in certificate.assumptions]
+        print_rows("Assumptions of the Stein certificate", items)
 
 
 def plan_arguments(parser: Parser) -> None:

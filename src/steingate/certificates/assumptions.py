@@ -1,0 +1,103 @@
+"""Assumptions of a Stein certificate, which can be checked before any episode is seen.
+
+========== ============================================================================================
+reference  h_ref is below the budget, so that U can be
+factor     lambda_int is a valid Stein factor
+form       U has the form that is proven
+lemma      the reference satisfies the lemma of the paper
+samples    number of costs between the atoms from which sampling noise is below budget - h_ref
+violations P(cost > limit) is at most the risk
+========== ============================================================================================
+"""
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from steingate.certificates.factors import lemma_constants, required_discrete_weight
+from steingate.certificates.formatting import number
+from steingate.certificates.noise import noise_episodes
+from steingate.certificates.reference import HybridReference
+
+if TYPE_CHECKING:
+    from steingate.certificates.stein import SteinCertificate
+
+
+class Assumption(NamedTuple):
+    """An assumption: its name, whether it holds, and the numbers."""
+
+    name: str
+    holds: bool
+    text: str
+
+
+def check_assumptions(certificate: "SteinCertificate") -> tuple[Assumption, ...]:
+    """Return the assumptions of a certificate, in the order of the table above."""
+    budget, h_ref, factor = certificate.budget, certificate.reference_risk, certificate.factor
+    required, reason = certificate.found_factor
+    smallest = f"unknown: {reason}" if required is None else f"{required:.4g}"
+    reference = f"h_ref = {h_ref:.6g}, budget {budget:g}"
+    if not certificate.attainable:
+        reference += "; only the guard can open the gate" if certificate.guard else "; the gate never opens"
+    doubts, lemma = _doubts(certificate), lemma_constants(certificate.interior)
+    kernel, samples = certificate.base_kernel, "unknown: the kernel depends on the samples"
+    if kernel is not None and certificate.attainable:
+        level = 0.95 if certificate.noise_level is None else certificate.noise_level
+        largest = (budget - h_ref) / max(factor, 1e-300)
+        clip = certificate.interior_clip
+        enough = noise_episodes(certificate.interior, kernel, certificate.operator, largest, level, clip)
+        samples = f"{enough} between the atoms"
+    multiple = violation_factor(certificate)
+    most = f"P(cost > {number(certificate.limit)}) <= {multiple * budget:.3g}"
+    return (
+        Assumption("reference", certificate.attainable, reference),
+        Assumption(
+            "factor",
+            required is not None and factor >= required * (1.0 - 1e-9),
+            f"lambda_int = {factor:.4g}; smallest valid factor: {smallest}",
+        ),
+        Assumption("form", not doubts, "; ".join(doubts) or "as proven"),
+        Assumption("lemma", lemma.holds, f"K_p = {lemma.K_p:.4g}, M_p = {lemma.M_p:.4g}, B_int = {lemma.B_int:.5g}"),
+        Assumption("samples", kernel is not None and certificate.attainable, samples),
+        Assumption(
+            "violations",
+            multiple <= 1.0 + 1e-9,
+            f"risk {budget:g}: {most if multiple * budget < 1.0 else 'no bound on violations'}",
+        ),
+    )
+
+
+def violation_factor(certificate: "SteinCertificate") -> float:
+    """Return 1 / h(just above the limit): P(cost > limit) is at most this multiple of the risk."""
+    just_over = min(float(np.nextafter(certificate.limit / certificate.scale, 2.0)), 1.0)
+    least = float(np.asarray(certificate.risk_function(np.array([just_over])), dtype=np.float64)[0])
+    return 1.0 / least if least > 0.0 else inf
+
+
+def hidden_risk(certificate: "SteinCertificate") -> float:
+    """Return the risk that U may miss because costs within atom_tol count as atoms and others are clipped.
+
+    An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
+    ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most E_p[h]. Above
+    1 - interior_clip, h is taken at the clip. All other moves raise the risk.
+    """
+    x = np.array([0.0, certificate.atom_tol, 1.0 - certificate.interior_clip, 1.0 - certificate.atom_tol])
+    at_zero, zero_top, at_clip, one_low = np.asarray(certificate.risk_function(x), dtype=np.float64).tolist()
+    mean = HybridReference(certificate.interior).expectation(certificate.risk_function)
+    share = certificate.zero_mass if zero_top <= mean else 1.0
+    return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
+
+
+def _doubts(certificate: "SteinCertificate") -> list[str]:
+    """Return what in the configuration differs from the bound that is proven."""
+    needed = required_discrete_weight(certificate.hybrid_reference, certificate.risk_function)
+    hidden = hidden_risk(certificate)
+    found = {
+        "the KSD is squared": certificate.squared_ksd,
+        f"discrete_weight is below {needed:.4g}": certificate.discrete_weight < needed,
+        f"atom_tol and interior_clip may hide a risk of {hidden:.2g}": hidden > 1e-9,
+        f"below {certificate.min_interior} interior episodes, SD_int is 0": certificate.min_interior > 1,
+        "the guard replaces U by the mean risk of the episodes": certificate.guard,
+    }
+    return [text for text, applies in found.items() if applies]
