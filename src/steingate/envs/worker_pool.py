@@ -302,20 +302,17 @@ def choose_num_processes(
     """
     windows = sys.platform == "win32"
     count = min(num_envs, requested or max_processes or usable_cores())
-    if count < 2:
+    seconds = None if requested is not None or count < 2 else measure_step(env)
+    slow = seconds is not None and expected_speedup(seconds, num_envs, count) >= MIN_SPEEDUP
+    if count < 2 or (requested is None and not slow):
         return 1, ""
+    measured = "" if seconds is None else f"A step takes {seconds * 1e3:.2g} ms"
+    if available and not windows:
+        return count, measured and f"{measured}: {count} processes step the environments."
     where = "on Windows" if windows else "for an environment that other processes cannot import by name"
     advice = "" if windows else "; put it into a file and pass env='./FILE.py:NAME' to use several processes"
-    if requested is not None:
-        if windows or not available:
-            return 1, f"workers={requested} has no effect {where}{advice}."
-        return count, ""
-    seconds = measure_step(env)
-    if seconds is None or expected_speedup(seconds, num_envs, count) < MIN_SPEEDUP:
-        return 1, ""
-    if windows or not available:
-        return 1, f"A step takes {seconds * 1e3:.2g} ms; only one process can be used {where}{advice}."
-    return count, f"A step takes {seconds * 1e3:.2g} ms: {count} processes step the environments."
+    effect = f"{measured}; only one process can be used" if measured else f"workers={requested} has no effect"
+    return 1, f"{effect} {where}{advice}."
 
 
 def expected_speedup(step_seconds: float, num_envs: int, num_processes: int) -> float:

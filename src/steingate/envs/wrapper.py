@@ -25,20 +25,17 @@ class VectorEnvWrapper:
     @property
     def single_action_space(self) -> Box | Discrete:
         """Space of one action."""
-        space: Box | Discrete = self.envs.single_action_space
-        return space
+        return self.envs.single_action_space
 
     @property
     def current_env(self) -> int | None:
         """Index of the environment that was called last, if they are called one after the other."""
-        index: int | None = self.envs.current_env
-        return index
+        return self.envs.current_env
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Metadata of the wrapped environment."""
-        metadata: dict[str, Any] = self.envs.metadata
-        return metadata
+        return self.envs.metadata
 
     def render(self) -> Any:
         """Return one frame per environment."""
@@ -46,8 +43,7 @@ class VectorEnvWrapper:
 
     def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the whole state, if the wrapped environment supports it."""
-        state: dict[str, npt.NDArray[np.generic]] = self.envs.snapshot()
-        return state
+        return self.envs.snapshot()
 
     def close(self) -> None:
         """Close the wrapped environment."""
