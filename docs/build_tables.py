@@ -32,10 +32,11 @@ from summary import (
     write_rows,
 )
 
-from steingate import Beta, SteinCertificate
+from steingate import SteinCertificate
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import MethodInfo
 from steingate.certificates.kernels import Kernel, stein_kernel
+from steingate.certificates.reference import Beta
 from steingate.certificates.violation import episodes_needed
 from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs

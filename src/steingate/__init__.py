@@ -16,15 +16,12 @@ from steingate.registration import register_with_gymnasium
 if TYPE_CHECKING:
     # isort: off
     from steingate.algorithms.allowance import Allowance as Allowance
-    from steingate.algorithms.base import Algorithm as Algorithm
+    from steingate.algorithms.base import Algorithm as Algorithm, OnPolicyAlgorithm as OnPolicyAlgorithm
     from steingate.algorithms.cpo import CPO as CPO
     from steingate.algorithms.lagrangian import TRPOLag as TRPOLag
     from steingate.algorithms.steingate import SteinGate as SteinGate
     from steingate.algorithms.ppo import PPO as PPO
     from steingate.algorithms.trpo import TRPO as TRPO
-    from steingate.certificates.reference import Beta as Beta, Density as Density, LogitNormal as LogitNormal
-    from steingate.certificates.risk import Exceedance as Exceedance, Hinge as Hinge
-    from steingate.certificates.risk import Power as Power, Sigmoid as Sigmoid
     from steingate.certificates.stein import SteinCertificate as SteinCertificate, SteinResult as SteinResult
     from steingate.certificates.violation import ViolationResult as ViolationResult, certify as certify
     from steingate.envs.make import make_vec as make_vec
@@ -49,14 +46,12 @@ __version__ = "0.3.0"
 
 _MODULES = {  # module -> public names
     "algorithms.allowance": ("Allowance",),
-    "algorithms.base": ("Algorithm",),
+    "algorithms.base": ("Algorithm", "OnPolicyAlgorithm"),
     "algorithms.cpo": ("CPO",),
     "algorithms.lagrangian": ("TRPOLag",),
     "algorithms.steingate": ("SteinGate",),
     "algorithms.ppo": ("PPO",),
     "algorithms.trpo": ("TRPO",),
-    "certificates.reference": ("Beta", "Density", "LogitNormal"),
-    "certificates.risk": ("Exceedance", "Hinge", "Power", "Sigmoid"),
     "certificates.stein": ("SteinCertificate", "SteinResult"),
     "certificates.violation": ("ViolationResult", "certify"),
     "envs.make": ("make_vec",),

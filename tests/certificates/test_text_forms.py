@@ -56,7 +56,7 @@ def test_every_risk_and_density_survives(threshold, width, shape):
 def test_names_of_modules(monkeypatch, tmp_path):
     (tmp_path / "own_forms.py").write_text(
         "import numpy as np\n"
-        "from steingate import Density\n"
+        "from steingate.certificates.reference import Density\n"
         "def squared(x):\n    return np.asarray(x) ** 2\n"
         "wedge = Density(log_pdf=lambda x: np.log(x) + np.log1p(-x), name='wedge')\n"
         "class Holder:\n    @staticmethod\n    def cubed(x):\n        return np.asarray(x) ** 3\n"
