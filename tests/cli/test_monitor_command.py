@@ -282,9 +282,7 @@ def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
     from steingate.report.monitor_figure import bound_trace, monitor_figure
 
     file = write(tmp_path / "c", np.concatenate([costs(3, 400), costs(4, 200, 0.4)]))
-    assert (
-        main(["monitor", file, "--limit", "25", "--baseline", "0.05", "--plot", str(tmp_path / "m.png")]) == 0
-    )
+    assert main(["monitor", file, "--limit", "25", "--baseline", "0.05", "--plot", str(tmp_path / "m.png")]) == 0
     assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
     monitor = Monitor(25, baseline=0.05)
     monitor.update_many(np.concatenate([costs(3, 400), costs(4, 200, 0.4)]))

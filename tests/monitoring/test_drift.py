@@ -21,9 +21,7 @@ def recursion(rows, baseline):
 def test_evidence_is_that_of_the_recursion(p):
     flags = np.random.default_rng(0).random(3_000) < p
     detector = DriftDetector(0.1, 9e299)
-    for number, (x, mean) in enumerate(
-        zip(flags.tolist(), recursion(flags[:, None], 0.1), strict=True), start=1
-    ):
+    for number, (x, mean) in enumerate(zip(flags.tolist(), recursion(flags[:, None], 0.1), strict=True), start=1):
         detector.update(x, number)
         if detector.alarm:
             break

@@ -134,9 +134,7 @@ def test_without_episodes_nothing_is_known():
     assert monitor.mean_bound == monitor.cvar_bound() == monitor.cap == 100.0
     assert monitor.tail_bound(10.0) == 1.0
     assert not any([monitor.certified, monitor.unsafe, monitor.drift])
-    assert monitor.summary == (
-        "No episodes yet: 36 without a violation would certify a violation rate of 10 %."
-    )
+    assert monitor.summary == ("No episodes yet: 36 without a violation would certify a violation rate of 10 %.")
 
 
 @pytest.mark.parametrize(
@@ -374,9 +372,7 @@ class TestState:
         for kill in range(3):
             child = subprocess.Popen([sys.executable, "-c", child_code, str(path)])
             deadline, target = time.monotonic() + 60, reached + 20 + 7 * kill
-            while time.monotonic() < deadline and not (
-                path.exists() and Monitor.load(path).episodes >= target
-            ):
+            while time.monotonic() < deadline and not (path.exists() and Monitor.load(path).episodes >= target):
                 time.sleep(0.002)
             os.kill(child.pid, signal.SIGKILL)
             child.wait()

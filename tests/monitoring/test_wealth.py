@@ -32,8 +32,7 @@ def test_log_wealth_is_that_of_plain_products(rate):
     violations, safe = int(x.sum()), int((~x).sum())
     assert sum(WEIGHTS) == pytest.approx(1.0, abs=1e-15)
     below = sum(
-        w * prod(1 + (1 - rho) * (rate - xi) / (1 - rate) for xi in x)
-        for w, rho in zip(WEIGHTS, RHO, strict=True)
+        w * prod(1 + (1 - rho) * (rate - xi) / (1 - rate) for xi in x) for w, rho in zip(WEIGHTS, RHO, strict=True)
     )
     above = sum(prod(1 + theta * (xi - rate) / rate for xi in x) for theta in THETA) / len(THETA)
     assert bets_below(rate).log_wealth(violations, safe) == pytest.approx(log(below), abs=1e-10)
@@ -65,9 +64,7 @@ def test_maximum_and_first_time_are_those_of_a_plain_loop(p):
     x = np.random.default_rng(2).random(3_000) < p
     violations, t = np.cumsum(x), np.arange(1, 3_001)
     mixture = bets_below(0.1)
-    levels = [
-        mixture.log_wealth(*pair) for pair in zip(violations.tolist(), (t - violations).tolist(), strict=True)
-    ]
+    levels = [mixture.log_wealth(*pair) for pair in zip(violations.tolist(), (t - violations).tolist(), strict=True)]
     wealth = MaxWealth(mixture, 0.05)
     for part in np.array_split(np.arange(3_000), 7):
         wealth.update_many(violations[part], (t - violations)[part])
@@ -115,9 +112,7 @@ def test_the_bound_is_at_the_root_or_right_of_it(violations, safe, delta):
 @given(st.integers(0, 60), st.integers(1, 400), st.sampled_from([0.2, 0.05, 1e-3]))
 def test_the_root_is_that_of_a_bracketing_search(violations, safe, delta):
     bound = upper_bound(violations, safe, delta)
-    root = brentq(
-        lambda m: bets_below(m).log_wealth(violations, safe) + log(delta), 1e-12, 1 - 1e-12, xtol=1e-15
-    )
+    root = brentq(lambda m: bets_below(m).log_wealth(violations, safe) + log(delta), 1e-12, 1 - 1e-12, xtol=1e-15)
     assert bound == pytest.approx(root, rel=1e-6) or (root > 1 - 1e-4 and bound == 1.0)
 
 

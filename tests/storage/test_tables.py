@@ -87,9 +87,7 @@ class TestFingerprint:
         later.truncate(4, fingerprint)
         assert later.fingerprint() == fingerprint
         assert "late" not in later.columns
-        assert [row.rstrip(b",") for row in later.path.read_bytes().splitlines()[1:]] == whole.splitlines()[
-            1:
-        ]
+        assert [row.rstrip(b",") for row in later.path.read_bytes().splitlines()[1:]] == whole.splitlines()[1:]
 
     def test_a_resumed_table_equals_an_uninterrupted_one(self, tmp_path):
         (tmp_path / "a").mkdir()
@@ -157,9 +155,7 @@ def test_only_regular_files_are_read(tmp_path, kind):
         with open(path, "wb") as file:
             file.truncate(2 << 30)
     for read in (read_progress, lambda run: Table(run / "progress.csv")):
-        with pytest.raises(
-            RunError, match=r"progress\.csv (cannot be read: it is not a regular file|is larger)"
-        ):
+        with pytest.raises(RunError, match=r"progress\.csv (cannot be read: it is not a regular file|is larger)"):
             read(tmp_path)
 
 

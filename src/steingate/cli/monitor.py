@@ -63,9 +63,7 @@ def monitor_arguments(parser: Parser) -> None:
 def monitor(args: Namespace) -> int:
     """Read costs until they end or ``--until`` is reached, and print the result."""
     state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitors = (
-        make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
-    )
+    monitors = make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
     if args.rearm:
         monitors.rearm()
     session = Session(args, monitors, (state or {}).get("source", {}))
@@ -225,9 +223,7 @@ class Session:
                 if event in before[name]:
                     continue
                 if not self.args.json:
-                    self.console.print(
-                        f"episode {each.episodes}: {label}{event}", markup=False, soft_wrap=True
-                    )
+                    self.console.print(f"episode {each.episodes}: {label}{event}", markup=False, soft_wrap=True)
                 if event != "certified" and self.args.alarm_command:
                     _run_alarm_command(self.args.alarm_command, event, name, each)
 

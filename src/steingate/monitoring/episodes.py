@@ -189,9 +189,7 @@ def certify_policy(
     if not (hasattr(made_env, "step") and hasattr(made_env, "reset")):
         raise InputError(f"{env!r} is not an environment: pass one, such as gymnasium.make(...).")
     try:
-        update_until_decided(
-            monitor, (cost for cost, _ in run_episodes(policy, made_env, seed)), max_episodes
-        )
+        update_until_decided(monitor, (cost for cost, _ in run_episodes(policy, made_env, seed)), max_episodes)
     finally:
         if made and hasattr(made_env, "close"):
             made_env.close()
@@ -247,9 +245,7 @@ def run_episodes(
             if ended:
                 break
         else:
-            raise RunError(
-                f"Episode {number + 1} has not ended after {max_steps} steps; give it a time limit."
-            )
+            raise RunError(f"Episode {number + 1} has not ended after {max_steps} steps; give it a time limit.")
         yield total_cost, total_reward
         number += 1
 
@@ -261,7 +257,5 @@ def _parse_step(step: Any) -> tuple[Any, float, float, bool]:
         case (obs, reward, terminated, truncated, dict(info)):
             cost = info.get("cost")
         case _:
-            raise InputError(
-                "The environment's step must return Gymnasium's five values, or six with the cost."
-            )
+            raise InputError("The environment's step must return Gymnasium's five values, or six with the cost.")
     return obs, float(reward), step_cost(cost), bool(terminated) or bool(truncated)

@@ -278,8 +278,7 @@ class Monitor:
             known.update_many(calibration)
         if known.bound >= 1.0:
             raise InputError(
-                f"{known.episodes} calibration episodes with {known.violations} violations give no bound: "
-                "run more."
+                f"{known.episodes} calibration episodes with {known.violations} violations give no bound: run more."
             )
         same = {name: getattr(known, name) for name in _SETTINGS}
         return cls(**{**same, **settings, "baseline": known.bound})

@@ -48,13 +48,10 @@ class Monitors(Mapping[str, Monitor]):
             raise InputError(f"The limits are {limits!r}: give a dictionary of names and limits.")
         budgets = budget if isinstance(budget, Mapping) else dict.fromkeys(limits, budget)
         if set(budgets) != set(limits):
-            raise InputError(
-                f"The budgets name {sorted(budgets)}, the limits {sorted(limits)}: use the same names."
-            )
+            raise InputError(f"The budgets name {sorted(budgets)}, the limits {sorted(limits)}: use the same names.")
         self.delta = Monitor(1.0, delta=delta).delta  # raises InputError before delta is divided
         self._monitors = {
-            str(name): Monitor(limit, budgets[name], delta / len(limits), **settings)
-            for name, limit in limits.items()
+            str(name): Monitor(limit, budgets[name], delta / len(limits), **settings) for name, limit in limits.items()
         }
 
     def __getitem__(self, name: str) -> Monitor:
@@ -192,17 +189,13 @@ class Monitors(Mapping[str, Monitor]):
     def from_state(cls, state: Mapping[str, Any]) -> "Monitors":
         """Return the monitors with this state, bit for bit; an invalid state raises ``InputError``."""
         if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-            raise InputError(
-                "This is not the state of several monitors, or it was written by another version."
-            )
+            raise InputError("This is not the state of several monitors, or it was written by another version.")
         try:
             parts = {str(name): Monitor.from_state(part) for name, part in state["monitors"]}
             require(len({monitor.episodes for monitor in parts.values()}) == 1, "episodes")
             return cls._of(parts, state["delta"])
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                f"This state of several monitors is damaged ({error}): start new ones."
-            ) from None
+            raise InputError(f"This state of several monitors is damaged ({error}): start new ones.") from None
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file with a checksum, atomically."""

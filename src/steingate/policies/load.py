@@ -65,9 +65,7 @@ def load_policy(
     return Policy(policy_arrays(checkpoint), about)
 
 
-def choose_checkpoint(
-    path: Path, which: Which | None, warn: Callable[[str], None]
-) -> tuple[Checkpoint, Which]:
+def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], None]) -> tuple[Checkpoint, Which]:
     """Return the checkpoint that ``load_policy`` takes, and which one it is."""
     if which not in (None, "certified", "last"):
         raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
@@ -121,9 +119,7 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
     try:
         with np.errstate(over="ignore"):  # numbers too large for a float become infinite and are refused
             network, action = tree["policy"], tree["action"]
-            stats = Stats(
-                int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2"))
-            )
+            stats = Stats(int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2")))
             arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
             arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
             if "choices" in action:

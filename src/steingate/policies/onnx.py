@@ -59,13 +59,9 @@ def onnx_file(policy: Policy) -> bytes:
     if mean.size:
         # The safety state is not normalized.
         rest = policy.layers[0][0].shape[0] - mean.size
-        limit = np.append(
-            np.full(mean.size, policy.array("obs_clip")), np.full(rest, np.finfo(np.float32).max)
-        )
+        limit = np.append(np.full(mean.size, policy.array("obs_clip")), np.full(rest, np.finfo(np.float32).max))
         centered = graph("Sub", value, graph.constant(np.append(mean, np.zeros(rest))))
-        value = graph.clip(
-            graph("Div", centered, graph.constant(np.append(std, np.ones(rest)))), -limit, limit
-        )
+        value = graph.clip(graph("Div", centered, graph.constant(np.append(std, np.ones(rest)))), -limit, limit)
     for i, (weight, bias) in enumerate(policy.layers):
         value = graph("Add", graph("MatMul", value, graph.constant(weight)), graph.constant(bias))
         if i < len(policy.layers) - 1:
@@ -107,8 +103,7 @@ def _features(graph: Graph, policy: Policy) -> list[str]:
     index, *directions = ring_bins(tuple(rings.tolist()), int(policy.array("bins")))
     ring, axis = graph.clip(graph.columns(obs, index), 0.0, 1.0), graph.constant([2], np.int64)
     x, y = (
-        graph("ReduceSum", graph("Mul", ring, graph.constant(direction)), axis, keepdims=0)
-        for direction in directions
+        graph("ReduceSum", graph("Mul", ring, graph.constant(direction)), axis, keepdims=0) for direction in directions
     )
     distance = graph("Sub", graph.constant(1.0), graph("ReduceMax", ring, axes=[2], keepdims=0))
     size = graph("Div", distance, graph.norm(x, y))

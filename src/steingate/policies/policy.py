@@ -139,9 +139,7 @@ class Policy:
         """Return observations as float64 with the safety state appended."""
         inputs = np.asarray(obs, np.float64)
         if inputs.ndim not in (1, 2) or inputs.shape[-1] != self.obs_dim:
-            raise ValueError(
-                f"The policy got shape {inputs.shape}: ({self.obs_dim},) or a batch is expected."
-            )
+            raise ValueError(f"The policy got shape {inputs.shape}: ({self.obs_dim},) or a batch is expected.")
         if not np.isfinite(inputs).all():
             raise ValueError("The policy got an observation that is not finite (NaN or infinity).")
         if not self.has_safety_state:
