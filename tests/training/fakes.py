@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import GateOutput, Objective
-from steingate.policies.action_distribution import choice_of, outputs
+from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
 from steingate.training.environment import build_algorithm
@@ -130,8 +130,8 @@ IMPROVE = (Objective(),)
 def run_epochs(cfg, algorithm, envs, count=1):
     """Run epochs in this thread; return the last state and all reports."""
     space = envs.single_action_space
-    dims = envs.single_observation_space.shape[0], outputs(space)
-    state, reports = first_state(cfg, algorithm, *dims, choice_of(space) is not None), []
+    dims = envs.single_observation_space.shape[0], n_outputs(space)
+    state, reports = first_state(cfg, algorithm, *dims, discrete_actions(space) is not None), []
     for _ in range(count):
         state, report = run_epoch(algorithm, cfg, state, envs, InlineExecutor())
         reports.append(report)

@@ -7,7 +7,7 @@ from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.networks import forward, init_policy
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
-from steingate.policies.action_distribution import action_map
+from steingate.policies.action_space import action_map
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
 from steingate.training import rollout_kernels as kernels
 from steingate.training.env_errors import RolloutStoppedError

@@ -122,8 +122,8 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
             stats = Stats(int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2")))
             arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
             arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
-            if "choices" in action:
-                arrays["discrete"] = np.array([action["choices"], action["start"]], np.int64)
+            if "discrete" in action:
+                arrays["discrete"] = np.asarray(action["discrete"], np.int64)
             else:
                 arrays["log_std"] = np.asarray(network["log_std"], np.float32)
                 arrays |= {name: _floats(action[name]) for name in ("shift", "scale")}

@@ -12,7 +12,7 @@ from steingate.algorithms.common.critics import Critics, fit_critics
 from steingate.algorithms.common.episodes import complete_episodes
 from steingate.algorithms.common.networks import forward
 from steingate.errors import RunError
-from steingate.policies.action_distribution import choice_of, outputs
+from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv, restorable, set_params
 from steingate.training.logging.rows import append_window, episode_warnings, progress_row
@@ -61,10 +61,10 @@ def run_epoch(
     """
     watch, context = Stopwatch(), cfg.context
     space = envs.single_action_space
-    discrete = choice_of(space) is not None
+    discrete = discrete_actions(space) is not None
 
     set_params(envs, algorithm.env_params(context, state.algorithm))
-    noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, outputs(space)), discrete)
+    noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, n_outputs(space)), discrete)
     rollout, stats = collect(
         envs,
         state.policy,

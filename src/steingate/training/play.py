@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import Episodes, Params
 from steingate.errors import RunError
-from steingate.policies.action_distribution import choice_of, outputs
-from steingate.policies.normalizer import Stats
+from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.policies.load import Which, choose_checkpoint
+from steingate.policies.normalizer import Stats
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv
@@ -107,10 +107,10 @@ def _play_together(
     first = np.full((envs.num_envs, 3), np.nan)
     carry: Carry | None = None
     for number in range(-(-max_steps // chunk)):
-        noise = np.zeros((chunk, envs.num_envs, outputs(space)), np.float32)
+        noise = np.zeros((chunk, envs.num_envs, n_outputs(space)), np.float32)
         for i, seed in enumerate(padded if sample else ()):
             rng = stream(seed, number, Purpose.EVALUATION)
-            draw = rng.standard_normal if choice_of(space) is None else rng.gumbel
+            draw = rng.standard_normal if discrete_actions(space) is None else rng.gumbel
             noise[:, i] = draw(size=noise[:, i].shape)
         rollout, _ = collect(
             envs,

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import Episodes, Params
 from steingate.errors import InputError
-from steingate.policies.action_distribution import action_map, choice_of
+from steingate.policies.action_space import action_map, discrete_actions
 from steingate.policies.normalizer import Stats
 from steingate.training import rollout_kernels as kernels
 from steingate.training.env_errors import EnvErrors, RolloutStoppedError
@@ -80,8 +80,8 @@ def collect(
         For error messages: the environment, the number of steps taken before, and an additional clause.
     """
     steps, num_envs, act_dim = noise.shape
-    choice = choice_of(envs.single_action_space)
-    act_dim = act_dim if choice is None else 1
+    discrete = discrete_actions(envs.single_action_space)
+    act_dim = act_dim if discrete is None else 1
     obs_dim = len(policy["w"][0])  # features beyond those of the statistics are not normalized
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = kernels.flat_policy(policy)
@@ -98,8 +98,8 @@ def collect(
     totals = np.zeros((num_envs, 3)) if start is None else start.totals.copy()
     counters = np.zeros(2, np.int64)
     logp = np.empty((steps, num_envs), np.float32)
-    command = np.empty((num_envs, act_dim), np.float64 if choice is None else np.int64)
-    sent: Any = command if choice is None else command[:, 0]
+    command = np.empty((num_envs, act_dim), np.float64 if discrete is None else np.int64)
+    sent: Any = command if discrete is None else command[:, 0]
     scratch = np.empty((2, num_envs, int(sizes[1:].max())), np.float32)
     buffers = (
         count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
@@ -133,7 +133,7 @@ def collect(
     rollout = Rollout(
         obs=obs,
         act=actions,
-        logp=logp if choice is not None else _log_prob(noise, policy["log_std"]),
+        logp=logp if discrete is not None else _log_prob(noise, policy["log_std"]),
         rewards=rewards,
         ends=ends,
         finals=finals[:cut].copy(),

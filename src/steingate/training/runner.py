@@ -7,7 +7,7 @@ from typing import Any
 
 from steingate.algorithms.common.jax_setup import configure
 from steingate.errors import InputError
-from steingate.policies.action_distribution import choice_of, outputs
+from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.background import background_thread
@@ -79,8 +79,8 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         stop.check()
         require_snapshots(cfg, envs)
         space = envs.single_action_space
-        sizes = (envs.single_observation_space.shape[0], outputs(space))
-        state = first_state(cfg, algorithm, *sizes, discrete=choice_of(space) is not None)
+        sizes = (envs.single_observation_space.shape[0], n_outputs(space))
+        state = first_state(cfg, algorithm, *sizes, discrete=discrete_actions(space) is not None)
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))

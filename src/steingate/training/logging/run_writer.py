@@ -5,7 +5,7 @@ from typing import Any
 
 from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.errors import RunError
-from steingate.policies.action_distribution import stored_action
+from steingate.policies.action_space import action_arrays
 from steingate.runs import (
     RunFolder,
     Table,
@@ -44,7 +44,7 @@ class RunWriter:
         record = read_config(run.path)
         features = getattr(envs, "lidar_features", None)
         self._shared: dict[str, Any] = {
-            "action": stored_action(envs.single_action_space),
+            "action": action_arrays(envs.single_action_space),
             "normalize": algorithm.networks.normalize_obs,
             "lidar_features": None if features is None else features.to_dict(),
             "identity": record.get("identity"),
