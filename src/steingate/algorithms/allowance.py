@@ -36,11 +36,13 @@ from steingate.algorithms.base import (
     GateOutput,
     MethodInfo,
     Metrics,
+    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import gate_metrics
 from steingate.algorithms.config import (
@@ -205,6 +207,12 @@ class _Allowance(OnPolicyAlgorithm):
         super().__post_init__()
         require_between(self, 0.0, 1.0, "risk")
 
+    def init(self, context: RunContext, policy: Params) -> AllowanceState:
+        """Return the state before the first epoch."""
+        del context
+        optimizer = self.init_optimizer(policy)
+        return AllowanceState(self.schedule.init_fraction, self.networks.init_std, optimizer=optimizer)
+
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
         """Return the budget fraction m and the return scale R."""
         del context
@@ -253,9 +261,13 @@ class _Allowance(OnPolicyAlgorithm):
         )
         return state, GateOutput(Objective(Mode.IMPROVE), metrics)
 
-    def limited(self, state: AllowanceState, old: Params, new: Params) -> Params:
-        """Return the updated policy with the step fraction and the largest standard deviation of the schedule."""
-        return limit_update(old, new, sqrt(state.max_std / self.networks.init_std), state.max_std)
+    def update(
+        self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[AllowanceState, Params, Metrics]:
+        """Update the policy, with the step fraction and the largest standard deviation of the schedule."""
+        state, updated, metrics = super().update(context, state, policy, batch, objective)  # type: ignore[safe-super]
+        step_fraction = sqrt(state.max_std / self.networks.init_std)
+        return state, limit_update(policy, updated, step_fraction, state.max_std), metrics
 
 
 def allowance_networks() -> NetworkConfig:
@@ -269,7 +281,7 @@ def allowance_advantages() -> AdvantageConfig:
 
 
 @dataclass(frozen=True)
-class Allowance(_Allowance):
+class Allowance(_Allowance, TrustRegionAlgorithm):
     """The allowance with the trust-region update."""
 
     info = MethodInfo(
@@ -295,25 +307,9 @@ class Allowance(_Allowance):
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
-    def init(self, context: RunContext, policy: Params) -> AllowanceState:
-        """Return the state before the first epoch."""
-        del context, policy
-        return AllowanceState(self.schedule.init_fraction, self.networks.init_std)
-
-    def update(
-        self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[AllowanceState, Params, Metrics]:
-        """Take one trust-region step, shortened as exploration ends."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        updated, metrics = trust_region_update(policy, batch, objective, rule)
-        return state, self.limited(state, policy, updated), metrics
-
 
 @dataclass(frozen=True)
-class AllowancePPO(_Allowance):
+class AllowancePPO(_Allowance, MinibatchAlgorithm):
     """The allowance with PPO's update."""
 
     info = MethodInfo(
@@ -336,28 +332,3 @@ class AllowancePPO(_Allowance):
     advantages: AdvantageConfig = group(allowance_advantages, flat=True)
     critics: CriticConfig = group(CriticConfig, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10, batch_size=256, lr=5e-4))
-
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> AllowanceState:
-        """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        del context
-        return AllowanceState(self.schedule.init_fraction, self.networks.init_std, optimizer=init_ppo(policy))
-
-    def update(
-        self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[AllowanceState, Params, Metrics]:
-        """Make PPO's update, shortened as exploration ends."""
-        from steingate.algorithms.common.ppo_update import ppo_update
-
-        optimizer, updated, metrics = ppo_update(context, state.optimizer, policy, batch, objective, self.ppo)
-        return state._replace(optimizer=optimizer), self.limited(state, policy, updated), metrics
-
-    def update_epochs(self, state: AllowanceState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)

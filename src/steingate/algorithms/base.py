@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,21 @@ from steingate.algorithms.config import (
     CostAdvantageConfig,
     CriticConfig,
     EpisodeFilter,
+    LineSearchConfig,
+    MinibatchConfig,
     NetworkConfig,
+    PPOConfig,
+    TrustRegionConfig,
     Variant,
+    minibatch_critics,
 )
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import object_name
+
+if TYPE_CHECKING:
+    from steingate.algorithms.common.ppo_update import Phase, PPOState
+    from steingate.algorithms.common.trust_region import StepRule
 
 Array = npt.NDArray[np.float64]
 Params = dict[str, Any]  # policy or critic: {"w": (W1, ...), "b": (b1, ...)}, and "log_std" of a Gaussian policy
@@ -227,6 +236,11 @@ class OnPolicyAlgorithm(Algorithm):
         del context, policy, rollout
         return state
 
+    def init_optimizer(self, policy: Params) -> Any:
+        """Return the state of the policy update: none."""
+        del policy
+        return ()
+
     def cost_transform(self, context: RunContext, state: State) -> Callable[[Array], Array] | None:
         """Return a function of the accumulated episode cost whose increments replace the step costs."""
         del context, state
@@ -246,3 +260,67 @@ class OnPolicyAlgorithm(Algorithm):
         """Return the passes that the last update made over the batch; None if it made none."""
         del state
         return None
+
+
+class TrustRegionAlgorithm(OnPolicyAlgorithm):
+    """An algorithm whose policy update is one trust-region step (``common.trust_region``)."""
+
+    trust_region: TrustRegionConfig = TrustRegionConfig()
+    line_search: LineSearchConfig | None = LineSearchConfig()  # None: full steps
+
+    def step_rule(self) -> "StepRule":
+        """Return the settings of the step."""
+        from steingate.algorithms.common.trust_region import StepRule
+
+        return StepRule(self.trust_region, self.line_search, self.variant)
+
+    def update(
+        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[State, Params, Metrics]:
+        """Take one trust-region step for the objective."""
+        from steingate.algorithms.common.trust_region import trust_region_update
+
+        del context
+        return state, *trust_region_update(policy, batch, objective, self.step_rule())
+
+
+class MinibatchAlgorithm(OnPolicyAlgorithm):
+    """An algorithm whose policy update is minibatch Adam on PPO's loss, or on ``phases`` (``common.ppo_update``).
+
+    Its state has a field ``optimizer``, which starts as ``init_optimizer(policy)``.
+    """
+
+    critics: CriticConfig = minibatch_critics()
+    ppo: MinibatchConfig = PPOConfig()
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
+
+    def init_optimizer(self, policy: Params) -> "PPOState":
+        """Return the optimizer before the first update."""
+        from steingate.algorithms.common.ppo_update import init_ppo
+
+        return init_ppo(policy)
+
+    def phases(self, batch: Batch, objective: Objective) -> "tuple[Phase, ...]":
+        """Return the losses to minimize, one after the other: PPO's."""
+        from steingate.algorithms.common.ppo_update import ppo_phase
+
+        assert isinstance(self.ppo, PPOConfig)
+        return (ppo_phase(batch, objective, self.ppo.clip),)
+
+    def update(
+        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[State, Params, Metrics]:
+        """Minimize the losses of all phases by epochs of minibatch Adam."""
+        from steingate.algorithms.common.ppo_update import minibatch_update
+
+        phases = self.phases(batch, objective)
+        optimizer, policy, metrics = minibatch_update(context, state.optimizer, policy, batch, self.ppo, phases)
+        return state._replace(optimizer=optimizer), policy, metrics
+
+    def update_epochs(self, state: State) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)

@@ -10,15 +10,12 @@ cost is minimized. ``common.trust_region`` solves the problem.
 from dataclasses import dataclass
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
-    Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.algorithms.config import (
@@ -37,7 +34,7 @@ from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class CPO(OnPolicyAlgorithm):
+class CPO(TrustRegionAlgorithm):
     """Constrained policy optimization."""
 
     info = MethodInfo(
@@ -72,13 +69,3 @@ class CPO(OnPolicyAlgorithm):
     ) -> tuple[RecentEpisodes, GateOutput]:
         """Constrain the mean cost of the last ``window`` episodes."""
         return constrain_mean_cost(context, state, episodes, self.is_published)
-
-    def update(
-        self, context: RunContext, state: RecentEpisodes, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[RecentEpisodes, Params, Metrics]:
-        """Take one constrained trust-region step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from math import inf
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.algorithms.config import (
@@ -37,7 +35,7 @@ from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class CRPO(OnPolicyAlgorithm):
+class CRPO(TrustRegionAlgorithm):
     """Constraint-rectified policy optimization."""
 
     info = MethodInfo(
@@ -85,13 +83,3 @@ class CRPO(OnPolicyAlgorithm):
         mode = Mode.IMPROVE if improves else Mode.RECOVER
         objective = Objective(mode, inf if improves else 0.0)
         return recent, GateOutput(objective, gate_metrics(mode, episodes, MeanCost=mean))
-
-    def update(
-        self, context: RunContext, state: RecentEpisodes, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[RecentEpisodes, Params, Metrics]:
-        """Take one trust-region step for reward or cost."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)

@@ -12,14 +12,10 @@ from typing import Any, Literal
 
 from steingate.algorithms.base import (
     Batch,
-    Episodes,
-    GateOutput,
     MethodInfo,
-    Metrics,
+    MinibatchAlgorithm,
     Objective,
-    OnPolicyAlgorithm,
     Params,
-    RunContext,
 )
 from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.config import (
@@ -34,13 +30,13 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.lagrangian import LagrangianState, check_multiplier, multiplier_config, update_multiplier
+from steingate.algorithms.lagrangian import Lagrangian
 from steingate.errors import InputError
 from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class CUP(OnPolicyAlgorithm):
+class CUP(Lagrangian, MinibatchAlgorithm):
     """Constrained update projection."""
 
     info = MethodInfo(
@@ -65,48 +61,17 @@ class CUP(OnPolicyAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_multiplier(self)
         if self.cost_advantages.cost_gamma >= 1.0:
             raise InputError(f"cup needs a cost_gamma below 1, got {self.cost_advantages.cost_gamma}.")
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        del context
-        return LagrangianState(multiplier_config(self).start(), optimizer=init_ppo(policy))
-
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
-        """Update the Lagrange multiplier."""
-        return update_multiplier(context, state, episodes, multiplier_config(self))
-
-    def update(
-        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[LagrangianState, Params, Metrics]:
-        """Make PPO's update for reward, then project."""
-        from steingate.algorithms.common import ppo_update
+    def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
+        """Return PPO's loss for reward, and the projection."""
+        from steingate.algorithms.common.ppo_update import Phase, clipped_loss
 
         gamma = self.cost_advantages.cost_gamma
         weight = (1.0 - gamma * self.cost_advantages.adv_lambda) / (1.0 - gamma)
-        phases = (
-            ppo_update.Phase(ppo_update.clipped_loss(self.ppo.clip), batch.adv),
-            ppo_update.Phase(projection_loss, batch.adv, (weight * objective.lagrange_multiplier,)),
-        )
-        optimizer, policy, metrics = ppo_update.minibatch_update(
-            context, state.optimizer, policy, batch, self.ppo, *phases
-        )
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: LagrangianState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)
+        projection = Phase(projection_loss, batch.adv, (weight * objective.lagrange_multiplier,))
+        return Phase(clipped_loss(self.ppo.clip), batch.adv), projection
 
 
 def projection_loss(params: Params, rows: Any, numbers: Any) -> Any:

@@ -16,17 +16,15 @@ import numpy as np
 
 from steingate.algorithms.base import (
     Array,
-    Batch,
     EnvParams,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
 from steingate.algorithms.config import (
@@ -54,7 +52,7 @@ class CVaRState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CVaRCPO(OnPolicyAlgorithm):
+class CVaRCPO(TrustRegionAlgorithm):
     """CPO with a limit on the CVaR of the episode cost."""
 
     info = MethodInfo(
@@ -109,13 +107,3 @@ class CVaRCPO(OnPolicyAlgorithm):
         """Return the excess over the tail's threshold, divided by ``tail``."""
         del context
         return lambda accumulated: np.maximum(accumulated - state.tail_threshold, 0.0) / self.tail
-
-    def update(
-        self, context: RunContext, state: CVaRState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[CVaRState, Params, Metrics]:
-        """Take one constrained trust-region step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)

@@ -16,17 +16,16 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import (
     Array,
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
     Trajectories,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
 from steingate.algorithms.config import (
@@ -129,7 +128,7 @@ class EVOState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EVO(OnPolicyAlgorithm):
+class EVO(TrustRegionAlgorithm):
     """Extreme-value policy optimization; its gate uses all episodes that finished."""
 
     info = MethodInfo(
@@ -203,16 +202,6 @@ class EVO(OnPolicyAlgorithm):
     def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
         """Let transitions with extreme advantages count more than once."""
         return replay_extremes(advantage, self.replay.resolve(self.is_published))
-
-    def update(
-        self, context: RunContext, state: EVOState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[EVOState, Params, Metrics]:
-        """Take one constrained trust-region step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)
 
 
 def pareto_quantile(

@@ -12,14 +12,10 @@ from typing import Any, Literal
 
 from steingate.algorithms.base import (
     Batch,
-    Episodes,
-    GateOutput,
     MethodInfo,
-    Metrics,
+    MinibatchAlgorithm,
     Objective,
-    OnPolicyAlgorithm,
     Params,
-    RunContext,
 )
 from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.config import (
@@ -34,13 +30,13 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
-from steingate.algorithms.lagrangian import LagrangianState, check_multiplier, multiplier_config, update_multiplier
+from steingate.algorithms.lagrangian import Lagrangian
 from steingate.errors import require_positive
 from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class FOCOPS(OnPolicyAlgorithm):
+class FOCOPS(Lagrangian, MinibatchAlgorithm):
     """First-order constrained optimization in policy space."""
 
     info = MethodInfo(
@@ -61,7 +57,7 @@ class FOCOPS(OnPolicyAlgorithm):
     advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     critics: CriticConfig = group(minibatch_critics, flat=True)
-    minibatch: MinibatchConfig = group(MinibatchConfig)
+    ppo: MinibatchConfig = group(MinibatchConfig)
     multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
@@ -70,43 +66,14 @@ class FOCOPS(OnPolicyAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_multiplier(self)
         require_positive(self, "temperature", "radius")
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.minibatch.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        del context
-        return LagrangianState(multiplier_config(self).start(), optimizer=init_ppo(policy))
-
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
-        """Update the Lagrange multiplier."""
-        return update_multiplier(context, state, episodes, multiplier_config(self))
-
-    def update(
-        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[LagrangianState, Params, Metrics]:
-        """Minimize FOCOPS' loss by minibatches."""
-        from steingate.algorithms.common import ppo_update
+    def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
+        """Return FOCOPS' loss."""
+        from steingate.algorithms.common.ppo_update import Phase, objective_advantage
 
         loss = focops_loss(self.temperature, self.radius, not self.is_published)
-        phase = ppo_update.Phase(loss, ppo_update.objective_advantage(batch, objective))
-        optimizer, policy, metrics = ppo_update.minibatch_update(
-            context, state.optimizer, policy, batch, self.minibatch, phase
-        )
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: LagrangianState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)
+        return (Phase(loss, objective_advantage(batch, objective)),)
 
 
 @cache

@@ -11,16 +11,16 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
+    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
@@ -50,37 +50,47 @@ class LagrangianState(NamedTuple):
     optimizer: Any = ()
 
 
-def multiplier_config(algorithm: Any) -> AdamConfig | PIDConfig:
-    """Return the settings of the rule that ``algorithm.multiplier`` selects."""
-    config: AdamConfig | PIDConfig = getattr(algorithm, algorithm.multiplier)
-    return config
+class Lagrangian(OnPolicyAlgorithm):
+    """Updates the multiplier in ``decide``. Abstract."""
 
+    multiplier: Literal["adam", "pid"]
+    adam: AdamConfig
+    pid: PIDConfig
 
-def check_multiplier(algorithm: Any) -> None:
-    """Refuse settings of the rule that is not selected."""
-    idle = "pid" if algorithm.multiplier == "adam" else "adam"
-    factory = next(item.default_factory for item in fields(algorithm) if item.name == idle)
-    if factory is not MISSING and getattr(algorithm, idle) != factory():
-        raise InputError(f"{idle} has no effect with multiplier={algorithm.multiplier}: set multiplier={idle}.")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        idle = "pid" if self.multiplier == "adam" else "adam"
+        factory = next(item.default_factory for item in fields(self) if item.name == idle)  # type: ignore[arg-type]
+        if factory is not MISSING and getattr(self, idle) != factory():
+            raise InputError(f"{idle} has no effect with multiplier={self.multiplier}: set multiplier={idle}.")
 
+    @property
+    def multiplier_config(self) -> AdamConfig | PIDConfig:
+        """Settings of the selected rule."""
+        return self.adam if self.multiplier == "adam" else self.pid
 
-def update_multiplier(
-    context: RunContext, state: LagrangianState, episodes: Episodes, config: AdamConfig | PIDConfig
-) -> tuple[LagrangianState, GateOutput]:
-    """Move the multiplier by the violation of the mean cost; it stays until the first episode has finished."""
-    recent = state.recent.extend(episodes, context.window)
-    known = len(recent.costs) > 0
-    mean = float(recent.costs.mean()) if known else context.cost_limit
-    multiplier = state.multiplier
-    if known:
-        multiplier = config.next(multiplier, mean, context.cost_limit)  # type: ignore[arg-type]
-    metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
-    output = GateOutput(Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value), metrics)
-    return state._replace(multiplier=multiplier, recent=recent), output
+    def init(self, context: RunContext, policy: Params) -> LagrangianState:
+        """Return the state before the first epoch."""
+        del context
+        return LagrangianState(self.multiplier_config.start(), optimizer=self.init_optimizer(policy))
+
+    def decide(
+        self, context: RunContext, state: LagrangianState, episodes: Episodes
+    ) -> tuple[LagrangianState, GateOutput]:
+        """Move the multiplier by the violation of the mean cost; it stays until the first episode has finished."""
+        recent = state.recent.extend(episodes, context.window)
+        known = len(recent.costs) > 0
+        mean = float(recent.costs.mean()) if known else context.cost_limit
+        multiplier = state.multiplier
+        if known:
+            multiplier = self.multiplier_config.next(multiplier, mean, context.cost_limit)  # type: ignore[arg-type]
+        metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
+        output = GateOutput(Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value), metrics)
+        return state._replace(multiplier=multiplier, recent=recent), output
 
 
 @dataclass(frozen=True)
-class TRPOLag(OnPolicyAlgorithm):
+class TRPOLag(Lagrangian, TrustRegionAlgorithm):
     """TRPO with a Lagrange multiplier on cost."""
 
     info = MethodInfo(
@@ -107,34 +117,9 @@ class TRPOLag(OnPolicyAlgorithm):
     adam: AdamConfig = group(AdamConfig)
     pid: PIDConfig = group(PIDConfig)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_multiplier(self)
-
-    def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
-        del context, policy
-        return LagrangianState(multiplier_config(self).start())
-
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
-        """Update the Lagrange multiplier."""
-        return update_multiplier(context, state, episodes, multiplier_config(self))
-
-    def update(
-        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[LagrangianState, Params, Metrics]:
-        """Take one trust-region step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)
-
 
 @dataclass(frozen=True)
-class PPOLag(OnPolicyAlgorithm):
+class PPOLag(Lagrangian, MinibatchAlgorithm):
     """PPO with a Lagrange multiplier on cost."""
 
     info = MethodInfo(
@@ -160,44 +145,9 @@ class PPOLag(OnPolicyAlgorithm):
     adam: AdamConfig = group(AdamConfig)
     pid: PIDConfig = group(PIDConfig)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_multiplier(self)
-
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        del context
-        return LagrangianState(multiplier_config(self).start(), optimizer=init_ppo(policy))
-
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
-        """Update the Lagrange multiplier."""
-        return update_multiplier(context, state, episodes, multiplier_config(self))
-
-    def update(
-        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[LagrangianState, Params, Metrics]:
-        """Make PPO's update."""
-        from steingate.algorithms.common.ppo_update import ppo_update
-
-        optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, self.ppo)
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: LagrangianState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)
-
 
 @dataclass(frozen=True)
-class RCPO(OnPolicyAlgorithm):
+class RCPO(Lagrangian, TrustRegionAlgorithm):
     """Reward-constrained policy optimization with natural gradients and without a line search."""
 
     info = MethodInfo(
@@ -222,27 +172,6 @@ class RCPO(OnPolicyAlgorithm):
     adam: AdamConfig = group(AdamConfig)
     pid: PIDConfig = group(PIDConfig)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_multiplier(self)
-
-    def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
-        del context, policy
-        return LagrangianState(multiplier_config(self).start())
-
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
-        """Update the Lagrange multiplier."""
-        return update_multiplier(context, state, episodes, multiplier_config(self))
-
-    def update(
-        self, context: RunContext, state: LagrangianState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[LagrangianState, Params, Metrics]:
-        """Take one full natural-gradient step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, None, self.variant, same_unit=not self.is_published)
-        return state, *trust_region_update(policy, batch, objective, rule)
+    def step_rule(self) -> Any:
+        """Return a full step, with the multiplier in the units of the task unless published."""
+        return super().step_rule()._replace(line_search=None, same_unit=not self.is_published)

@@ -15,10 +15,9 @@ from steingate.algorithms.base import (
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
+    MinibatchAlgorithm,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
 )
@@ -49,7 +48,7 @@ class P3OState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class P3O(OnPolicyAlgorithm):
+class P3O(MinibatchAlgorithm):
     """Penalized proximal policy optimization."""
 
     info = MethodInfo(
@@ -77,42 +76,24 @@ class P3O(OnPolicyAlgorithm):
         super().__post_init__()
         require_positive(self, "penalty")
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
     def init(self, context: RunContext, policy: Params) -> P3OState:
         """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
         del context
-        return P3OState(RecentEpisodes(), init_ppo(policy))
+        return P3OState(RecentEpisodes(), self.init_optimizer(policy))
 
     def decide(self, context: RunContext, state: P3OState, episodes: Episodes) -> tuple[P3OState, GateOutput]:
         """Measure the violation of the mean cost."""
         recent, output = constrain_mean_cost(context, state.recent, episodes, self.is_published)
         return state._replace(recent=recent), output
 
-    def update(
-        self, context: RunContext, state: P3OState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[P3OState, Params, Metrics]:
-        """Minimize P3O's loss; before the first finished episode minimize cost."""
-        from steingate.algorithms.common import ppo_update
+    def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
+        """Return P3O's loss; before the first finished episode only the cost is minimized."""
+        from steingate.algorithms.common.ppo_update import Phase
 
         loss = p3o_loss(self.ppo.clip, self.penalty, not self.is_published)
         if objective.mode == Mode.RECOVER:
-            phase = ppo_update.Phase(loss, -batch.cost_adv, (NO_VIOLATION,))
-        else:
-            phase = ppo_update.Phase(loss, batch.adv, (-objective.cost_slack,))
-        optimizer, policy, metrics = ppo_update.minibatch_update(
-            context, state.optimizer, policy, batch, self.ppo, phase
-        )
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: P3OState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)
+            return (Phase(loss, -batch.cost_adv, (NO_VIOLATION,)),)
+        return (Phase(loss, batch.adv, (-objective.cost_slack,)),)
 
 
 @cache

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
     Mode,
-    Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.algorithms.config import (
@@ -39,7 +36,7 @@ from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class PCPO(OnPolicyAlgorithm):
+class PCPO(TrustRegionAlgorithm):
     """Projection-based constrained policy optimization."""
 
     info = MethodInfo(
@@ -75,15 +72,9 @@ class PCPO(OnPolicyAlgorithm):
         """Constrain the mean cost of the last ``window`` episodes."""
         return constrain_mean_cost(context, state, episodes, self.is_published)
 
-    def update(
-        self, context: RunContext, state: RecentEpisodes, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[RecentEpisodes, Params, Metrics]:
-        """Take one projected step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant, solve=projected_direction)
-        return state, *trust_region_update(policy, batch, objective, rule)
+    def step_rule(self) -> Any:
+        """Return the step with :func:`projected_direction`."""
+        return super().step_rule()._replace(solve=projected_direction)
 
 
 def projected_direction(product: Callable[[Any], Any], g: Any, b: Any, mode: Any, c: Any, rule: Any) -> Any:

@@ -6,16 +6,13 @@ by epochs of minibatch Adam, until the KL from the old policy exceeds ``ppo.max_
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
-    Objective,
-    OnPolicyAlgorithm,
+    MinibatchAlgorithm,
     Params,
     RunContext,
 )
@@ -31,12 +28,15 @@ from steingate.algorithms.config import (
 )
 from steingate.settings import group, option
 
-if TYPE_CHECKING:
-    from steingate.algorithms.common.ppo_update import PPOState
+
+class OptimizerState(NamedTuple):
+    """State between epochs: the optimizer."""
+
+    optimizer: Any
 
 
 @dataclass(frozen=True)
-class PPO(OnPolicyAlgorithm):
+class PPO(MinibatchAlgorithm):
     """Proximal policy optimization."""
 
     info = MethodInfo(
@@ -54,31 +54,14 @@ class PPO(OnPolicyAlgorithm):
     critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: PPOConfig = group(PPOConfig)
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> "PPOState":
+    def init(self, context: RunContext, policy: Params) -> OptimizerState:
         """Return the optimizer's state."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
         del context
-        return init_ppo(policy)
+        return OptimizerState(self.init_optimizer(policy))
 
-    def decide(self, context: RunContext, state: "PPOState", episodes: Episodes) -> "tuple[PPOState, GateOutput]":
+    def decide(
+        self, context: RunContext, state: OptimizerState, episodes: Episodes
+    ) -> tuple[OptimizerState, GateOutput]:
         """Maximize reward."""
         del context
         return state, maximize_reward(episodes)
-
-    def update(
-        self, context: RunContext, state: "PPOState", policy: Params, batch: Batch, objective: Objective
-    ) -> "tuple[PPOState, Params, Metrics]":
-        """Make PPO's update."""
-        from steingate.algorithms.common.ppo_update import ppo_update
-
-        return ppo_update(context, state, policy, batch, objective, self.ppo)
-
-    def update_epochs(self, state: "PPOState") -> int:
-        """Return the epochs of the last update."""
-        return state.epochs

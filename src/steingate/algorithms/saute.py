@@ -20,17 +20,17 @@ import numpy as np
 
 from steingate.algorithms.base import (
     Array,
-    Batch,
     EnvParams,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
+    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
 from steingate.algorithms.config import (
@@ -149,11 +149,6 @@ class _Saute(OnPolicyAlgorithm):
         del context
         return SauteState(self.init_optimizer(policy))
 
-    def init_optimizer(self, policy: Params) -> Any:
-        """Return the state of the policy update."""
-        del policy
-        return ()
-
     def decide(self, context: RunContext, state: Any, episodes: Episodes) -> tuple[Any, GateOutput]:
         """Maximize the shaped reward."""
         del context
@@ -226,26 +221,6 @@ def control_budget(state: SimmerState, cost: float, upper: float, gains: Control
     return state._replace(budget=budget, errors=errors, action=action, applied=budget - state.budget)
 
 
-def _trust_region(algorithm: Any, state: Any, policy: Params, batch: Batch, objective: Objective) -> Any:
-    from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-    rule = StepRule(algorithm.trust_region, algorithm.line_search, algorithm.variant)
-    return state, *trust_region_update(policy, batch, objective, rule)
-
-
-def _init_ppo(policy: Params) -> Any:
-    from steingate.algorithms.common.ppo_update import init_ppo
-
-    return init_ppo(policy)
-
-
-def _ppo(algorithm: Any, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective) -> Any:
-    from steingate.algorithms.common.ppo_update import ppo_update
-
-    optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, algorithm.ppo)
-    return state._replace(optimizer=optimizer), policy, metrics
-
-
 def _ppo_options(task: str) -> Mapping[str, Any]:
     """Return the options that were published for PPO on a task."""
     if re.fullmatch(_GOAL, task):
@@ -268,7 +243,7 @@ _SIMMER_NOTES = (
 
 
 @dataclass(frozen=True)
-class TRPOSaute(_Saute):
+class TRPOSaute(_Saute, TrustRegionAlgorithm):
     """Sauté with TRPO's update."""
 
     info = MethodInfo(
@@ -295,17 +270,9 @@ class TRPOSaute(_Saute):
         del variant
         return _NAVIGATION if re.fullmatch(f"{_GOAL}|{_CIRCLE}", task) else {}
 
-    def update(
-        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[Any, Params, Metrics]:
-        """Take one trust-region step."""
-        del context
-        result: tuple[Any, Params, Metrics] = _trust_region(self, state, policy, batch, objective)
-        return result
-
 
 @dataclass(frozen=True)
-class PPOSaute(_Saute):
+class PPOSaute(_Saute, MinibatchAlgorithm):
     """Sauté with PPO's update."""
 
     info = MethodInfo(
@@ -325,35 +292,15 @@ class PPOSaute(_Saute):
     ppo: PPOConfig = group(PPOConfig)
     budget: BudgetConfig = group(BudgetConfig, flat=True)
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return the options that were published for the navigation tasks."""
         del variant
         return _ppo_options(task)
 
-    def init_optimizer(self, policy: Params) -> Any:
-        """Return the optimizer's state."""
-        return _init_ppo(policy)
-
-    def update(
-        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[Any, Params, Metrics]:
-        """Make PPO's update."""
-        result: tuple[Any, Params, Metrics] = _ppo(self, context, state, policy, batch, objective)
-        return result
-
-    def update_epochs(self, state: Any) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)
-
 
 @dataclass(frozen=True)
-class TRPOSimmer(_Simmer):
+class TRPOSimmer(_Simmer, TrustRegionAlgorithm):
     """Simmer with TRPO's update."""
 
     info = MethodInfo(
@@ -381,17 +328,9 @@ class TRPOSimmer(_Simmer):
         """Return the budget that was published for the navigation tasks."""
         return TRPOSaute.published_options(task, variant)
 
-    def update(
-        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[Any, Params, Metrics]:
-        """Take one trust-region step."""
-        del context
-        result: tuple[Any, Params, Metrics] = _trust_region(self, state, policy, batch, objective)
-        return result
-
 
 @dataclass(frozen=True)
-class PPOSimmer(_Simmer):
+class PPOSimmer(_Simmer, MinibatchAlgorithm):
     """Simmer with PPO's update."""
 
     info = MethodInfo(
@@ -415,28 +354,8 @@ class PPOSimmer(_Simmer):
     budget: BudgetConfig = group(BudgetConfig, flat=True)
     controller: ControllerConfig = group(ControllerConfig)
 
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return the options that were published for the navigation tasks; those of CarCircle1 were missing."""
         missing = variant == "published" and task == "SafetyCarCircle1-v0"
         return {} if missing else _ppo_options(task)
-
-    def init_optimizer(self, policy: Params) -> Any:
-        """Return the optimizer's state."""
-        return _init_ppo(policy)
-
-    def update(
-        self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[Any, Params, Metrics]:
-        """Make PPO's update."""
-        result: tuple[Any, Params, Metrics] = _ppo(self, context, state, policy, batch, objective)
-        return result
-
-    def update_epochs(self, state: Any) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)

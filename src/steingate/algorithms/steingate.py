@@ -21,17 +21,18 @@ import numpy as np
 
 from steingate.algorithms.base import (
     Array,
-    Batch,
     EnvParams,
     Episodes,
     GateOutput,
     MethodInfo,
     Metrics,
+    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes
 from steingate.algorithms.config import (
@@ -206,6 +207,11 @@ class _SteinGate(OnPolicyAlgorithm):
         super().__post_init__()
         self.resolve(1)
 
+    def init(self, context: RunContext, policy: Params) -> SteinGateState:
+        """Return the state before the first epoch."""
+        del context
+        return SteinGateState(optimizer=self.init_optimizer(policy))
+
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the certificate's options validated and in their text form."""
         del episode_length
@@ -243,7 +249,7 @@ class _SteinGate(OnPolicyAlgorithm):
 
 
 @dataclass(frozen=True)
-class SteinGate(_SteinGate):
+class SteinGate(_SteinGate, TrustRegionAlgorithm):
     """SteinGate with the trust-region update; the defaults are those of the paper's appendix.
 
     ``recovery="mean"`` minimizes the mean cost while the gate is closed, as released; ``"tail"`` minimizes the
@@ -276,24 +282,9 @@ class SteinGate(_SteinGate):
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
-    def init(self, context: RunContext, policy: Params) -> SteinGateState:
-        """Return the state before the first epoch."""
-        del context, policy
-        return SteinGateState()
-
-    def update(
-        self, context: RunContext, state: SteinGateState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[SteinGateState, Params, Metrics]:
-        """Take one trust-region step for reward (gate open) or cost (closed): the second half of Algorithm 1."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)
-
 
 @dataclass(frozen=True)
-class SteinGatePPO(_SteinGate):
+class SteinGatePPO(_SteinGate, MinibatchAlgorithm):
     """SteinGate with PPO's update, with 10 epochs: 40 earn no more and cost more (docs/learning.md)."""
 
     info = MethodInfo(
@@ -318,28 +309,3 @@ class SteinGatePPO(_SteinGate):
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))
-
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init(self, context: RunContext, policy: Params) -> SteinGateState:
-        """Return the state before the first epoch."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        del context
-        return SteinGateState(optimizer=init_ppo(policy))
-
-    def update(
-        self, context: RunContext, state: SteinGateState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[SteinGateState, Params, Metrics]:
-        """Make PPO's update for reward (gate open) or cost (closed)."""
-        from steingate.algorithms.common.ppo_update import ppo_update
-
-        optimizer, policy, metrics = ppo_update(context, state.optimizer, policy, batch, objective, self.ppo)
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: SteinGateState) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)

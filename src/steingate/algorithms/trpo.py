@@ -6,15 +6,12 @@ maximize  g.d   subject to  0.5 d.H.d <= max_kl,   then backtrack until the surr
 from dataclasses import dataclass
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
-    Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import maximize_reward
 from steingate.algorithms.config import (
@@ -30,7 +27,7 @@ from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class TRPO(OnPolicyAlgorithm):
+class TRPO(TrustRegionAlgorithm):
     """Trust-region policy optimization."""
 
     info = MethodInfo(
@@ -58,13 +55,3 @@ class TRPO(OnPolicyAlgorithm):
         """Maximize reward."""
         del context
         return state, maximize_reward(episodes)
-
-    def update(
-        self, context: RunContext, state: tuple[()], policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[tuple[()], Params, Metrics]:
-        """Take one trust-region step."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search, self.variant)
-        return state, *trust_region_update(policy, batch, objective, rule)

@@ -20,7 +20,7 @@ from steingate.algorithms.common.minibatch import (
     minibatches,
     permutations,
 )
-from steingate.algorithms.config import MinibatchConfig, PPOConfig
+from steingate.algorithms.config import MinibatchConfig
 
 
 class PPOState(NamedTuple):
@@ -98,17 +98,9 @@ def objective_advantage(batch: Batch, objective: Objective) -> Any:
     return penalized_advantage(batch, np.float32(objective.lagrange_multiplier))
 
 
-def ppo_update(
-    context: RunContext,
-    state: PPOState,
-    policy: Params,
-    batch: Batch,
-    objective: Objective,
-    config: PPOConfig,
-) -> tuple[PPOState, Params, Metrics]:
-    """Return the state and policy after PPO's update for an objective, and metrics."""
-    phase = Phase(clipped_loss(config.clip), objective_advantage(batch, objective))
-    return minibatch_update(context, state, policy, batch, config, phase)
+def ppo_phase(batch: Batch, objective: Objective, clip: float) -> Phase:
+    """Return PPO's loss for an objective."""
+    return Phase(clipped_loss(clip), objective_advantage(batch, objective))
 
 
 def minibatch_update(
@@ -117,7 +109,7 @@ def minibatch_update(
     policy: Params,
     batch: Batch,
     config: MinibatchConfig,
-    *phases: Phase,
+    phases: tuple[Phase, ...],
 ) -> tuple[PPOState, Params, Metrics]:
     """Return state and policy after all phases, one after the other with one optimizer, and metrics.
 
