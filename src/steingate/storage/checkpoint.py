@@ -127,7 +127,7 @@ def latest_checkpoint(
 
 def put_aside(path: Path) -> None:
     """Rename an unusable checkpoint to ``NAME.damaged`` (or ``.damaged-2``, ...) so that it is not lost."""
-    names = (f"{path.name}.damaged{suffix}" for suffix in ("", *(f"-{k}" for k in count(2))))
+    names = (f"{path.name}.damaged{'' if k == 1 else f'-{k}'}" for k in count(1))
     free = next(other for name in names if not (other := path.with_name(name)).exists())
     with writing(free):
         path.rename(free)
