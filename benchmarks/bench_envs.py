@@ -1,11 +1,10 @@
-"""Time of the whole ``VectorEnv.step`` over bare engine steps of the full model, task by task.
+"""Time of ``VectorEnv.step`` of the native tasks, relative to bare MuJoCo steps of the full model.
 
-Run ``python benchmarks/bench_envs.py [--quick] [IDS...]``; the table also goes to results/bench_envs.csv.
-Both sides use the same number of simulations, threads and substeps and random actions. The engine side has
-the original's model with every body and the engine's default options; our side includes observation, reward,
-cost and automatic resets. Rounds of both sides alternate and each side counts its fastest, so that other load
-on the machine disturbs the ratio little; the spread is that of the ratios within single rounds. The table
-also says which share of our steps went through the engine, in part or whole, over 32 episodes.
+``python benchmarks/bench_envs.py [--quick] [TASK...]`` writes results/bench_envs.csv. Both use the same number of
+simulations, threads and substeps, and random actions. MuJoCo steps the original's model with every body and default
+options; our steps include observation, reward, cost and automatic resets. Rounds of both alternate and each counts
+its fastest, so the ratio depends little on other load; low and high are ratios of single rounds. ``mujoco_percent``
+is the percentage of our steps that MuJoCo computes, in part or whole, over 32 episodes.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from steingate.tasks.mujoco_handoff import CLOSED_FORM
 from steingate.tasks.navigation_models import world_xml
 from steingate.tasks.velocity import load_robot
 
-IDS = [
+TASK_IDS = [
     *(f"Safety{agent}{task}-v0" for agent in ("Point", "Car") for task in ("Goal1", "Goal2", "Circle1", "Circle2")),
     "SafetyHalfCheetahVelocity-v1",
     "SafetyAntVelocity-v1",
 ]
 THREADS = 2
-# the original's microseconds per step on one core, random actions, with and without resets
+# Microseconds per step of the original on one core with random actions: with and without resets
 ORIGINAL = {
     "SafetyPointGoal1-v0": (1760, 782),
     "SafetyPointCircle1-v0": (3240, 206),
@@ -41,8 +40,8 @@ ORIGINAL = {
 }
 
 
-# ratios to reach, with 8 and with 32 simulations
-BARS = {
+# Largest ratio accepted with 8 and with 32 environments
+TARGETS = {
     "SafetyPointGoal1-v0": (0.07, 0.04),
     "SafetyPointGoal2-v0": (0.02, 0.02),
     "SafetyPointCircle1-v0": (0.2, 0.09),
@@ -52,13 +51,7 @@ BARS = {
     "SafetyCarCircle1-v0": (0.12, 0.12),
     "SafetyCarCircle2-v0": (0.12, 0.12),
 }
-OTHERS = (1.4, 1.25)
-
-
-def limit(task: TaskSpec, num_envs: int) -> float:
-    """Return the ratio to reach."""
-    few, many = BARS.get(task.env_id, OTHERS)
-    return few if num_envs < 32 else many
+OTHER_TARGETS = (1.4, 1.25)
 
 
 def full_model(task: TaskSpec) -> mujoco.MjModel:
@@ -89,7 +82,7 @@ def full_model(task: TaskSpec) -> mujoco.MjModel:
 
 
 def bare_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
-    """Return a function that gives the seconds of one round of bare engine steps."""
+    """Return a function that times one round of bare MuJoCo steps."""
     model = full_model(task)
     batch = mujoco.batch.Batch(model, num_envs, THREADS, persistent=True)
     qpos, ctrl = batch.bind("qpos"), batch.bind("ctrl")
@@ -112,8 +105,8 @@ def bare_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[
     return run
 
 
-def whole_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
-    """Return a function that gives the seconds of one round of our steps."""
+def env_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[[], float]:
+    """Return a function that times one round of our steps."""
     env = SafetyVectorEnv(task.env_id, num_envs, threads=THREADS, copy=False)
     env.reset(seed=0)
     for action in actions[:20]:
@@ -128,8 +121,8 @@ def whole_round(task: TaskSpec, num_envs: int, actions: np.ndarray) -> Callable[
     return run
 
 
-def engine_share(task: TaskSpec) -> float:
-    """Return the share of steps that went through the engine, in per cent, over 32 episodes."""
+def mujoco_percent(task: TaskSpec) -> float:
+    """Return the percentage of steps that MuJoCo computes, over 32 episodes."""
     if task.family == "velocity":
         return 100.0
     env = SafetyVectorEnv(task.env_id, 32, threads=THREADS, copy=False)
@@ -142,7 +135,7 @@ def engine_share(task: TaskSpec) -> float:
 
 
 def reset_time(task: TaskSpec) -> float:
-    """Return the median microseconds of resetting one of eight environments."""
+    """Return the median time of resetting one of eight environments, in microseconds."""
     env = SafetyVectorEnv(task.env_id, 8, threads=THREADS)
     env.reset(seed=0)
     mask = np.zeros(8, bool)
@@ -160,12 +153,12 @@ def measure(task: TaskSpec, num_envs: int, rounds: int, steps: int) -> dict[str,
     rng = np.random.default_rng(0)
     bound = task.action_bound
     actions = rng.uniform(-bound, bound, (steps, num_envs, task.action_size))
-    bare, whole = bare_round(task, num_envs, actions), whole_round(task, num_envs, actions)
-    times = np.array([(bare(), whole()) for _ in range(rounds)]) / steps / num_envs * 1e6
+    bare, ours_round = bare_round(task, num_envs, actions), env_round(task, num_envs, actions)
+    times = np.array([(bare(), ours_round()) for _ in range(rounds)]) / steps / num_envs * 1e6
     engine, ours = times.min(axis=0)
     single = times[:, 1] / times[:, 0]
     with_resets, without = ORIGINAL.get(task.env_id, ("", ""))
-    goal = limit(task, num_envs)
+    target = TARGETS.get(task.env_id, OTHER_TARGETS)[num_envs >= 32]
     return {
         "task": task.env_id,
         "envs": num_envs,
@@ -175,9 +168,8 @@ def measure(task: TaskSpec, num_envs: int, rounds: int, steps: int) -> dict[str,
         "ratio_low": round(single.min(), 3),
         "ratio_high": round(single.max(), 3),
         "rounds": rounds,
-        "to_reach": goal,
-        "reached": ours / engine <= goal,
-        "engine_share": round(engine_share(task), 2),
+        "target": target,
+        "mujoco_percent": round(mujoco_percent(task), 2),
         "steps_per_s": round(1e6 / ours),
         "reset_us": round(reset_time(task)),
         "original_us": with_resets,
@@ -188,24 +180,24 @@ def measure(task: TaskSpec, num_envs: int, rounds: int, steps: int) -> dict[str,
 def main() -> None:
     """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ids", nargs="*", default=IDS)
+    parser.add_argument("tasks", nargs="*", default=TASK_IDS, metavar="TASK")
     parser.add_argument("--quick", action="store_true", help="a seventh of the work")
     parser.add_argument("--out", type=Path, default=Path("results/bench_envs.csv"))
     options = parser.parse_args()
     rounds, steps = (5, 30) if options.quick else (7, 150)
     rows = []
-    widths = {"task": -31, "envs": 5, "engine us": 11, "ours us": 9, "ratio": 7, "spread": 14, "reach": 6}
-    widths |= {"in engine": 11, "steps/s": 10}
+    widths = {"task": -31, "envs": 5, "engine us": 11, "ours us": 9, "ratio": 7, "spread": 14, "target": 7}
+    widths |= {"MuJoCo": 9, "steps/s": 10}
     print("".join(f"{name:{'<' if w < 0 else '>'}{abs(w)}}" for name, w in widths.items()), "reset us")
-    for env_id in options.ids:
+    for env_id in options.tasks:
         for num_envs in (8, 32):
             row = measure(TASKS[env_id], num_envs, rounds, steps)
             rows.append(row)
             original = f"   (original: {row['original_us']} us a step with resets)" if row["original_us"] else ""
-            spread, share = f"{row['ratio_low']}-{row['ratio_high']}", f"{row['engine_share']} %"
+            spread, share = f"{row['ratio_low']}-{row['ratio_high']}", f"{row['mujoco_percent']} %"
             print(
                 f"{env_id:31}{num_envs:5}{row['engine_us']:11}{row['ours_us']:9}{row['ratio']:7}{spread:>14}"
-                f"{row['to_reach']:6}{share:>11}{row['steps_per_s']:10}{row['reset_us']:9}{original}",
+                f"{row['target']:7}{share:>9}{row['steps_per_s']:10}{row['reset_us']:9}{original}",
                 flush=True,
             )
             write(options.out, rows)
