@@ -59,17 +59,10 @@ class Run:
 
 
 def train(
-    env: str | Callable[..., Any] | None = None,
-    algo: "str | Algorithm | type[Algorithm] | None" = None,
-    *,
-    total_steps: int | None = None,
-    seed: int | None = None,
-    cost_limit: float | None = None,
-    out: str | Path | None = None,
-    config: str | Path | None = None,
-    quiet: bool = False,
-    **settings: Any,
-) -> Run:
+    env: str | Callable[..., Any] | None = None, algo: "str | Algorithm | type[Algorithm] | None" = None, *,
+    total_steps: int | None = None, seed: int | None = None, cost_limit: float | None = None,
+    out: str | Path | None = None, config: str | Path | None = None, quiet: bool = False, **settings: Any,
+) -> Run:  # fmt: skip
     """Train a policy, select its certified checkpoint, and return the run.
 
     Arguments that are None are taken from ``config``, or are the defaults of

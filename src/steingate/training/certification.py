@@ -67,16 +67,9 @@ def min_episodes(budget: float, delta: float) -> int:
 
 
 def certify_checkpoint(
-    envs: TrainerEnv,
-    player: Player,
-    *,
-    budget: float,
-    delta: float,
-    seeds: Callable[[int], int],
-    max_episodes: int,
-    longest: int,
-    stop: Callable[[], bool] = lambda: False,
-) -> tuple[CertificationTest, int]:
+    envs: TrainerEnv, player: Player, *, budget: float, delta: float, seeds: Callable[[int], int], max_episodes: int,
+    longest: int, stop: Callable[[], bool] = lambda: False,
+) -> tuple[CertificationTest, int]:  # fmt: skip
     """Test P(cost > limit) <= ``budget`` on fresh episodes; return the result and the number of steps taken.
 
     Parameters
@@ -134,14 +127,9 @@ def saved_test(run: RunFolder) -> CertificationTest | None:
 
 
 def certification_report(
-    cfg: RunConfig,
-    epoch: int,
-    best: CertificationTest | None,
-    tests: Sequence[CertificationTest],
-    finished: bool,
-    final_tests: int,
-    failure: str = "",
-) -> dict[str, Any]:
+    cfg: RunConfig, epoch: int, best: CertificationTest | None, tests: Sequence[CertificationTest], finished: bool,
+    final_tests: int, failure: str = "",
+) -> dict[str, Any]:  # fmt: skip
     """Return the content of ``certification.json`` after ``epoch`` epochs.
 
     Parameters
@@ -179,13 +167,9 @@ def certification_report(
 
 
 def _sentence(
-    cfg: RunConfig,
-    best: CertificationTest | None,
-    last: CertificationTest | None,
-    closest: CertificationTest | None,
-    finished: bool,
-    failure: str,
-) -> str:
+    cfg: RunConfig, best: CertificationTest | None, last: CertificationTest | None, closest: CertificationTest | None,
+    finished: bool, failure: str,
+) -> str:  # fmt: skip
     def outcome(test: CertificationTest) -> str:
         if test.failure:
             return f"it could not be tested because {test.failure}"

@@ -105,20 +105,11 @@ class Evaluation:
 
 
 def evaluate(
-    path: str | PathLike[str],
-    episodes: int = 100,
-    *,
-    seed: int = 0,
-    sample: bool = False,
-    policy: Which | None = None,
-    limit: float | None = None,
-    risk: float | None = None,
-    confidence: float | None = None,
-    until_certified: bool = False,
-    env: Any = None,
-    warn: Callable[[str], None] = warnings.warn,
+    path: str | PathLike[str], episodes: int = 100, *, seed: int = 0, sample: bool = False, policy: Which | None = None,
+    limit: float | None = None, risk: float | None = None, confidence: float | None = None,
+    until_certified: bool = False, env: Any = None, warn: Callable[[str], None] = warnings.warn,
     stop: Callable[[], bool] = lambda: False,
-) -> Evaluation:
+) -> Evaluation:  # fmt: skip
     """Play whole episodes with a policy of a run, and bound its violation probability P(cost > limit).
 
     Parameters

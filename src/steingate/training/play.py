@@ -56,14 +56,9 @@ def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | N
 
 
 def play(
-    envs: TrainerEnv,
-    player: Player,
-    seeds: Sequence[int],
-    sample: bool,
-    stop: Callable[[], bool] = lambda: False,
-    chunk: int = CHUNK,
-    max_steps: int | None = None,
-) -> Episodes:
+    envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool] = lambda: False,
+    chunk: int = CHUNK, max_steps: int | None = None,
+) -> Episodes:  # fmt: skip
     """Return one whole episode per seed, in the order of ``seeds``.
 
     Each episode depends on its seed only, so any of them can be played again.
@@ -93,16 +88,11 @@ def play(
 
 
 def _play_together(
-    envs: TrainerEnv,
-    player: Player,
-    seeds: Sequence[int],
-    sample: bool,
-    stop: Callable[[], bool],
-    chunk: int,
+    envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool], chunk: int,
     max_steps: int,
-) -> npt.NDArray[np.float64]:
+) -> npt.NDArray[np.float64]:  # fmt: skip
     """Return (return, cost, length) of the first episode of each environment, for at most E seeds."""
-    space = envs.single_action_space
+    space, mode = envs.single_action_space, FROZEN if player.cfg.algo.networks.normalize_obs else OFF
     padded = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # unused environments run along
     first = np.full((envs.num_envs, 3), np.nan)
     carry: Carry | None = None
@@ -113,17 +103,9 @@ def _play_together(
             draw = rng.standard_normal if discrete_actions(space) is None else rng.gumbel
             noise[:, i] = draw(size=noise[:, i].shape)
         rollout, _ = collect(
-            envs,
-            player.policy,
-            player.stats,
-            noise,
-            mode=FROZEN if player.cfg.algo.networks.normalize_obs else OFF,
-            seeds=padded,
-            start=carry,
-            stop=stop,
-            name=player.cfg.env,
-            steps_before=number * chunk * envs.num_envs,
-        )
+            envs, player.policy, player.stats, noise, mode=mode, seeds=padded, start=carry, stop=stop,
+            name=player.cfg.env, steps_before=number * chunk * envs.num_envs,
+        )  # fmt: skip
         carry, done = rollout.carry, rollout.episodes
         for (_, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
             if np.isnan(first[env, 0]):

@@ -157,12 +157,9 @@ class CertifiedCheckpointSelector:
     """
 
     def __init__(
-        self,
-        cfg: RunConfig,
-        folder: RunFolder,
-        save: Callable[[Candidate, CertificationTest], None],
+        self, cfg: RunConfig, folder: RunFolder, save: Callable[[Candidate, CertificationTest], None],
         stop: Callable[[], bool],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.cfg, self._folder, self._save, self._stop = cfg, folder, save, stop
         self._envs: TrainerEnv | None = None
 
@@ -226,16 +223,12 @@ class CertifiedCheckpointSelector:
         try:
             if self._envs is None:
                 self._envs = make_envs(self.cfg)
+            player = make_player(self.cfg, epoch, candidate.policy, candidate.stats, fraction)
+            seeds = partial(certification_seed, self.cfg.seed, purpose, number)
             test, steps = certify_checkpoint(
-                self._envs,
-                make_player(self.cfg, epoch, candidate.policy, candidate.stats, fraction),
-                budget=self.cfg.certify.budget,
-                delta=delta,
-                seeds=partial(certification_seed, self.cfg.seed, purpose, number),
-                max_episodes=max_episodes,
-                longest=candidate.length,
-                stop=self._stop,
-            )
+                self._envs, player, budget=self.cfg.certify.budget, delta=delta, seeds=seeds,
+                max_episodes=max_episodes, longest=candidate.length, stop=self._stop,
+            )  # fmt: skip
         except RolloutStoppedError:
             raise
         except Exception as error:

@@ -108,15 +108,9 @@ class RecordingEnv(VectorEnvWrapper):
 
 
 def record_video(
-    envs: RenderedEnv,
-    player: Player,
-    seeds: list[int],
-    out: str | Path,
-    sample: bool,
-    every: int | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    progress: Callable[[int, int | None], None] = lambda steps, total: None,
-) -> int:
+    envs: RenderedEnv, player: Player, seeds: list[int], out: str | Path, sample: bool, every: int | None = None,
+    stop: Callable[[], bool] = lambda: False, progress: Callable[[int, int | None], None] = lambda steps, total: None,
+) -> int:  # fmt: skip
     """Write one episode per seed to an MP4 or GIF file; return the number of frames.
 
     A strip below each frame shows the step, the running cost and the return. Frames are outlined in red if a step since

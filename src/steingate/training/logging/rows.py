@@ -24,14 +24,9 @@ def append_window(window: Window, episodes: Episodes, size: int) -> Window:
 
 
 def progress_row(
-    epoch: int,
-    steps_per_epoch: int,
-    limit: float,
-    window: Window,
-    episodes: Episodes,
-    objective: Objective,
+    epoch: int, steps_per_epoch: int, limit: float, window: Window, episodes: Episodes, objective: Objective,
     metrics: Mapping[str, float],
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Return the row of one epoch, without its times.
 
     ``Metrics/*`` are means over the last ``window`` episodes, as OmniSafe logs them; ``Train/*`` are about the episodes
