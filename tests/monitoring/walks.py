@@ -1,30 +1,35 @@
-"""Exact chances of what a monitor will ever say, by a walk over counts; no simulation."""
+"""Exact probabilities of what a monitor will report, by a walk over counts instead of simulation."""
 
 from math import log
 
 import numpy as np
+from scipy.special import logsumexp
 
 from steingate.monitoring.wealth import bets_below
 
 
+def log_wealths(mixture, violations, safe):
+    """``BetMixture.log_wealth`` for arrays of counts."""
+    terms = np.multiply.outer(mixture.log_violation, violations) + np.multiply.outer(mixture.log_safe, safe)
+    return logsumexp(terms + np.array(mixture.log_weights)[:, None], axis=0)
+
+
 def critical(budget, delta, most):
-    """Fewest episodes within the limit that certify after 0, 1, 2, ... violations (``most + 1``: never)."""
-    mixture, threshold = bets_below(budget), -log(delta)
+    """Fewest safe episodes that certify after 0, 1, 2, ... violations (``most + 1``: never)."""
     over = np.arange(most + 1)
     low, high = np.zeros(most + 1, np.int64), np.full(most + 1, most + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
-        enough = mixture.log_wealths(over, middle) >= threshold
+        enough = log_wealths(bets_below(budget), over, middle) >= -log(delta)
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 
 
 def chance_certified(p, budget, delta, episodes):
-    """Chance that the certificate has been given by each time up to ``episodes`` when the true risk is p."""
+    """Probability that the policy has been certified by each time up to ``episodes`` if the true rate is p."""
     needed = critical(budget, delta, episodes)
-    alive = np.zeros(episodes + 2)
+    alive, done = np.zeros(episodes + 2), np.zeros(episodes + 1)
     alive[0] = 1.0
-    done = np.zeros(episodes + 1)
     for t in range(1, episodes + 1):
         reach = t + 1
         alive[1:reach] = alive[1:reach] * (1 - p) + alive[: reach - 1] * p

@@ -9,9 +9,6 @@ so the mean number of episodes until a false alarm is at least ``run_length``. A
 only.
 """
 
-import numpy as np
-import numpy.typing as npt
-
 from steingate.monitoring.wealth import THETA
 
 _LARGEST = 1e300
@@ -25,13 +22,13 @@ class DriftDetector:
     baseline, run_length : accepted violation rate m0, and mean number of episodes between false alarms
     alarm : whether there is an alarm; it stays until ``rearm``, and no episodes are counted meanwhile
     alarms : episodes, counted from 1, at which alarms were raised
-    statistics : R_k after the last violation
-    safe : episodes since then
+    statistics : R_k, at most 1e300
     """
 
     def __init__(self, baseline: float, run_length: float) -> None:
         self.baseline, self.run_length = baseline, run_length
-        self._factors = [1.0 + theta * (1.0 - baseline) / baseline for theta in THETA]
+        self._violation = [1.0 + theta * (1.0 - baseline) / baseline for theta in THETA]
+        self._safe = [1.0 - theta for theta in THETA]
         self.alarms: list[int] = []
         self.rearm()
 
@@ -39,43 +36,20 @@ class DriftDetector:
         """Restart after an alarm."""
         self.alarm = False
         self.statistics = [0.0] * len(THETA)
-        self.safe = 0
 
     def update(self, violation: bool, episode: int) -> None:
         """Count one episode; ``episode`` is its number, from 1."""
         if self.alarm:
             return
-        if not violation:
-            self.safe += 1
-            return
-        now = self._now()
-        self.statistics = [min((1.0 + r) * f, _LARGEST) for r, f in zip(now, self._factors, strict=True)]
-        self.safe = 0
-        if self.evidence >= self.run_length:
+        factors = self._violation if violation else self._safe
+        self.statistics = [
+            min((1.0 + r) * factor, _LARGEST) for r, factor in zip(self.statistics, factors, strict=True)
+        ]
+        if violation and self.evidence >= self.run_length:
             self.alarm = True
             self.alarms.append(episode)
 
-    def update_many(self, violations: npt.NDArray[np.bool_], first: int) -> None:
-        """Count many episodes, of which the first has the number ``first``."""
-        before = 0
-        for index in np.flatnonzero(violations).tolist():
-            if self.alarm:
-                return
-            self.safe += index - before
-            self.update(True, first + index)
-            before = index + 1
-        if not self.alarm:
-            self.safe += len(violations) - before
-
     @property
     def evidence(self) -> float:
-        """mean(R) now, at most 1e300; an alarm is raised at ``run_length``."""
-        return min(sum(self._now()) / len(THETA), _LARGEST)
-
-    def _now(self) -> list[float]:
-        """Return R_k: n episodes without a violation give q^n R + q (1 - q^n) / (1 - q), q = 1 - theta."""
-        if not self.safe:
-            return self.statistics
-        powers = [(1.0 - theta) ** self.safe for theta in THETA]
-        terms = zip(THETA, powers, self.statistics, strict=True)
-        return [power * r + (1.0 - theta) * (1.0 - power) / theta for theta, power, r in terms]
+        """mean(R); an alarm is raised at ``run_length``."""
+        return min(sum(self.statistics) / len(THETA), _LARGEST)

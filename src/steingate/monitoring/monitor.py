@@ -13,12 +13,11 @@ from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import DriftDetector
 from steingate.monitoring.state import as_count, as_real, read_state, require, write_state
-from steingate.monitoring.tail import Tail
-from steingate.monitoring.wealth import Array, MaxWealth, bets_above, bets_below, upper_bound
+from steingate.monitoring.tail import Array, Tail
+from steingate.monitoring.wealth import MaxWealth, bets_above, bets_below, upper_bound
 
 FORMAT = "steingate-monitor-2"
 _SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap")
-_CHUNK = 1 << 16
 _NEAREST = 1e-15  # probabilities are at least this far from 0 and 1
 _TRACE_DENSITY = 32  # the trace has every episode up to this one, then about 32 per factor e
 
@@ -115,28 +114,11 @@ class Monitor:
             self._extend_trace(self.episodes, self.violations)
 
     def update_many(self, costs: npt.ArrayLike) -> None:
-        """Count many finished episodes, in order; if one cost is invalid, none is counted.
-
-        The state is bit for bit that of ``update`` for one after another. An empty list is valid.
-        """
+        """Count many finished episodes, in order; if one cost is invalid, none is counted. No costs are valid."""
         if (isinstance(costs, list | tuple) and not costs) or getattr(costs, "shape", None) == (0,):
             return
-        values = check_costs(costs)
-        for first in range(0, len(values), _CHUNK):
-            self._update_chunk(values[first : first + _CHUNK])
-
-    def _update_chunk(self, costs: Array) -> None:
-        flags, before = costs > self.limit, self.episodes
-        violations = self.violations + np.cumsum(flags)
-        safe = before + np.arange(1, len(costs) + 1) - violations
-        self._safe.update_many(violations[~flags], safe[~flags])
-        self._unsafe.update_many(violations[flags], safe[flags])
-        self._tail.update_many(costs)
-        self.max_cost = max(self.max_cost, float(costs.max()))
-        self.detector.update_many(flags, before + 1)
-        self.episodes, self.violations = before + len(costs), int(violations[-1])
-        while self._next_trace <= self.episodes:
-            self._extend_trace(self._next_trace, int(violations[self._next_trace - before - 1]))
+        for cost in check_costs(costs).tolist():
+            self.update(cost)
 
     def _extend_trace(self, episodes: int, violations: int) -> None:
         self.trace.append((episodes, violations))
@@ -296,7 +278,7 @@ class Monitor:
             "tail": list(self._tail.counts),
             "safe": [self._safe.maximum, self._safe.reached_at],
             "unsafe": [self._unsafe.maximum, self._unsafe.reached_at],
-            "drift": [detector.alarm, list(detector.alarms), list(detector.statistics), detector.safe],
+            "drift": [detector.alarm, list(detector.alarms), list(detector.statistics)],
         }
 
     @classmethod
@@ -325,10 +307,10 @@ class Monitor:
             wealth.maximum, reached_at = as_real(state[name][0]), state[name][1]
             wealth.reached_at = None if reached_at is None else as_count(reached_at)
             require(reached_at is None or 1 <= reached_at <= self.episodes, name)
-        alarm, alarms, statistics, safe = state["drift"]
+        alarm, alarms, statistics = state["drift"]
         require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
         self.detector.alarm, self.detector.alarms = alarm, [as_count(n) for n in alarms]
-        self.detector.statistics, self.detector.safe = [as_real(r) for r in statistics], as_count(safe)
+        self.detector.statistics = [as_real(r) for r in statistics]
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file with a checksum, atomically."""

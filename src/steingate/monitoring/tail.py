@@ -5,7 +5,9 @@ from bisect import bisect_left
 import numpy as np
 import numpy.typing as npt
 
-from steingate.monitoring.wealth import Array, upper_bound
+from steingate.monitoring.wealth import upper_bound
+
+Array = npt.NDArray[np.float64]
 
 STEPS = 10  # thresholds per limit, from 0 to twice the limit
 BEYOND = 4  # further thresholds up to the cap, in geometric progression
@@ -37,11 +39,6 @@ class Tail:
     def update(self, cost: float) -> None:
         """Count one episode."""
         self.counts[bisect_left(self._thresholds, cost)] += 1
-
-    def update_many(self, costs: Array) -> None:
-        """Count many episodes."""
-        new = np.bincount(np.searchsorted(self.thresholds, costs), minlength=len(self.counts))
-        self.counts = [a + b for a, b in zip(self.counts, new.tolist(), strict=True)]
 
     def exceedances(self) -> npt.NDArray[np.int64]:
         """Return the number of episodes with cost > c for every threshold c."""

@@ -13,15 +13,8 @@ on the violation rate is the m at which W(m) = 1 / delta.
 Bets of size theta that the rate is above m multiply their wealth by 1 + theta (x - m) / m.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, expm1, log, log1p
-
-import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 # rho_k = 1 - c_k. Weight 0.9 follows quantiles of Beta(0.4, 1), which suits few violations; the last four
 # bets are for rates close to the bound after many episodes.
@@ -49,26 +42,10 @@ class BetMixture:
 
     def log_wealth(self, violations: float, safe: float) -> float:
         """Return log(sum_k w_k exp(violations a_k + safe b_k))."""
-        terms = zip(self.log_weights, self.log_violation, self.log_safe, strict=True)
-        return _log_sum_exp([weight + violations * a + safe * b for weight, a, b in terms])
-
-    def log_wealths(self, violations: Counts, safe: Counts) -> Array:
-        """Return ``log_wealth`` for arrays of counts, up to ``rounding``."""
-        terms = np.multiply.outer(self.log_violation, violations)
-        terms += np.multiply.outer(self.log_safe, safe)
-        terms += np.array(self.log_weights)[:, None]
-        top = terms.max(axis=0)
-        return np.asarray(top + np.log(np.exp(terms - top).sum(axis=0)))
-
-    def rounding(self, violations: float, safe: float) -> float:
-        """Return an upper bound on the rounding error of ``log_wealths``."""
-        size = violations * max(map(abs, self.log_violation)) + safe * max(map(abs, self.log_safe))
-        return 1e-12 + 1e-14 * size
-
-
-def _log_sum_exp(values: Sequence[float]) -> float:
-    top = max(values)
-    return top + log(sum([exp(value - top) for value in values]))
+        bets = zip(self.log_weights, self.log_violation, self.log_safe, strict=True)
+        terms = [weight + violations * a + safe * b for weight, a, b in bets]
+        top = max(terms)
+        return top + log(sum([exp(term - top) for term in terms]))
 
 
 def bets_below(rate: float) -> BetMixture:
@@ -107,21 +84,6 @@ class MaxWealth:
             self.maximum = level
             if self.reached_at is None and level >= -log(self.delta):
                 self.reached_at = violations + safe
-
-    def update_many(self, violations: Counts, safe: Counts) -> None:
-        """Do the same for arrays of counts in order; the state is bit for bit that of single updates."""
-        if not len(violations):
-            return
-        levels = self.mixture.log_wealths(violations, safe)
-        slack = self.mixture.rounding(float(violations[-1]), float(safe[-1]))
-        # Only entries that may change the state are evaluated again, with the scalar function.
-        relevant = levels >= max(float(levels.max()), self.maximum) - slack
-        if self.reached_at is None:
-            above = np.flatnonzero(levels >= -log(self.delta) - slack)
-            sure = above[levels[above] >= -log(self.delta) + slack]
-            relevant[above[: np.searchsorted(above, sure[0]) + 1] if len(sure) else above] = True
-        for index in np.flatnonzero(relevant).tolist():
-            self.update(int(violations[index]), int(safe[index]))
 
     @property
     def p_value(self) -> float:
