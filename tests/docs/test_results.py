@@ -330,10 +330,10 @@ def test_reproduction_page(summary):
 
 def test_gates_of_the_reproduction():
     opened = {}
-    for name in ("paper", "released", "certified", "confident"):
+    for name in ("paper", "released", "valid", "violation"):
         table = progress("gates", f"{name}/steingate/SafetyPointGoal1-v0/seed-0")
         opened[name] = np.mean(table["Gate/Mode"] == 0)
-    assert opened.pop("confident") == 0.0
+    assert opened.pop("violation") == 0.0
     assert 0.155 <= min(opened.values()) <= max(opened.values()) < 0.215  # "16 to 21 %"
     risks = {"logit-normal": 0.125, "beta-1-10": 0.001}
     for name, risk in risks.items():
