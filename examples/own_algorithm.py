@@ -49,9 +49,7 @@ class Patient(OnPolicyAlgorithm):
         del context, policy
         return PatientState()
 
-    def decide(
-        self, context: RunContext, state: PatientState, episodes: Episodes
-    ) -> tuple[PatientState, GateOutput]:
+    def decide(self, context: RunContext, state: PatientState, episodes: Episodes) -> tuple[PatientState, GateOutput]:
         """Count violation-free epochs and choose the objective of the policy update."""
         violated = len(episodes.cost) == 0 or bool(np.any(episodes.cost > context.cost_limit))
         state = PatientState(0 if violated else state.safe_epochs + 1)

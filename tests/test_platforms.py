@@ -77,9 +77,7 @@ print(main(["monitor", str(run.path / "costs.csv"), "--limit", "25", "--state", 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="runs on Windows itself")
 def test_modules_and_run_folders_work_without_posix_functions(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert int(lines[0].split()[1]) > 150

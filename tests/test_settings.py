@@ -283,7 +283,5 @@ class TestFilesAndNames:
     def test_missing_objects_get_a_suggestion(self):
         with pytest.raises(InputError, match=r"The root 'maths:sqrt' cannot be imported: .*import path\."):
             import_object("maths:sqrt", "The root")
-        with pytest.raises(
-            InputError, match=r"'math:sqqrt' does not exist: math has no 'sqqrt' \(did you mean"
-        ):
+        with pytest.raises(InputError, match=r"'math:sqqrt' does not exist: math has no 'sqqrt' \(did you mean"):
             import_object("math:sqqrt", "The root")

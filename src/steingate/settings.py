@@ -253,9 +253,7 @@ def _describe(hint: Any) -> str:
     if origin is Literal:
         return "one of " + ", ".join(map(str, get_args(hint)))
     if origin is tuple:
-        return (
-            "a list of integers such as 64,64" if int in get_args(hint) else "a list of numbers such as 4,12"
-        )
+        return "a list of integers such as 64,64" if int in get_args(hint) else "a list of numbers such as 4,12"
     if origin is not None or hint is dict:
         return "a table of names and values"
     names = {int: "an integer", float: "a number", str: "text", bool: "true or false", NoneType: "none"}

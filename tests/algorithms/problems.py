@@ -1,9 +1,9 @@
 """Small learning problems for the tests of steps."""
 
 import numpy as np
-
 from steingate.algorithms.common.base import Batch
 from steingate.algorithms.common.heads import log_prob
+
 from steingate.algorithms.common.networks import init_policy, mean
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-
 from steingate.algorithms.common.advantages import center, close_paths, gae, standardize
+
 from steingate.errors import InputError
 
 
@@ -25,9 +25,7 @@ def by_definition(rewards, values, terminated, truncated, final_values, next_val
             r = rewards[start : t + 1, env]
             delta = [r[k] + discount * v[k + 1] - v[k] for k in range(len(r))]
             for k in range(len(r)):
-                advantage[start + k, env] = sum(
-                    (discount * lam) ** (j - k) * delta[j] for j in range(k, len(r))
-                )
+                advantage[start + k, env] = sum((discount * lam) ** (j - k) * delta[j] for j in range(k, len(r)))
             start = t + 1
     return advantage
 

@@ -1,16 +1,16 @@
 import jax
 import numpy as np
 import pytest
-from tests.algorithms.problems import problem
-
 from steingate.algorithms.common.base import Batch, priced
 from steingate.algorithms.common.clipped import clipped_step, followed
 from steingate.algorithms.common.heads import log_prob
 from steingate.algorithms.common.minibatches import minibatch_order
-from steingate.algorithms.common.networks import mean
 from steingate.algorithms.common.sizes import Clipped
-from steingate.errors import InputError
 from steingate.gates.base import Decision, Mode
+from tests.algorithms.problems import problem
+
+from steingate.algorithms.common.networks import mean
+from steingate.errors import InputError
 
 
 def plain_loop(params, batch, adv, cfg, seed, epoch, weight=None):

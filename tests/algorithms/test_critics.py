@@ -1,10 +1,10 @@
 import jax
 import numpy as np
 import pytest
+from steingate.algorithms.common.sizes import CriticFit
 
 from steingate.algorithms.common.critics import Adam, fit_critic, init_adam, minibatch_order
 from steingate.algorithms.common.networks import init_critic, value
-from steingate.algorithms.common.sizes import CriticFit
 from steingate.errors import InputError
 
 

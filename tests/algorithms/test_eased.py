@@ -1,5 +1,4 @@
 import numpy as np
-
 from steingate.algorithms.common.base import eased
 from steingate.gates.base import Decision, Mode
 

@@ -6,8 +6,6 @@ import jax
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from tests.algorithms.problems import problem
-
 from steingate.algorithms.common.clipped import clipped_loss, clipped_step
 from steingate.algorithms.common.descent import Minibatch
 from steingate.algorithms.common.first_order import (
@@ -19,12 +17,14 @@ from steingate.algorithms.common.first_order import (
     update_and_project_step,
 )
 from steingate.algorithms.common.heads import Law, log_prob
-from steingate.algorithms.common.networks import init_policy, mean
 from steingate.algorithms.common.recipe import Setup, make_recipe
 from steingate.algorithms.common.sizes import Clipped, Passes
+from steingate.gates.base import Decision, Episodes, Mode
+from tests.algorithms.problems import problem
+
+from steingate.algorithms.common.networks import init_policy, mean
 from steingate.algorithms.lagrangian import CUP
 from steingate.errors import InputError
-from steingate.gates.base import Decision, Episodes, Mode
 
 
 def small_part(seed=0):
@@ -219,9 +219,7 @@ def test_recipes_are_these_steps_with_their_numbers(variant):
     decisions = {"focops": decision._replace(mode=Mode.IMPROVE), "cup": decision._replace(mode=Mode.IMPROVE)}
     for name, (expected, other) in steps.items():
         asked = decisions.get(name, decision)
-        built = (
-            make_recipe(name, settings={"variant": variant, "clipped": sizes(name)}).build(Setup(seed=5)).step
-        )
+        built = make_recipe(name, settings={"variant": variant, "clipped": sizes(name)}).build(Setup(seed=5)).step
         moved, wanted, unwanted = (
             step.move(step.init(params), params, batch, asked)[0] for step in (built, expected, other)
         )
@@ -255,9 +253,7 @@ def test_p3o_lowers_cost_while_nothing_is_known():
     params, batch = problem(2000)
     step = penalized_step(Clipped(passes=5, learning_rate=3e-3), 20.0, True)
     follow = clipped_step(Clipped(passes=5, learning_rate=3e-3))
-    one, two = (
-        item.move(item.init(params), params, batch, Decision(Mode.RECOVER, 0.0))[0] for item in (step, follow)
-    )
+    one, two = (item.move(item.init(params), params, batch, Decision(Mode.RECOVER, 0.0))[0] for item in (step, follow))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), one, two)
 
 

@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from steingate.algorithms.common.heads import log_prob, mean_kl_per_dim
 from tests.algorithms.problems import problem
 
 from steingate.algorithms.common import fisher
-from steingate.algorithms.common.heads import log_prob, mean_kl_per_dim
 
 
 @pytest.fixture
@@ -45,9 +45,7 @@ def test_surrogates_and_gradients_against_automatic_differentiation(small_blocks
     found = jax.jit(lambda t: fisher.surrogate_gradients(fisher.linearize(unravel(t), blocks), blocks))(theta)
 
     def surrogate(t, advantage):
-        return jnp.mean(
-            jnp.exp(log_prob(fisher.to_params(unravel(t)), batch.obs, batch.act) - behind.logp) * advantage
-        )
+        return jnp.mean(jnp.exp(log_prob(fisher.to_params(unravel(t)), batch.obs, batch.act) - behind.logp) * advantage)
 
     for number, gradient, advantage in zip(found[:2], found[2:], (batch.adv, batch.cost_adv), strict=True):
         expected, slope = jax.jit(jax.value_and_grad(surrogate))(theta, advantage)

@@ -7,8 +7,6 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 from scipy.special import rel_entr, softmax
-
-from steingate.algorithms.common import fisher
 from steingate.algorithms.common.base import Batch
 from steingate.algorithms.common.heads import (
     Law,
@@ -22,6 +20,8 @@ from steingate.algorithms.common.heads import (
     log_prob,
     mean_kl_per_dim,
 )
+
+from steingate.algorithms.common import fisher
 from steingate.algorithms.common.networks import init_policy, mean
 
 CHOICES = 4
@@ -47,8 +47,7 @@ def test_log_probabilities_are_those_of_scipy():
     params, _, obs, act = chooser()
     p = softmax(np.asarray(mean(params, obs), np.float64), axis=1)
     expected = [
-        stats.rv_discrete(values=(range(CHOICES), row)).logpmf(int(a))
-        for row, a in zip(p, act[:, 0], strict=True)
+        stats.rv_discrete(values=(range(CHOICES), row)).logpmf(int(a)) for row, a in zip(p, act[:, 0], strict=True)
     ]
     np.testing.assert_allclose(log_prob(params, obs, act), expected, rtol=2e-6)
 

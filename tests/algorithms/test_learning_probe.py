@@ -6,19 +6,19 @@ a limit of 1 on the mean cost it is 1.
 
 import numpy as np
 import pytest
-
 from steingate.algorithms.common.advantages import center, close_paths, gae, standardize
 from steingate.algorithms.common.base import Algorithm, Batch, first_bad
-from steingate.algorithms.common.critics import fit_critic, init_adam, minibatch_order
 from steingate.algorithms.common.heads import log_prob
-from steingate.algorithms.common.networks import init_critic, init_policy, mean, value
 from steingate.algorithms.common.recipe import Setup
 from steingate.algorithms.common.sizes import CriticFit, TrustRegion
+from steingate.gates.base import Episodes
+from steingate.gates.mean import open_gate
+
+from steingate.algorithms.common.critics import fit_critic, init_adam, minibatch_order
+from steingate.algorithms.common.networks import init_critic, init_policy, mean, value
 from steingate.algorithms.common.trust_region import trust_region_step
 from steingate.algorithms.cpo import CPO
 from steingate.algorithms.steingate import SteinGate
-from steingate.gates.base import Episodes
-from steingate.gates.mean import open_gate
 
 SAMPLES = 400
 FIT = CriticFit(learning_rate=1e-2)
@@ -53,9 +53,7 @@ def train(algorithm, epochs, seed=0):
         assert first_bad({**log, "policy": policy}) is None
         order = minibatch_order(rng, SAMPLES, 1)
         for index, target in enumerate(targets):
-            critics[index], adams[index], _ = fit_critic(
-                critics[index], adams[index], obs, target, order, FIT
-            )
+            critics[index], adams[index], _ = fit_critic(critics[index], adams[index], obs, target, order, FIT)
         history.append((float(mu.mean()), float(cost.mean()), float((cost > 1.0).mean())))
     return np.array(history), critics, (reward, cost)
 

@@ -7,17 +7,17 @@ from dataclasses import fields, is_dataclass
 import jax
 import numpy as np
 import pytest
-
-from steingate.algorithms import METHODS
 from steingate.algorithms.common.base import Batch
 from steingate.algorithms.common.heads import log_prob
-from steingate.algorithms.common.networks import init_policy, mean
 from steingate.algorithms.common.recipe import Setup, make_recipe
+from steingate.gates.base import Decision, Episodes, Mode
+
+from steingate.algorithms import METHODS
+from steingate.algorithms.common.networks import init_policy, mean
 from steingate.algorithms.cpo import CPO
 from steingate.algorithms.saute import PPOSaute
 from steingate.algorithms.steingate import SteinGate
 from steingate.errors import InputError
-from steingate.gates.base import Decision, Episodes, Mode
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")
 BUDGET = {"budget_discount": 0.9999, "unsafe_reward": -0.2}

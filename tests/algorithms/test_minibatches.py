@@ -1,14 +1,14 @@
 import jax
 import numpy as np
-
 from steingate.algorithms.common.base import Batch
-from steingate.algorithms.common.critics import fit_critic, init_adam, minibatch_order
 from steingate.algorithms.common.heads import log_prob
 from steingate.algorithms.common.minibatches import adam_sizes, minibatches
-from steingate.algorithms.common.networks import init_critic, init_policy, mean
 from steingate.algorithms.common.recipe import Setup, make_recipe
 from steingate.algorithms.common.sizes import CriticFit
 from steingate.gates.base import Decision, Mode
+
+from steingate.algorithms.common.critics import fit_critic, init_adam, minibatch_order
+from steingate.algorithms.common.networks import init_critic, init_policy, mean
 
 
 def test_minibatches_keep_the_last_incomplete_one():

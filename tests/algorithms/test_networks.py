@@ -2,8 +2,8 @@ import jax
 import numpy as np
 import pytest
 from scipy import integrate, stats
-
 from steingate.algorithms.common.heads import gaussian_kl, gaussian_log_prob, log_prob, mean_kl_per_dim
+
 from steingate.algorithms.common.networks import init_critic, init_policy, mean, value
 
 

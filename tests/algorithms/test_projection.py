@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-
 from steingate.algorithms.common.projection import project, projected_direction
 from steingate.algorithms.common.sizes import TrustRegion
 from steingate.algorithms.common.subproblem import Case

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from steingate.algorithms.common.reach import CERTAIN, FAR, out_of_reach, too_certain
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)

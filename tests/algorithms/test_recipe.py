@@ -4,13 +4,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 import pytest
-
-from steingate.algorithms import METHODS
-from steingate.algorithms.common import descent, first_order
 from steingate.algorithms.common.base import Algorithm, Batch, priced
 from steingate.algorithms.common.clipped import followed
 from steingate.algorithms.common.heads import log_prob
-from steingate.algorithms.common.networks import init_policy
 from steingate.algorithms.common.recipe import (
     About,
     Constrained,
@@ -26,18 +22,22 @@ from steingate.algorithms.common.recipe import (
 from steingate.algorithms.common.replay import episode_memory
 from steingate.algorithms.common.sizes import Clipped
 from steingate.algorithms.common.subproblem import Case
+from steingate.algorithms.penalty import P3O
+from steingate.algorithms.unconstrained import PPO, TRPO
+from steingate.certificates.certificate import Certificate
+from steingate.gates.base import Decision, Episodes, Mode
+from steingate.gates.schedule import discounted_share
+
+from steingate.algorithms import METHODS
+from steingate.algorithms.common import descent, first_order
+from steingate.algorithms.common.networks import init_policy
 from steingate.algorithms.common.trust_region import accepts, trust_region_step
 from steingate.algorithms.cpo import CPO, CRPO, CVaRCPO
 from steingate.algorithms.evo import EVO
 from steingate.algorithms.lagrangian import CUP, FOCOPS, RCPO, PPOLag, TRPOLag
-from steingate.algorithms.penalty import P3O
 from steingate.algorithms.saute import PPOSimmer, TRPOSaute, TRPOSimmer
 from steingate.algorithms.steingate import SteinGate, SteinGatePPO
-from steingate.algorithms.unconstrained import PPO, TRPO
-from steingate.certificates.certificate import Certificate
 from steingate.errors import InputError
-from steingate.gates.base import Decision, Episodes, Mode
-from steingate.gates.schedule import discounted_share
 
 FIRST_ORDER = [name for name, kind in METHODS.items() if issubclass(kind, FirstOrder)]
 COSTS = [np.array([1.0, 9.0, 2.0, 30.0, 4.0]), np.array([7.0, 3.0])]
@@ -211,9 +211,7 @@ class TestSteps:
             patch.setattr(descent, "minibatch_order", minibatch_order)
             patch.setattr(descent, "_compiled", compiled)
             for _ in range(moves):
-                params, state, _ = algo.step.move(
-                    state, params, self.batch(), Decision(Mode.IMPROVE, price=0.5)
-                )
+                params, state, _ = algo.step.move(state, params, self.batch(), Decision(Mode.IMPROVE, price=0.5))
         return seen
 
     @pytest.mark.parametrize("name", FIRST_ORDER)
@@ -229,16 +227,12 @@ class TestSteps:
     @pytest.mark.parametrize("name", FIRST_ORDER)
     def test_the_learning_rate_falls_over_the_epochs_of_the_run(self, monkeypatch, name):
         recipe = METHODS[name]()
-        monkeypatch.setattr(
-            descent, "_compiled", lambda cfg, loss: lambda p, m, v, *rest: (p, (m, v), 1, 0.0, 0.0)
-        )
+        monkeypatch.setattr(descent, "_compiled", lambda cfg, loss: lambda p, m, v, *rest: (p, (m, v), 1, 0.0, 0.0))
         for decay, epochs, expected in ((True, 4, 0.75), (True, 8, 0.875), (False, 4, 1.0)):
             kind = replace(recipe, clipped=replace(recipe.clipped, decay=decay))
             assert kind.needs_epochs is decay
             step = kind.build(Setup(epochs=epochs)).step
-            params, state, _ = step.move(
-                step.init(self.params()), self.params(), self.batch(), Decision(0, price=1.0)
-            )
+            params, state, _ = step.move(step.init(self.params()), self.params(), self.batch(), Decision(0, price=1.0))
             _, state, log = step.move(state, params, self.batch(), Decision(Mode.IMPROVE, price=1.0))
             assert log["step/learning_rate"] == pytest.approx(recipe.clipped.learning_rate * expected)
             assert step.passes(state) == 1
@@ -349,9 +343,7 @@ class TestAims:
 
     def phases(self, monkeypatch, make, *given):
         found = []
-        monkeypatch.setattr(
-            first_order, "descent_step", lambda cfg, phases, seed, epochs: found.extend(phases)
-        )
+        monkeypatch.setattr(first_order, "descent_step", lambda cfg, phases, seed, epochs: found.extend(phases))
         make(Clipped(), *given)
         return found
 
@@ -379,9 +371,7 @@ class TestMemory:
         memory = episode_memory(5)
         obs = rng.normal(size=(8, 1, 2)).astype(np.float32)
         act = rng.normal(size=(8, 1, 1)).astype(np.float32)
-        logp = np.concatenate(
-            [log_prob(before, obs[:4, 0], act[:4, 0]), log_prob(after, obs[4:, 0], act[4:, 0])]
-        )
+        logp = np.concatenate([log_prob(before, obs[:4, 0], act[:4, 0]), log_prob(after, obs[4:, 0], act[4:, 0])])
         seen = (obs, act, np.asarray(logp, np.float32)[:, None])
         nowhere, at_once = np.zeros((0, 2), np.int64), np.array([[0, 0]])
         state = memory.init(1, 2, 1)
@@ -483,9 +473,7 @@ class TestWhatIsUsed:
     @pytest.mark.parametrize("name", METHODS)
     def test_the_decision_is_by_the_limit_of_the_run_for_all_but_the_open_gates(self, name):
         kind = METHODS[name]
-        decided = [
-            [ruling.decision for ruling in rulings(kind().build(Setup(limit=limit)))] for limit in (1.0, 40.0)
-        ]
+        decided = [[ruling.decision for ruling in rulings(kind().build(Setup(limit=limit)))] for limit in (1.0, 40.0)]
         watches = isinstance(kind(), LearnsCost) or "simmer" in name
         assert (decided[0] != decided[1]) is watches
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-
 from steingate.algorithms.common.heads import log_prob
-from steingate.algorithms.common.networks import init_policy
 from steingate.algorithms.common.replay import episode_memory, replay_extremes
 from steingate.algorithms.common.sizes import Replay
 from steingate.gates.tail import pareto_quantile
+
+from steingate.algorithms.common.networks import init_policy
 
 
 def test_transitions_above_the_fitted_extreme_count_five_times():

@@ -2,7 +2,6 @@ import jax
 import numpy as np
 import pytest
 from scipy import optimize
-
 from steingate.algorithms.common.subproblem import Case, balance, find_case, improve, limit_is_far, recover
 
 MAX_KL = 0.01

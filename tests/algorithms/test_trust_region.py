@@ -6,13 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.algorithms.problems import problem
-
-from steingate.algorithms.common import fisher
 from steingate.algorithms.common.base import first_bad
 from steingate.algorithms.common.heads import log_prob, mean_kl_per_dim
 from steingate.algorithms.common.sizes import TrustRegion
 from steingate.algorithms.common.subproblem import Case
+from steingate.gates.base import Decision, Mode
+from tests.algorithms.problems import problem
+
+from steingate.algorithms.common import fisher
 from steingate.algorithms.common.trust_region import (
     accepts,
     conjugate_gradient,
@@ -21,7 +22,6 @@ from steingate.algorithms.common.trust_region import (
     trust_region_step,
 )
 from steingate.errors import InputError
-from steingate.gates.base import Decision, Mode
 
 
 def flat(params):
@@ -160,9 +160,7 @@ def test_line_search_shrinks_past_trials_without_a_number():
 
 
 def test_line_search_gives_up_after_its_last_trial():
-    nothing = search(
-        lambda f: (f, f, jnp.float32(jnp.inf)), Case.FREE, jnp.float32(-1.0), TrustRegion(search_steps=6)
-    )
+    nothing = search(lambda f: (f, f, jnp.float32(jnp.inf)), Case.FREE, jnp.float32(-1.0), TrustRegion(search_steps=6))
     assert [float(number) for number in (nothing[0], nothing[1], *nothing[2])] == [0, 6, 0, 0, 0]
 
 
@@ -188,9 +186,7 @@ def test_improving_raises_reward_inside_the_trust_region(moved):
     assert 0.002 < kl <= 0.01
     assert log["step/kl"] == pytest.approx(kl, rel=1e-3)
     ratio = np.exp(np.asarray(log_prob(new, batch.obs, batch.act)) - batch.logp)
-    assert log["step/reward_gain"] == pytest.approx(
-        float((ratio * batch.adv).mean() - batch.adv.mean()), abs=1e-5
-    )
+    assert log["step/reward_gain"] == pytest.approx(float((ratio * batch.adv).mean() - batch.adv.mean()), abs=1e-5)
     assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, params)
     assert all(isinstance(leaf, np.ndarray) and leaf.dtype == np.float32 for leaf in jax.tree.leaves(new))
     assert first_bad(log) is None
@@ -237,9 +233,7 @@ def test_the_first_order_direction_is_the_natural_gradient(moved):
     theta, unravel = ravel_pytree(fisher.to_theta(params))
 
     def gain(t):
-        return jnp.mean(
-            jnp.exp(log_prob(fisher.to_params(unravel(t)), batch.obs, batch.act) - batch.logp) * batch.adv
-        )
+        return jnp.mean(jnp.exp(log_prob(fisher.to_params(unravel(t)), batch.obs, batch.act) - batch.logp) * batch.adv)
 
     def divergence(t):
         return mean_kl_per_dim(params, fisher.to_params(unravel(t)), batch.obs)

@@ -73,10 +73,7 @@ def test_module_and_script_run_the_same_program(tmp_path):
     shown = run("--version")
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, f"steingate {__version__}\n", "")
     script = os.path.join(os.path.dirname(sys.executable), "steingate")
-    assert (
-        subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60).stdout
-        == shown.stdout
-    )
+    assert subprocess.run([script, "--version"], capture_output=True, text=True, timeout=60).stdout == shown.stdout
     wrong = run("certify", str(tmp_path / "missing.csv"), "--limit", "25")
     assert wrong.returncode == 2
     assert wrong.stdout == ""

@@ -12,9 +12,7 @@ def test_all_checks_pass_on_this_machine(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["versions"]["steingate"][0] == steingate.__version__
     assert set(EXTRA_OF) < set(found["versions"])
-    assert {name: status for name, (status, _) in found["checks"].items()} == dict.fromkeys(
-        doctor.CHECKS, "ok"
-    )
+    assert {name: status for name, (status, _) in found["checks"].items()} == dict.fromkeys(doctor.CHECKS, "ok")
 
 
 def fail():

@@ -13,13 +13,9 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TABLES = docs_script("build_tables")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in [*TABLES.BLOCKS, *TABLES.PAGES] if "certificate" not in name]
-)
+@pytest.mark.parametrize("name", [name for name in [*TABLES.BLOCKS, *TABLES.PAGES] if "certificate" not in name])
 def test_page_is_current(name):
-    assert TABLES.generate(name) == (ROOT / name).read_text(encoding="utf-8"), (
-        "run python docs/build_tables.py"
-    )
+    assert TABLES.generate(name) == (ROOT / name).read_text(encoding="utf-8"), "run python docs/build_tables.py"
 
 
 def test_numbers_of_the_certificate_page_are_current():
@@ -29,18 +25,12 @@ def test_numbers_of_the_certificate_page_are_current():
     assert set(blocks) == set(fresh)
     for name, text in fresh.items():
         assert NUMBER.sub("#", blocks[name]) == NUMBER.sub("#", text), name
-        shown, computed = (
-            [float(number) for number in NUMBER.findall(part)] for part in (blocks[name], text)
-        )
-        assert shown == pytest.approx(computed, rel=0.05, abs=0.011), (
-            name
-        )  # quantiles depend on the generator
+        shown, computed = ([float(number) for number in NUMBER.findall(part)] for part in (blocks[name], text))
+        assert shown == pytest.approx(computed, rel=0.05, abs=0.011), name  # quantiles depend on the generator
 
 
 def test_monitor_numbers_agree_with_a_second_computation():
-    stored = [
-        row for row in docs_script("summary").rows("monitor_peeking.csv") if int(row["episodes"]) <= 600
-    ]
+    stored = [row for row in docs_script("summary").rows("monitor_peeking.csv") if int(row["episodes"]) <= 600]
     for rate in TABLES.RATES:
         fixed = TABLES.stopping_probability(rate, TABLES.fixed_sample_rule(rate, 600), 600)
         monitor = chance_certified(rate, rate, TABLES.DELTA, 600)
@@ -76,7 +66,5 @@ def test_example_costs_are_those_of_the_first_figure():
 def test_every_figure_of_a_page_is_drawn():
     drawn = {f"{name}.png" for name in docs_script("build_figures").DRAWINGS}
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")]
-    shown = {
-        name for page in pages for name in re.findall(r"\]\((?:docs/)?figures/(.*?)\)", page.read_text())
-    }
+    shown = {name for page in pages for name in re.findall(r"\]\((?:docs/)?figures/(.*?)\)", page.read_text())}
     assert shown == drawn == {path.name for path in (ROOT / "docs" / "figures").iterdir()}

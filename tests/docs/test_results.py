@@ -29,10 +29,7 @@ def episodes(grid, run):
 
 def progress(grid, run):
     columns = archived(grid)[run]["progress"]
-    return {
-        name: np.array([np.nan if cell is None else cell for cell in cells])
-        for name, cells in columns.items()
-    }
+    return {name: np.array([np.nan if cell is None else cell for cell in cells]) for name, cells in columns.items()}
 
 
 def means_of_100(run_episodes, epochs):
@@ -59,9 +56,7 @@ def select(summary, **cells):
 def test_every_stored_run_is_in_the_summary(summary):
     docs_grids = docs_script("summary").GRIDS
     assert sorted(docs_grids) == GRIDS
-    assert (
-        len(summary) == sum(len(archived(grid)) for grid in GRIDS) + 4
-    )  # and SteinGate's first million steps
+    assert len(summary) == sum(len(archived(grid)) for grid in GRIDS) + 4  # and SteinGate's first million steps
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -126,9 +121,7 @@ def test_archives_name_no_folder_of_a_machine():
 def test_intervals_over_seeds_are_students():
     module, values = docs_script("summary"), np.array([9.9, 11.7, 10.4])
     found = module.mean_over_seeds(values)
-    assert (found.low, found.high) == pytest.approx(
-        stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
-    )
+    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.95, 2, values.mean(), stats.sem(values)))
     assert np.isnan(module.mean_over_seeds(values[:1]).low)
 
 
@@ -203,9 +196,7 @@ def test_claims_that_do_not_hold_have_a_reason():
     found = claims.all_claims()
     assert len({claim.figure for claim in found}) == 7
     assert all(claim.reason or claim.verdict == "yes" for claim in found)
-    verdicts = {
-        parts: claims.Claim("", "", parts, "").verdict for parts in ((True,), (False,), (True, False))
-    }
+    verdicts = {parts: claims.Claim("", "", parts, "").verdict for parts in ((True,), (False,), (True, False))}
     assert list(verdicts.values()) == ["yes", "no", "1 of 2 parts"]
 
 
@@ -275,10 +266,7 @@ def test_learning_page(summary):
         met = int(np.argmax(cost <= 25))
         assert f"after {table['TotalEnvSteps'][met] / 1e6:.1f} million" in text
         if algo == "trpo-lag":
-            assert (
-                f"falls from {ret.max():.0f} to {ret[met:].min():.0f} before it recovers to {ret[-1]:.0f}"
-                in text
-            )
+            assert f"falls from {ret.max():.0f} to {ret[met:].min():.0f} before it recovers to {ret[-1]:.0f}" in text
     (cpo,) = select(summary, grid="goal", kind="corrected", algo="cpo")
     assert f"has return {float(cpo['return']):.1f} at cost {float(cpo['cost']):.1f}" in text
 
@@ -340,7 +328,5 @@ def test_gates_of_the_reproduction():
         table = progress("references", f"{name}/steingate/SafetyPointGoal1-v0/seed-0")
         assert table["Gate/ReferenceRisk"] == pytest.approx(risk, abs=5e-4)
     stein = progress("table1", "steingate/SafetyPointGoal1-v0/seed-0")
-    assert not np.any(
-        (stein["Gate/Mode"] == 0) & (stein["Gate/Guarded"] == 0)
-    )  # "only the guard opens the gate"
+    assert not np.any((stein["Gate/Mode"] == 0) & (stein["Gate/Guarded"] == 0))  # "only the guard opens the gate"
     assert np.any((table["Gate/Mode"] == 0) & (table["Gate/Guarded"] == 0))  # "at times by the Stein bound"

@@ -12,9 +12,7 @@ def test_tutorial_runs(path, tmp_path):
     page = path.read_text(encoding="utf-8")
     printed, figure = RUNNER.run(RUNNER.small(page), path.stem)
     assert any(printed)
-    assert [bool(text) for text in printed] == [bool(text) for text in stored_output(page)], (
-        "run make tutorials"
-    )
+    assert [bool(text) for text in printed] == [bool(text) for text in stored_output(page)], "run make tutorials"
     figure.savefig(tmp_path / "figure.png")
     assert (RUNNER.FOLDER / "figures" / f"{path.stem}.png").is_file()
 

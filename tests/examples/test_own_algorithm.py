@@ -19,9 +19,7 @@ SMALL = [
 def steingate(*words):
     path = os.pathsep.join([str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "steingate", *words]
-    return subprocess.run(
-        command, cwd=EXAMPLES, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
-    )
+    return subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@ from math import inf
 
 import numpy as np
 import pytest
-
 from steingate.certificates.bounds import clopper_pearson_upper
 from steingate.certificates.certificate import Certificate
-from steingate.certificates.risk import Exceedance
-from steingate.errors import InputError
 from steingate.gates.account import Spent, priced_beyond
 from steingate.gates.allowance import Allowed, Pace, allowance_gate
 from steingate.gates.base import Episodes, Mode
+
+from steingate.certificates.risk import Exceedance
+from steingate.errors import InputError
 
 CERTIFICATE = Certificate.preset("confident", limit=25.0, budget=0.05, risk=Exceedance(0.5))
 PACE = Pace(start=0.5, floor=0.2, tighten=0.8, loosen=1.25, settled=1.25, block=100)
@@ -151,9 +151,7 @@ def test_blocks_fill_over_epochs_and_an_empty_epoch_changes_nothing():
     part = block(6)
     for epoch in range(30):
         rows = slice(10 * (epoch % 10), 10 * (epoch % 10) + 10)
-        decision, state, log, _ = gate.decide(
-            state, Episodes(part.cost[rows], part.ret[rows], part.length[rows])
-        )
+        decision, state, log, _ = gate.decide(state, Episodes(part.cost[rows], part.ret[rows], part.length[rows]))
         empty = Episodes(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
         again, state, nothing, _ = gate.decide(state, empty)
         assert (again, nothing["gate/fallback"], log["gate/fallback"]) == (decision, 1.0, 0.0)
@@ -166,9 +164,7 @@ def test_a_state_from_a_checkpoint_goes_on_as_if_nothing_had_happened():
     gate = allowance_gate(CERTIFICATE, PACE, PACE.quiet)
     state = gate.init()
     for count in (2, 6, 1):
-        _, state, *_ = gate.decide(
-            state, block(count)._replace(cost=block(count).cost[:70], ret=np.arange(70.0))
-        )
+        _, state, *_ = gate.decide(state, block(count)._replace(cost=block(count).cost[:70], ret=np.arange(70.0)))
     ahead = gate.decide(state, block(6))
     resumed = gate.decide(Allowed(*list(state)), block(6))
     assert isinstance(resumed[1], Allowed)

@@ -2,7 +2,6 @@ from math import inf
 
 import numpy as np
 import pytest
-
 from steingate.gates.base import Episodes, Mode
 from steingate.gates.mean import crpo_gate, mean_gate, open_gate, slack_per_step
 

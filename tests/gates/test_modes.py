@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from steingate.gates.base import Mode
 from steingate.gates.modes import NAMES, effective_modes, step_in_words
 

@@ -2,7 +2,6 @@ from math import inf
 
 import numpy as np
 import pytest
-
 from steingate.gates.base import Episodes, Mode
 from steingate.gates.multiplier import PID, Ascent, multiplier_gate
 

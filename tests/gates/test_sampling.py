@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-
 from steingate.certificates.bounds import clopper_pearson_upper
-from steingate.errors import InputError
 from steingate.gates.base import Episodes
 from steingate.gates.sampling import count_episodes
+
+from steingate.errors import InputError
 
 LONGEST, RISK, DELTA = 1000, 0.1, 0.05
 
@@ -111,9 +111,7 @@ def errors(envs, steps, early, repeats, seed):
     [(8, 2500, 0.04, 0.16), (16, 1250, 0.10, 0.45), (40, 1000, 0.47, 1.00)],
 )
 @pytest.mark.parametrize("early", [0.7, 0.8])
-def test_counting_whatever_finished_is_wrong_too_often_and_counting_by_start_is_not(
-    envs, steps, low, high, early
-):
+def test_counting_whatever_finished_is_wrong_too_often_and_counting_by_start_is_not(envs, steps, low, high, early):
     """Risk 0.1, delta 0.05: 8 x 2500, 16 x 1250 and 40 x 1000 steps with episodes of up to 1000."""
     all_counted, by_start = errors(envs, steps, early, 1500, seed=envs)
     assert low <= all_counted <= high

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from steingate.gates.sight import Senses, Sight
 
 from steingate.errors import InputError
-from steingate.gates.sight import Senses, Sight
 from steingate.tasks.navigation_kernels import add_lidar_target
 
 
@@ -53,9 +53,7 @@ class TestPlaces:
         np.testing.assert_allclose(motion, [-speed[1], speed[0]])
 
     def test_the_frame_of_the_compass_does_not_depend_on_the_heading(self):
-        shown = np.array(
-            [self.sight(seen((0.3, 1.0), heading, (0.0, 0.0), (0.5, 0.1)))[-4:] for heading in range(7)]
-        )
+        shown = np.array([self.sight(seen((0.3, 1.0), heading, (0.0, 0.0), (0.5, 0.1)))[-4:] for heading in range(7)])
         np.testing.assert_allclose(shown, np.broadcast_to(shown[0], shown.shape), atol=0.001)
 
     def test_nothing_in_sight_and_a_compass_without_a_field_are_nowhere(self):

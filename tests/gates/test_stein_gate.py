@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from steingate.certificates.certificate import Certificate
 from steingate.gates.base import Decision, Episodes, Mode
 from steingate.gates.stein import LONG_SHUT, first_words, stein_gate, why_shut

@@ -3,9 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
-
-from steingate.certificates.risk import Sigmoid
-from steingate.errors import InputError
 from steingate.gates.base import Episodes, Mode, no_costs
 from steingate.gates.mean import open_gate
 from steingate.gates.tail import (
@@ -18,6 +15,9 @@ from steingate.gates.tail import (
     pareto_quantile,
     risk_slack,
 )
+
+from steingate.certificates.risk import Sigmoid
+from steingate.errors import InputError
 
 ONE_TO_FIFTY = np.arange(1.0, 51.0)
 
@@ -35,9 +35,7 @@ def test_cvar_is_the_minimum_over_levels(costs, tail):
     objective = levels + np.maximum(costs[None] - levels[:, None], 0.0).mean(axis=1) / tail
     assert value == pytest.approx(objective.min(), abs=1e-9)
     assert level in costs
-    found = minimize_scalar(
-        lambda u: u + np.maximum(costs - u, 0).mean() / tail, bounds=(0, 100), method="bounded"
-    )
+    found = minimize_scalar(lambda u: u + np.maximum(costs - u, 0).mean() / tail, bounds=(0, 100), method="bounded")
     assert value <= found.fun + 1e-6
 
 

@@ -2,25 +2,18 @@
 
 import numpy as np
 import pytest
-
 from steingate.algorithms.common.backend import configure
 
 configure()
 
+from steingate.algorithms.common.recipe import Setup  # noqa: E402
+from steingate.training.assemble import build_algorithm  # noqa: E402
 from tests.training.runs_of_probes import tiny  # noqa: E402
 from tests.training.test_probe_answers import conflict, late  # noqa: E402
 
 from steingate.algorithms.allowance import Allowance  # noqa: E402
-from steingate.algorithms.common.networks import mean  # noqa: E402  (JAX is set up first)
-from steingate.algorithms.common.recipe import Setup  # noqa: E402
-from steingate.envs.make import make_vec  # noqa: E402
-from steingate.errors import RunError  # noqa: E402
-from steingate.gates.account import Extra, Spent  # noqa: E402
-from steingate.policies.normalizer import Stats, normalize  # noqa: E402
 from steingate.policies.load import load_policy  # noqa: E402
 from steingate.runs import newest_checkpoint, read_progress  # noqa: E402
-from steingate.training.assemble import build_algorithm, make_envs  # noqa: E402
-from steingate.training.evaluate import load_player  # noqa: E402
 from steingate.training.runner import train  # noqa: E402
 from steingate.training.state import first_state  # noqa: E402
 

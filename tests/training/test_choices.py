@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from steingate.algorithms.common.heads import log_prob
 from tests.training.choices import Arms, Ring, best_return
 from tests.training.runs_of_probes import facts, tiny
 
 import steingate
 from steingate.algorithms import METHODS
-from steingate.algorithms.common.heads import log_prob
 from steingate.algorithms.common.networks import init_policy, mean
 from steingate.algorithms.cpo import CPO
 from steingate.envs.make import make_vec
@@ -16,9 +16,9 @@ from steingate.policies.normalizer import init_stats
 from steingate.runs import read_progress
 from steingate.training.config import make_config
 from steingate.training.evaluate import evaluate
-from steingate.training.runner import resume, train
 from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import OFF
+from steingate.training.runner import resume, train
 from steingate.training.seeding import action_noise
 
 ARMS, RING = "tests.training.choices:Arms", "tests.training.choices:Ring"
@@ -85,9 +85,7 @@ def test_a_method_for_continuous_actions_alone_is_refused(tmp_path):
 def learned(tmp_path, env, algo, limit, epochs=40, **settings):
     """Mean return and cost of the last fifth of a run."""
     own = {"total_steps": epochs * 960, "steps_per_epoch": 960, "num_envs": 4, "hidden": (16,), **settings}
-    cfg = make_config(
-        {"env": env, "algo": algo, "cost_limit": limit, "out": str(tmp_path), "workers": 1, **own}
-    )
+    cfg = make_config({"env": env, "algo": algo, "cost_limit": limit, "out": str(tmp_path), "workers": 1, **own})
     rows = read_progress(train(cfg, quiet=True))
     return tuple(float(np.mean(rows[f"Train/Ep{name}"][-epochs // 5 :])) for name in ("Ret", "Cost"))
 

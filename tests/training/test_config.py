@@ -9,28 +9,27 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from steingate.algorithms.common.base import Algorithm
+from steingate.algorithms.common.descent import _compiled as compiled_descent
+from steingate.algorithms.common.recipe import FirstOrder, Recipe, SecondOrder, Setup
+from steingate.gates.mean import open_gate
+from steingate.training.assemble import build_algorithm
 from tests.training.fakes import Told, epochs, small
 
 from steingate.algorithms import METHODS
 from steingate.algorithms.common import recipe as recipe_module
 from steingate.algorithms.common import sizes
-from steingate.algorithms.common.base import Algorithm
 from steingate.algorithms.common.critics import _compiled as compiled_fit
-from steingate.algorithms.common.descent import _compiled as compiled_descent
-from steingate.algorithms.common.recipe import FirstOrder, Recipe, SecondOrder, Setup
 from steingate.algorithms.common.trust_region import _compiled as compiled_step
 from steingate.algorithms.cpo import CPO
 from steingate.algorithms.steingate import SteinGate
 from steingate.cli import main
 from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
-from steingate.gates.mean import open_gate
 from steingate.settings import field_types, option_names, to_json, with_options
 from steingate.training import batch as batch_module
 from steingate.training import loop
-from steingate.training.assemble import build_algorithm
-from steingate.training.config import CertifyConfig
-from steingate.training.config import WITHOUT_EFFECT, RunConfig, make_config, read_stored
+from steingate.training.config import WITHOUT_EFFECT, CertifyConfig, RunConfig, make_config, read_stored
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,7 @@ class TestOneRunManyWays:
         assert make_config({"algo": CPO(max_kl=0.3), "damping": 0.2}).algo == CPO(max_kl=0.3, damping=0.2)
         with pytest.raises(InputError, match="algo is 3: give a name, module:Class, or a recipe"):
             make_config({"algo": 3})
-        with pytest.raises(
-            InputError, match="algo is 'cpo': give a recipe, or make the run with make_config"
-        ):
+        with pytest.raises(InputError, match="algo is 'cpo': give a recipe, or make the run with make_config"):
             RunConfig(algo="cpo")
 
     def test_options_win_over_the_file(self, tmp_path):
@@ -177,9 +174,7 @@ class TestDerived:
         assert make_config({"env": "SafetyPointCircle1-v0"}).episode_length == 500
         assert make_config({"env": "steingate/SafetyPointCircle1-v0"}).episode_length == 500
         assert make_config({"env": "nobody:Knows"}).episode_length == 1000
-        known = next(
-            (name for name, spec in gymnasium.registry.items() if spec.max_episode_steps == 200), None
-        )
+        known = next((name for name, spec in gymnasium.registry.items() if spec.max_episode_steps == 200), None)
         assert make_config({"env": known}).episode_length == 200
         assert make_config({**given, "algo": "trpo-saute"}).recipe.length == 77
         assert make_config({**given, "algo": "trpo-saute", "variant": "published"}).recipe.length == 1000

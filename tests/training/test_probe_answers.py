@@ -2,16 +2,16 @@
 
 import numpy as np
 import pytest
+from steingate.algorithms.common.recipe import FirstOrder, NaturalGradient, Setup
+from steingate.gates.base import Episodes, Mode
+from steingate.training.assemble import build_algorithm
 from tests.training.vector_probes import Conflict, Gamble
 
 from steingate.algorithms import METHODS
-from steingate.algorithms.common.recipe import FirstOrder, NaturalGradient, Setup
 from steingate.envs.safety_state import Augmented
-from steingate.gates.base import Episodes, Mode
-from steingate.training.assemble import build_algorithm
+from steingate.training.background import background_thread
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
-from steingate.training.background import background_thread
 from steingate.training.state import first_state
 
 UNCONSTRAINED = ("trpo", "ppo")

@@ -4,19 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.training import probes
+from steingate.algorithms.common.recipe import FirstOrder
+from steingate.training.batch import tail_costs
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms import METHODS
-from steingate.algorithms.common.recipe import FirstOrder
 from steingate.envs.vector_env import AdapterVectorEnv
-from steingate.errors import InputError
 from steingate.policies.load import load_policy
 from steingate.runs import latest_checkpoint, read_progress
 from steingate.training import loop
-from steingate.training.batch import tail_costs
 from steingate.training.config_file import load_run_config
-from steingate.training.evaluate import evaluate, evaluation_seeds, load_player
+from steingate.training.evaluate import load_player
 from steingate.training.runner import resume, train
 
 CLIPPED = {"clipped.passes": 3, "clipped.batch_size": 16}

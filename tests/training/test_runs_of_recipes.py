@@ -21,8 +21,8 @@ from steingate.training.api import train as train_from_python
 from steingate.training.config import make_config
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate, load_player
-from steingate.training.runner import resume, train
 from steingate.training.rollout_kernels import FROZEN, OFF
+from steingate.training.runner import resume, train
 from steingate.training.stop import StopRequest
 
 SIZES = {
@@ -52,9 +52,7 @@ def same_runs(one, other):
     """Assert that two run folders hold the same bits: policy, critics and all states, rows, episodes."""
     assert rows(one) == rows(other)
     assert (one / "episodes.csv").read_text() == (other / "episodes.csv").read_text()
-    (first, one_last), (second, other_last) = (
-        checkpoint_files(run / "checkpoints")[-1] for run in (one, other)
-    )
+    (first, one_last), (second, other_last) = (checkpoint_files(run / "checkpoints")[-1] for run in (one, other))
     assert first == second
     assert one_last.read_bytes() == other_last.read_bytes()
 

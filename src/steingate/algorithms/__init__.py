@@ -5,6 +5,7 @@ from typing import Any
 
 from steingate.algorithms.allowance import Allowance, AllowancePPO
 from steingate.algorithms.base import Algorithm
+from steingate.algorithms.config import Variant
 from steingate.algorithms.cpo import CPO
 from steingate.algorithms.crpo import CRPO
 from steingate.algorithms.cup import CUP
@@ -70,6 +71,6 @@ def make_algorithm(text: str, task: str = "", options: Mapping[str, Any] | None 
     """
     kind = find_algorithm(text)
     given = dict(options or {})
-    variant = "published" if given.get("variant", kind.variant) == "published" else "corrected"
+    variant: Variant = "published" if given.get("variant", kind.variant) == "published" else "corrected"
     published = kind.published_options(task.removeprefix("steingate/"), variant)
     return with_options(with_options(kind(), published, text), given, text)

@@ -15,7 +15,6 @@ Nothing in this module needs JAX, so that settings can be validated before it is
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -35,6 +34,7 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
+from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import object_name
@@ -47,14 +47,6 @@ Array = npt.NDArray[np.float64]
 Params = dict[str, Any]  # policy or critic: {"w": (W1, ...), "b": (b1, ...)}, and "log_std" of a Gaussian policy
 State = Any  # NamedTuples, dicts and tuples of numbers and NumPy arrays, so that checkpoints can store them
 Metrics = dict[str, float]  # column of progress.csv -> number
-
-
-class Mode(IntEnum):
-    """Problem that the policy update solves."""
-
-    IMPROVE = 0  # maximize reward
-    BALANCE = 1  # maximize reward subject to predicted cost <= limit
-    RECOVER = 2  # minimize cost
 
 
 class Objective(NamedTuple):

@@ -1,12 +1,20 @@
 """The kind of policy update of each epoch, from the columns of ``progress.csv``. Needs NumPy only."""
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Mode
+
+class Mode(IntEnum):
+    """Problem that the policy update solves."""
+
+    IMPROVE = 0  # maximize reward
+    BALANCE = 1  # maximize reward subject to predicted cost <= limit
+    RECOVER = 2  # minimize cost
+
 
 MODE_NAMES = {mode: mode.name.lower() for mode in Mode}
 

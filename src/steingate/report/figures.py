@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Mode
-from steingate.algorithms.modes import MODE_NAMES
+from steingate.algorithms.modes import MODE_NAMES, Mode
 from steingate.errors import InputError
 from steingate.report.groups import Group
 from steingate.report.load import Run, load_run

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Mode
-from steingate.algorithms.modes import effective_modes
+from steingate.algorithms.modes import Mode, effective_modes
 from steingate.errors import InputError, RunError, SteingateError
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
 from steingate.report.run_settings import canonical, check_record, find_setting, printable, settings

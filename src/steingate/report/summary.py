@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Mode
+from steingate.algorithms.modes import Mode
 from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, Skipped, load_runs
 from steingate.report.paper import PaperResult, paper_result

@@ -33,12 +33,12 @@ from steingate.training.state import TrainState
 from steingate.training.stop import StopRequest
 
 EpochFunction = Callable[..., tuple[TrainState, EpochReport]]
-EPOCH_FUNCTIONS: list[tuple[type[Algorithm], EpochFunction]] = [(OnPolicyAlgorithm, run_epoch)]
+EPOCH_FUNCTIONS: dict[Any, EpochFunction] = {OnPolicyAlgorithm: run_epoch}
 
 
 def epoch_function(algorithm: Algorithm) -> EpochFunction:
     """Return the function that trains one epoch of an algorithm."""
-    for kind, function in EPOCH_FUNCTIONS:
+    for kind, function in EPOCH_FUNCTIONS.items():
         if isinstance(algorithm, kind):
             return function
     raise InputError(f"{algorithm.name} cannot be trained: derive it from steingate.algorithms.base.OnPolicyAlgorithm.")
