@@ -15,6 +15,15 @@ VELOCITY = (
     "SafetySwimmerVelocity-v1",
 )
 COMPARED = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate")
+# Inputs and learning settings of the default algorithm, given to every method.
+EQUAL: dict[str, Any] = {
+    "lidar_powers": (4.0, 12.0, 36.0),
+    "lidar_positions": True,
+    "gae_lambda": 0.98,
+    "init_std": 2.0,
+    "advantage_clip": 3.0,
+    "saturation_coef": 0.05,
+}
 PRESETS = ("paper", "released", "valid", "violation")
 
 # The paper does not state the parameters of its logit-normal reference. This one has the mean and standard
@@ -136,6 +145,18 @@ def quick(sizes: Sizes) -> list[RunConfig]:
 def allowance(sizes: Sizes) -> list[RunConfig]:
     """Default algorithm on the four navigation tasks, three seeds."""
     return sizes.runs(NAVIGATION, "allowance")
+
+
+@built_in(seeds=(0, 1, 2), variant="corrected")
+def equal(sizes: Sizes) -> list[RunConfig]:
+    """Six methods with equal inputs and learning settings, and TRPO-Lag trained for limits of 5 and 2."""
+    methods = ("cpo", "trpo-lag", "trpo-saute", "evo", "steingate", "allowance")
+    stricter = [
+        run
+        for limit in (5.0, 2.0)
+        for run in sizes.runs(NAVIGATION, "trpo-lag", f"limit-{limit:g}", cost_limit=limit, **EQUAL)
+    ]
+    return [*sizes.runs(NAVIGATION, methods, **EQUAL), *stricter]
 
 
 @built_in(total_steps=3_000_000, seeds=(0,), variant="corrected")
