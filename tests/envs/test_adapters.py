@@ -368,7 +368,7 @@ IMAGE = spaces.Box(0, 255, (8, 8, 3), np.uint8)
         spaces.Tuple([spaces.Dict({"x": box(2, 2)}), spaces.MultiBinary(2)]),
         spaces.Box(0, 255, (7,), np.uint8),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_observations_are_flattened_as_by_gymnasium(space):
     flat, flatten = flatten_observations(space, "task")
@@ -396,7 +396,7 @@ def test_observations_are_flattened_as_by_gymnasium(space):
         (flatten_actions, spaces.Box(0, 3, (2,), np.int64), "int64"),
         (flatten_actions, spaces.Box(-np.inf, 1.0, (2,)), "finite bounds"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_unsupported_spaces_are_refused(flatten, space, words):
     with pytest.raises(InputError, match=rf"'task'.*{words}"):
