@@ -1,5 +1,6 @@
 """The Stable-Baselines3 callback: with its documented interface, and with real models where installed."""
 
+import hashlib
 import importlib.util
 import json
 import sys
@@ -21,6 +22,10 @@ class StandIn:
 
     def init_callback(self, model):
         self.model, self.logger = model, model.logger
+
+    def on_training_start(self):
+        self.num_timesteps = self.model.num_timesteps
+        self._on_training_start()
 
     def on_step(self):
         self.n_calls += 1
@@ -48,6 +53,8 @@ class Logger:
 class Model:
     """A model with a given sequence of actions, one for each 100 steps of training."""
 
+    normalizer = None
+
     def __init__(self, actions):
         self.actions, self.num_timesteps, self.logger, self.saved = actions, 0, Logger(), []
 
@@ -55,14 +62,16 @@ class Model:
         return self.actions[min(self.num_timesteps // 100, len(self.actions) - 1)], None
 
     def get_vec_normalize_env(self):
-        return None
+        return self.normalizer
 
     def save(self, path):
         path.write_text(str(self.num_timesteps))
         self.saved.append(self.num_timesteps)
 
     def learn(self, steps, callback, envs=2):
+        self.num_timesteps = 0
         callback.init_callback(self)
+        callback.on_training_start()
         while self.num_timesteps < steps:
             for _ in range(10):
                 self.num_timesteps += envs
@@ -77,7 +86,11 @@ class Model:
 class Task:
     """Five steps; the action is the cost and the reward."""
 
+    def __init__(self):
+        self.seeds = []
+
     def reset(self, seed=None):
+        self.seeds.append(seed)
         self.left = 5
         return np.zeros(1), {}
 
@@ -126,6 +139,48 @@ def test_delta_is_spent_over_the_tests(callback_class):
     episodes = model.logger.of("certify/episodes")
     assert episodes == sorted(episodes)
     assert episodes[0] < episodes[-1]
+
+
+def test_every_call_of_learn_tests_and_delta_is_spent_once(callback_class):
+    """The second call counts its steps from 0 again; a new callback continues the count of the model."""
+    model = Model([1.0])
+    callback = callback_class(Task(), limit=25, eval_freq=50, max_episodes=300)
+    model.learn(100, callback)
+    model.learn(100, callback)
+    model.learn(100, callback_class(Task(), limit=25, eval_freq=50, max_episodes=300))
+    spent = model.logger.of("certify/delta")
+    assert len(spent) == 6
+    assert spent == pytest.approx([0.05 * 6 / (np.pi * k) ** 2 for k in range(1, 7)])
+
+
+def test_no_two_tests_share_a_seed(callback_class):
+    """Not those of one training, nor those of trainings with other seeds; the same seed repeats."""
+    seeds = []
+    for seed in (0, 1, 2, 0):
+        env = Task()
+        Model([1.0]).learn(300, callback_class(env, limit=25, eval_freq=100, max_episodes=300, seed=seed))
+        seeds.append(env.seeds)
+    different = seeds[0] + seeds[1] + seeds[2]
+    assert len(set(different)) == len(different) > 300
+    assert seeds[3] == seeds[0]
+
+
+def test_the_statistics_of_observations_are_saved_with_the_model(callback_class, tmp_path):
+    class Normalizer:
+        def normalize_obs(self, obs):
+            return obs
+
+        def save(self, path):
+            path.write_text("mean and variance")
+
+    model = Model([1.0])
+    model.normalizer = Normalizer()
+    model.learn(100, callback_class(Task(), limit=25, eval_freq=100, save_path=tmp_path))
+    digests = json.loads((tmp_path / "best_certified.json").read_text())["sha256"]
+    names = ["best_certified.json", "best_certified.zip", "best_certified_vecnormalize.pkl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path / names[2]).read_text() == "mean and variance"
+    assert digests == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in names[1:]}
 
 
 def test_it_can_stop_training(callback_class, capsys):
@@ -178,3 +233,52 @@ def test_with_real_models(tmp_path, name):
     loaded = getattr(stable_baselines3, name).load(tmp_path / "best_certified.zip", device="cpu")
     assert loaded.predict(np.zeros(4, np.float32))[0] in (0, 1)
     assert json.loads((tmp_path / "best_certified.json").read_text())["certified"] == 1.0
+    tests = callback.tests
+    model.learn(1_000, callback=callback)
+    assert callback.tests == 2 * tests
+
+
+@pytest.mark.skipif(not REAL, reason="Stable-Baselines3 is not installed; make test-sb3 does")
+@pytest.mark.filterwarnings("ignore")
+def test_the_saved_files_are_the_certified_policy(tmp_path):
+    """Training goes on after the certificate; the saved statistics are those of the test."""
+    import gymnasium
+    import torch
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    from steingate.integrations.sb3 import CertifyCallback
+
+    torch.set_num_threads(1)
+
+    class Free(gymnasium.Wrapper):
+        def step(self, action):
+            return *self.env.step(action)[:4], {"cost": 0.0}
+
+    def make():
+        return Free(gymnasium.make("Pendulum-v1", max_episode_steps=50))
+
+    points = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+
+    class Recorded(CertifyCallback):
+        def test(self):
+            monitor = super().test()
+            act = self._policy()
+            self.actions = [act(point) for point in points]
+            self.stop_when_certified, self.eval_freq = False, 10**9
+            return monitor
+
+        def _on_training_end(self):
+            pass
+
+    envs = VecNormalize(DummyVecEnv([make]), norm_reward=False)
+    model = PPO("MlpPolicy", envs, n_steps=64, seed=0, device="cpu")
+    callback = Recorded(make(), limit=1, eval_freq=128, save_path=tmp_path)
+    model.learn(1_000, callback=callback)
+    normalizer = VecNormalize.load(tmp_path / "best_certified_vecnormalize.pkl", DummyVecEnv([make]))
+    loaded = PPO.load(tmp_path / "best_certified.zip", device="cpu")
+    assert loaded.steingate_tests == callback.tests == 1
+    actions = [loaded.predict(normalizer.normalize_obs(point), deterministic=True)[0] for point in points]
+    np.testing.assert_allclose(actions, callback.actions, atol=1e-6)
+    with_later = [loaded.predict(envs.normalize_obs(point), deterministic=True)[0] for point in points]
+    assert np.abs(np.subtract(with_later, callback.actions)).max() > 1e-4

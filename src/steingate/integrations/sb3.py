@@ -4,12 +4,16 @@ Needs ``pip install 'steingate[sb3]'``. It works with every SB3 algorithm whose 
 each step into ``info["cost"]``.
 """
 
+import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from math import pi
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from steingate.errors import InputError, needs
 from steingate.monitoring.episodes import EpisodeCosts, run_episodes, step_cost, update_until_decided
@@ -20,15 +24,17 @@ with needs("steingate.integrations.sb3"):
     from stable_baselines3.common.callbacks import BaseCallback
 
 NAME = "best_certified"
+TESTS = "steingate_tests"  # attribute of a model: number of tests so far; SB3 saves and loads it with the model
 
 
 class CertifyCallback(BaseCallback):
     """Tests the policy on fresh episodes every ``eval_freq`` steps, and saves the best certified one.
 
     A test runs episodes in ``eval_env`` until a ``Monitor`` certifies the policy or shows that it is unsafe.
-    Test k has the error probability 6 / (pi k)^2 ``delta``, so that with probability at least 1 - ``delta``
-    all certificates of a training are right. Logs ``rollout/ep_cost_mean`` and ``rollout/violation_rate``,
-    and ``certify/*`` after each test.
+    Test k of a model has the error probability 6 / (pi k)^2 ``delta``, so that with probability at least
+    1 - ``delta`` all certificates of this model are right. The model stores k, so the count goes on in later
+    calls of ``learn``, with a new callback, and after loading. Logs ``rollout/ep_cost_mean`` and
+    ``rollout/violation_rate``, and ``certify/*`` after each test.
 
     Parameters
     ----------
@@ -41,13 +47,15 @@ class CertifyCallback(BaseCallback):
     max_episodes
         Maximum number of episodes of one test.
     save_path
-        Folder for ``best_certified.zip`` (the model) and ``best_certified.json`` (its numbers).
+        Folder for ``best_certified.zip`` (the model), ``best_certified_vecnormalize.pkl`` (the statistics of a
+        ``VecNormalize``, for ``VecNormalize.load``; without them the model is another policy) and
+        ``best_certified.json`` (numbers, and the SHA-256 of the other files).
     stop_when_certified
         Stop training at the first certificate.
     deterministic
         Test deterministic actions instead of samples.
     seed
-        Seed of the test episodes.
+        Seed of the test episodes; those of each test depend on (seed, k), with no seed in common.
     verbose
         1 prints the result of each test.
     """
@@ -75,12 +83,21 @@ class CertifyCallback(BaseCallback):
         self.eval_freq, self.max_episodes = eval_freq, max_episodes
         self.save_path = None if save_path is None else Path(save_path)
         self.stop_when_certified, self.deterministic, self.seed = stop_when_certified, deterministic, seed
-        self.tests = 0
         self.result: Monitor | None = None
         self.best_return: float | None = None
         self._tested_at = 0
         self._costs: list[float] = []
         self._episodes: EpisodeCosts | None = None
+
+    @property
+    def tests(self) -> int:
+        """Number of tests of the model so far."""
+        return int(getattr(getattr(self, "model", None), TESTS, 0))
+
+    def _on_training_start(self) -> None:
+        self._tested_at = self.model.num_timesteps
+        if self._tested_at == 0:  # SB3 resets the environments unless it continues to count
+            self._episodes = None
 
     def _on_step(self) -> bool:
         infos, dones = self.locals["infos"], self.locals["dones"]
@@ -104,13 +121,16 @@ class CertifyCallback(BaseCallback):
 
     def test(self) -> Monitor:
         """Test the current policy; log the numbers, save it if it is the best, and return the monitor."""
-        self.tests += 1
+        number = self.tests + 1
+        setattr(self.model, TESTS, number)
         self._tested_at = self.num_timesteps
-        monitor = Monitor(self.limit, self.budget, self.delta * 6.0 / (pi * self.tests) ** 2)
+        monitor = Monitor(self.limit, self.budget, self.delta * 6.0 / (pi * number) ** 2)
+        key = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        seed = int.from_bytes(key.generate_state(4).tobytes(), sys.byteorder)
         episodes: list[tuple[float, float]] = []
 
         def costs() -> Iterator[float]:
-            for episode in run_episodes(self._policy(), self.eval_env, self.seed + self.tests):
+            for episode in run_episodes(self._policy(), self.eval_env, seed):
                 episodes.append(episode)
                 yield episode[0]
 
@@ -146,10 +166,16 @@ class CertifyCallback(BaseCallback):
     def _save(self, numbers: dict[str, float]) -> None:
         if self.save_path is None:
             return
-        target, temporary = self.save_path / f"{NAME}.zip", self.save_path / f".{NAME}.tmp.zip"
-        with writing(target):
-            self.save_path.mkdir(parents=True, exist_ok=True)
-            self.model.save(temporary)
-            os.replace(temporary, target)
-        record = {"step": self.num_timesteps, **numbers}
+        normalizer = self.model.get_vec_normalize_env()
+        files = {f"{NAME}.zip": self.model.save}
+        if normalizer is not None:
+            files[f"{NAME}_vecnormalize.pkl"] = normalizer.save
+        record: dict[str, Any] = {"step": self.num_timesteps, "test": self.tests, **numbers, "sha256": {}}
+        for name, save in files.items():
+            target, temporary = self.save_path / name, self.save_path / f".tmp.{name}"
+            with writing(target):
+                self.save_path.mkdir(parents=True, exist_ok=True)
+                save(temporary)
+                record["sha256"][name] = hashlib.sha256(temporary.read_bytes()).hexdigest()
+                os.replace(temporary, target)
         replace_file(self.save_path / f"{NAME}.json", json.dumps(record, indent=2).encode() + b"\n")
