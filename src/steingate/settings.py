@@ -285,6 +285,19 @@ def load_toml(file: str | Path) -> dict[str, Any]:
         raise InputError(f"{file} is not valid TOML: {error}.") from error
 
 
+def load_options(file: str | Path) -> dict[str, Any]:
+    """Return the options in a TOML file, or in the ``config.json`` of a run."""
+    if Path(file).suffix != ".json":
+        return load_toml(file)
+    try:
+        config = json.loads(Path(file).read_text(encoding="utf-8"))["config"]
+        return {name: value for name, value in config.items() if name != "algorithm"} | dict(config["algorithm"])
+    except OSError as error:
+        raise InputError(f"Cannot read {file}: {error.strerror}.") from error
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file} is not the config.json of a run.") from error
+
+
 def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:
     """Import the object ``module:name``. ``what`` is the subject of errors, ``others`` are valid names."""
     module_name, _, name = text.partition(":")

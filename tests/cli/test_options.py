@@ -1,6 +1,8 @@
 """Options of ``steingate train``: one for every field. ``tests/training/test_config.py`` tests their values."""
 
 import argparse
+import json
+from dataclasses import replace
 
 import pytest
 
@@ -78,3 +80,19 @@ def test_the_examples_of_the_help_are_valid():
     for _, command, *words in lines:
         if "--help" not in words and "--config" not in words:
             assert load_command(command, words)[1].parse() is not None
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_config_of_a_run_is_a_config_file(tmp_path, algo):
+    run = make_config(
+        {"algo": algo, "variant": "published", "env": "SafetyPointCircle1-v0", "cost_limit": 7, "seed": 4}
+    )
+    (tmp_path / "config.json").write_text(json.dumps({"config": run.to_dict(), "started": "today"}))
+    assert make_config({"seed": 5}, tmp_path / "config.json").to_dict() == replace(run, seed=5).to_dict()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"config": 3}', '{"config": {"seed": 3}}', "\xff"])
+def test_other_json_is_refused_in_one_sentence(tmp_path, capsys, text):
+    (tmp_path / "a.json").write_text(text, encoding="latin-1")
+    assert main(["train", "--config", str(tmp_path / "a.json")]) == 2
+    assert capsys.readouterr().err == f"steingate: {tmp_path / 'a.json'} is not the config.json of a run.\n"

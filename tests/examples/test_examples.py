@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -42,3 +44,12 @@ def test_train_circle(tmp_path):
     out, err = run("train_circle.py", *arguments)
     assert "continuing it" in out
     assert "epoch 1/2" not in out + err
+
+
+def test_sweep(tmp_path):
+    pytest.importorskip("optuna", minversion="5", reason="pip install 'optuna>=5'")
+    arguments = ("--out", str(tmp_path), "--total-steps", "20000", "--episodes", "2", "--trials", "1")
+    for trials in (1, 2):  # the second call adds a trial
+        out, _ = run("sweep.py", *arguments)
+        assert "return" in out or "No trial" in out
+        assert len(list(tmp_path.glob("trial-*/trpo-lag/*/seed-0/config.json"))) == trials

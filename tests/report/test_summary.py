@@ -126,6 +126,27 @@ def test_tasks_without_a_positive_return_are_left_out(tmp_path, monkeypatch):
     assert not overall(groups).methods
 
 
+def test_runs_can_be_judged_at_another_limit(tmp_path):
+    for limit in (5.0, 25.0):
+        write_run(tmp_path / f"{limit:g}", "cpo", cost_limit=limit)
+    plain, judged = load_report([tmp_path]), load_report([tmp_path], limit=25.0)
+    assert [item.group.label for item in plain.summaries] == ["cpo (cost_limit 25)", "cpo (cost_limit 5)"]
+    names = ["cpo (cost_limit 25)", "cpo (judged at 25, trained for 5)"]
+    assert [item.group.label for item in judged.summaries] == names
+    first, second = judged.summaries  # the same episodes at the same limit, but the paper's row is about one of them
+    cost = second.group.runs[0].episodes["cost"]
+    assert first.training_violation_rate == second.training_violation_rate == np.mean(cost > 25)
+    assert plain.summaries[1].training_violation_rate == np.mean(cost > 5)
+    rates = [item.group.runs[0].recent["violation_rate"] for item in (first, second)]
+    np.testing.assert_array_equal(*rates)
+    assert paper_result({**second.group.runs[0].config, "cost_limit": 25.0}) is second.paper is None
+
+
+def test_own_algorithms_have_the_name_of_their_folder(tmp_path):
+    write_run(tmp_path, "tight:TightCPO", plot_style={"name": "tight-cpo", "order": None, "color": None})
+    assert load_report([tmp_path]).summaries[0].group.label == "tight-cpo"
+
+
 def test_certifications_are_quoted_or_counted(tmp_path):
     results = (
         {"certified": True, "which": "last"},

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,15 @@ def report_arguments(parser: Parser) -> None:
         ("--frontier", "also plot return against violation rate: .png, .svg or .pdf"),
     ):
         add(name, action="append", default=[], metavar="FILE", help=f"{text}; repeatable")
+    add("--limit", type=float, metavar="X", help="judge all runs at this cost limit (default: that of their training)")
     add("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
 
 
 def report(args: argparse.Namespace) -> int:
     """Print the table and write the files."""
-    write_report(args.runs, args.out, args.title, args.table, args.figure, args.frontier)
+    if args.limit is not None and not 0.0 <= args.limit < inf:
+        raise InputError(f"--limit must be a number from 0 up, got {args.limit:g}.")
+    write_report(args.runs, args.out, args.title, args.table, args.figure, args.frontier, args.limit)
     return 0
 
 
@@ -43,6 +47,7 @@ def write_report(
     tables: Sequence[str] = (),
     figures: Sequence[str] = (),
     frontiers: Sequence[str] = (),
+    limit: float | None = None,
 ) -> None:
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
     from rich.console import Console
@@ -52,7 +57,7 @@ def write_report(
     from steingate.report.summary import make_report
     from steingate.report.tables import feasibility_table, to_rich, write_tables
 
-    found = make_report(*_load(roots))
+    found = make_report(*_load(roots, limit))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(to_rich(feasibility_table(found.summaries)))
     write_page(found, page, title)
@@ -64,12 +69,12 @@ def write_report(
             print(path)
 
 
-def _load(roots: Sequence[str]) -> "tuple[list[Run], list[Skipped]]":
+def _load(roots: Sequence[str], limit: float | None = None) -> "tuple[list[Run], list[Skipped]]":
     """Load runs and warn about those that are skipped; an ``InputError`` if there is none."""
     from steingate.report.load import load_runs, require_runs
 
     require_runs(roots)
-    runs, skipped = load_runs(roots)
+    runs, skipped = load_runs(roots, limit)
     for item in skipped:
         warn(f"steingate: skipped {item.path}: {item.reason}")
     if not runs:

@@ -5,7 +5,7 @@ import argparse
 from steingate.algorithms import find_algorithm
 from steingate.cli.parser import Parser, add_options
 from steingate.errors import InputError
-from steingate.settings import Option, convert, list_options, load_toml, nearest_option
+from steingate.settings import Option, convert, list_options, load_options, nearest_option
 from steingate.training.config import RunConfig, make_config
 from steingate.training.stop import stop_on_signals
 
@@ -32,7 +32,9 @@ def train_arguments(parser: Parser) -> None:
     algorithm = find_algorithm(name)()
     parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument("--config", metavar="FILE", help="TOML file with options; the command line overrides it")
+    parser.add_argument(
+        "--config", metavar="FILE", help="TOML file, or config.json of a run; the command line overrides it"
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument(
         "--algo",
@@ -102,5 +104,5 @@ def _selected_algorithm(argv: list[str]) -> str | None:
         raise InputError(f"{str(error).rstrip('.')}; run steingate train --help.") from error
     if args.algo is not None:
         return str(args.algo)
-    stored = load_toml(args.config).get("algo") if args.config else None
+    stored = load_options(args.config).get("algo") if args.config else None
     return stored if isinstance(stored, str) else None

@@ -71,7 +71,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     groups = []
     for group in members.values():
         first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
-        label = _label(settings(first.config), names[first.algo])
+        label = _label(first, names[first.algo])
         groups.append(Group(first.env, first.algo, label, ordered))
     return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
 
@@ -109,12 +109,15 @@ def _differing(configurations: Sequence[Settings]) -> list[str]:
     return list(names)
 
 
-def _label(mine: Settings, names: Sequence[str]) -> str:
+def _label(run: Run, names: Sequence[str]) -> str:
     """Return the algorithm and the given settings; a group of options is named where two share a name."""
+    mine, words = settings(run.config), []
     last = Counter(name.rsplit(".", 1)[-1] for name in names)
-    words = []
+    if run.limit != run.trained_limit:
+        words.append(f"judged at {run.limit:g}, trained for {run.trained_limit:g}")
+        names = [name for name in names if name != "cost_limit"]
     for name in names:
         end = name.rsplit(".", 1)[-1]
         value = canonical(mine[name]).strip('"') if name in mine else "default"
         words.append(f"{end if last[end] == 1 else name} {value}")
-    return printable(f"{mine['algo']} ({', '.join(words)})" if words else mine["algo"])
+    return printable(f"{run.algo} ({', '.join(words)})" if words else run.algo)

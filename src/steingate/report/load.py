@@ -5,7 +5,7 @@ cannot be read is listed as skipped, with the reason.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
@@ -41,6 +41,7 @@ class Run:
     # "violation_rate", and "cvar", the CVaR of the cost at level 0.9.
     recent: dict[str, Array]
     modes: npt.NDArray[np.int64]  # Mode of the policy step of each epoch
+    limit: float  # on the cost of an episode, for all statistics
 
     @property
     def config(self) -> dict[str, Any]:
@@ -56,7 +57,9 @@ class Run:
     @property
     def algo(self) -> str:
         """Name of the algorithm."""
-        return printable(self.config["algo"])
+        style = self.record.get("plot_style")
+        name = style.get("name") if isinstance(style, dict) else None
+        return printable(name if isinstance(name, str) and name else self.config["algo"])
 
     @property
     def seed(self) -> int:
@@ -64,8 +67,8 @@ class Run:
         return int(self.config["seed"])
 
     @property
-    def limit(self) -> float:
-        """Limit on the cost of an episode."""
+    def trained_limit(self) -> float:
+        """Limit on the cost of an episode in training."""
         return float(self.config["cost_limit"])
 
     @property
@@ -101,13 +104,15 @@ class Skipped:
     reason: str
 
 
-def load_runs(roots: Iterable[str | Path]) -> tuple[list[Run], list[Skipped]]:
+def load_runs(roots: Iterable[str | Path], limit: float | None = None) -> tuple[list[Run], list[Skipped]]:
     """Load all runs in the given folders and archives.
 
     Parameters
     ----------
     roots
         Run folders, archives, or folders that contain them at any depth.
+    limit
+        Limit on the cost of an episode for all statistics (default: that of each run's training).
 
     Returns
     -------
@@ -127,12 +132,19 @@ def load_runs(roots: Iterable[str | Path]) -> tuple[list[Run], list[Skipped]]:
         if first is not found:
             reason = f"It has the configuration and seed of {first.path} and is counted once."
             skipped.append(Skipped(found.path, reason))
-    return list(runs.values()), skipped
+    return [run if limit is None else judge(run, limit) for run in runs.values()], skipped
 
 
 def load_run(path: str | Path) -> Run:
     """Load one run folder; a ``RunError`` names what is damaged or missing."""
     return _load_folder(Path(path), signature(Path(path)))
+
+
+def judge(run: Run, limit: float) -> Run:
+    """Return a run whose statistics have another limit on the cost of an episode."""
+    over = (run.episodes["cost"] > limit).astype(np.float64)
+    rate = window_means(over, run.episodes["epoch"], run.n_epochs, WINDOW)
+    return replace(run, recent=run.recent | {"violation_rate": rate}, limit=limit)
 
 
 def run_files(roots: Iterable[str | Path]) -> list[Path]:
@@ -204,13 +216,10 @@ def _make_run(data: RunData) -> Run:
     known = data.episodes["epoch"] < len(modes)
     episodes = {name: cells[known] for name, cells in data.episodes.items()}
     epoch, cost = episodes["epoch"], episodes["cost"]
-    over = (cost > float(data.record["config"]["cost_limit"])).astype(np.float64)
-    recent = {
-        name: window_means(values, epoch, len(modes), WINDOW)
-        for name, values in (("return", episodes["return"]), ("cost", cost), ("violation_rate", over))
-    }
+    recent = {name: window_means(episodes[name], epoch, len(modes), WINDOW) for name in ("return", "cost")}
     recent["cvar"] = window_cvar(cost, epoch, len(modes), WINDOW)
-    return Run(*data[:4], episodes, recent, modes)
+    limit = float(data.record["config"]["cost_limit"])
+    return judge(Run(*data[:4], episodes, recent, modes, limit), limit)
 
 
 def _check_progress(path: Path, progress: dict[str, Array]) -> None:

@@ -190,7 +190,7 @@ def run_reference(run: Run) -> dict[str, Any]:
     preset, options = str(run.setting("preset", "released")), run.setting("certificate", {})
     try:
         with np.errstate(all="ignore"):
-            certificate = SteinCertificate.from_name(preset, run.limit, imports=False, **options)
+            certificate = SteinCertificate.from_name(preset, run.trained_limit, imports=False, **options)
             # A density that is infinite at an end is evaluated a little before it.
             grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
             zero, one, scale = certificate.zero_mass, certificate.one_mass, certificate.scale

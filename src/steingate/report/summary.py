@@ -142,9 +142,9 @@ class Report:
         return tasks
 
 
-def load_report(roots: Iterable[str | Path]) -> Report:
-    """Load the runs in folders and archives and compute their report."""
-    return make_report(*load_runs(roots))
+def load_report(roots: Iterable[str | Path], limit: float | None = None) -> Report:
+    """Load the runs in folders and archives and compute their report, at ``limit`` if it is given."""
+    return make_report(*load_runs(roots, limit))
 
 
 def make_report(runs: Sequence[Run], skipped: Sequence[Skipped] = ()) -> Report:
@@ -191,7 +191,7 @@ def summarize(group: Group) -> Summary:
         mode_switches=float(np.mean([switches(run.modes) for run in runs])),
         recovery_fraction=float(np.mean([np.mean(run.modes == Mode.RECOVER) for run in runs])),
         recovery_length=_mean(recoveries),
-        paper=paper_result(runs[0].config),
+        paper=paper_result(runs[0].config) if runs[0].limit == runs[0].trained_limit else None,
     )
 
 

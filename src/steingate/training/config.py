@@ -20,7 +20,7 @@ from steingate.settings import (
     convert,
     field_types,
     group,
-    load_toml,
+    load_options,
     nearest_option,
     object_name,
     option,
@@ -205,7 +205,7 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
         values. ``algo`` is a name, ``module:Class``, an algorithm or its class; ``env`` is a name or a function
         that makes an environment.
     file
-        A TOML file of ``name = value`` lines; tables are groups, such as ``[ppo]``.
+        A TOML file of ``name = value`` lines (tables are groups, such as ``[ppo]``), or the ``config.json`` of a run.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.trust_region.max_kl
     0.02
     """
-    values = {} if file is None else {key.replace("-", "_"): value for key, value in load_toml(file).items()}
+    values = {} if file is None else {key.replace("-", "_"): value for key, value in load_options(file).items()}
     values |= {key.replace("-", "_"): value for key, value in given.items()}
     algo = values.pop("algo", DEFAULT)
     if "env" in values and not isinstance(values["env"], str):

@@ -45,7 +45,11 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
         "config": cfg.to_dict(),
         "env_folder": import_folder(cfg.env),
         "identity": cfg.identity,
-        "plot_style": {"order": order if isfinite(order) else None, "color": cfg.algo.info.color},
+        "plot_style": {
+            "name": cfg.algo.name,
+            "order": order if isfinite(order) else None,
+            "color": cfg.algo.info.color,
+        },
         "versions": _versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
