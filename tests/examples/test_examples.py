@@ -46,6 +46,7 @@ def test_train_circle(tmp_path):
     assert "epoch 1/2" not in out + err
 
 
+@pytest.mark.slow
 def test_sweep(tmp_path):
     pytest.importorskip("optuna", minversion="5", reason="pip install 'optuna>=5'")
     arguments = ("--out", str(tmp_path), "--total-steps", "20000", "--episodes", "2", "--trials", "1")
