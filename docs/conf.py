@@ -30,7 +30,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
 # Pages: links to headings are checked as well as links to files.
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence", "attrs_block"]
+myst_enable_extensions = ["colon_fence", "attrs_block", "dollarmath"]
 highlight_language = "none"
 # A page may begin below its first level; two classes may have attributes of one name.
 suppress_warnings = ["myst.header", "ref.python"]

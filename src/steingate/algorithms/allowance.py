@@ -10,20 +10,17 @@ and learns from the reward
     over_budget_reward_weight r_t - q c_t    once  C_t >= m d
     q = max(penalty, min_penalty_fraction R / d) / m^2
 
-R is the mean absolute episode return, smoothed over about ten epochs. The budget fraction m follows the violation rate
-in blocks of ``episodes_per_update`` episodes:
-
-    shrink    if more than ``risk`` of a block violate the limit; not while the return still grows and the mean
-              cost is below ``cost_tolerance`` limits, nor, while exploration is k times its final value, below
-              k times ``risk``
-    grow      if ``certify`` certifies ``risk`` on all blocks since the last change or the last bad block
+R is the mean absolute episode return, smoothed over about ten epochs. After every block of ``episodes_per_update``
+episodes, ``BudgetSchedule`` adapts the budget fraction m to the violation rate. Its alarm threshold is ``noise`` times
+as high while the largest action standard deviation is ``noise`` times its final value, and m is held while the return
+still grows and the mean cost is below ``cost_tolerance`` limits.
 
 A block without growth of the return also lowers the largest action standard deviation, from ``init_std`` to
 ``min_std``, and with its square root the size of the policy update.
 """
 
 from dataclasses import dataclass
-from math import inf, log, nan, sqrt
+from math import inf, log, nan, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,8 +55,8 @@ from steingate.algorithms.config import (
     Variant,
 )
 from steingate.algorithms.saute import require_cost_budget
-from steingate.certificates.violation import certify
 from steingate.errors import InputError, require_between, require_positive
+from steingate.monitoring.wealth import RHO, THETA, WEIGHTS
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 
@@ -84,98 +81,159 @@ class PenaltyConfig:
             require_between(self, 0.0, inf, "cost_obs_cap")
 
 
+class ScheduleState(NamedTuple):
+    """State of ``BudgetSchedule``. Everything but ``fraction`` and the last two counters restarts when m changes."""
+
+    fraction: float  # budget fraction m
+    below: Array = np.zeros(len(RHO))  # R_c: evidence of each bet that the violation rate is below the risk
+    above: Array = np.zeros(len(THETA))  # S_a: evidence of each bet that it is above alarm * risk
+    updates: int = 0  # since m changed, as are the next two
+    violations: int = 0
+    episodes: int = 0
+    changes: int = 0  # of m
+    alarms_at_min: int = 0  # alarms at min_fraction, where m cannot shrink
+
+
+class ScheduleInfo(NamedTuple):
+    """Evidence at an update, in the symbols of ``BudgetSchedule``."""
+
+    grow_evidence: float  # E
+    shrink_evidence: float  # A
+
+
 @dataclass(frozen=True)
 class BudgetSchedule:
-    """Schedule of the budget fraction m, which stays in [``min_fraction``, 1], and of exploration."""
+    """Controller of the budget fraction m. It needs numbers of violations and episodes only, so it suits any learner.
+
+    With B = ``risk`` and b = min(alarm B noise, 1), the j-th update since m changed, with h violations among n
+    episodes, computes for the bets c and a and the weights w_c of ``monitoring.wealth``
+
+        R_c <- (R_c + 1 / (j (j + 1))) c^h ((1 - c B) / (1 - B))^(n - h)      E = sum_c w_c R_c
+        S_a <- (S_a + n) (1 + a (1 - b) / b)^h (1 - a)^(n - h)                A = mean_a S_a
+
+        if A >= run_length:       m <- max(shrink m, min_fraction)
+        else if E >= 1 / delta:   m <- min(grow m, 1)
+
+    A change of m restarts everything: R, S and j become 0. An alarm at ``min_fraction`` restarts S, and is counted.
+
+    Let p_t be the probability, given the past, that episode t is a violation; it may change with every episode.
+
+    - For each value that m takes, the probability is at most ``delta`` that m grows at an update at which every window
+      of the last updates had mean p_t >= B: E is an e-process with restarts (Ville's inequality). With ``spend``, the
+      i-th value gets 6 delta / (pi i)^2, and ``delta`` holds for the whole run.
+    - While p_t <= b, an alarm takes at least ``run_length`` episodes on average: A is a Shiryaev-Roberts detector.
+
+    Examples
+    --------
+    >>> schedule = BudgetSchedule()
+    >>> state = schedule.init()
+    >>> for _ in range(9):
+    ...     state, info = schedule.update(state, risk=0.05, violations=0, episodes=10)
+    >>> round(state.fraction, 2), round(info.grow_evidence, 1)
+    (0.69, 29.2)
+    """
 
     init_fraction: float = option(0.6, "initial budget fraction")
     min_fraction: float = option(0.1, "smallest budget fraction; below it the penalty outweighs the reward")
-    shrink: float = option(0.94, "factor after a block with too many violations")
-    grow: float = option(1.05, "factor after a certificate")
-    grow_late: float = option(1.02, "factor after a certificate once exploration has ended")
-    episodes_per_update: int = option(128, "episodes of a block")
-    improvement_z: float = option(1.0, "standard errors by which a block's return must exceed the last to be growth")
-    cost_tolerance: float = option(0.5, "mean cost, in limits, up to which a growing policy is not tightened")
-    std_decay: float = option(0.95, "factor on the largest action standard deviation after a block without growth")
-    min_std: float = option(0.4, "final value of the largest action standard deviation")
+    shrink: float = option(0.85, "factor after evidence of too many violations")
+    grow: float = option(1.15, "factor after evidence of a violation rate below the risk")
+    delta: float = option(0.05, "probability of growing wrongly, for each value of the budget fraction")
+    spend: bool = option(False, "divide delta over the values of the budget fraction, so that it holds for the run")
+    alarm: float = option(0.67, "violation rate, as a multiple of the risk, above which the fraction shrinks")
+    run_length: float = option(1000.0, "mean number of episodes between false alarms, at least")
 
     def __post_init__(self) -> None:
-        require_positive(self, "init_fraction", "min_fraction", "shrink", "grow", "grow_late")
-        require_positive(self, "episodes_per_update", "std_decay", "min_std")
-        require_between(self, 0.0, inf, "improvement_z", "cost_tolerance")
-        require_between(self, 0.0, 1.0, "std_decay", "min_std")
+        require_positive(self, "min_fraction", "shrink", "delta", "alarm")
+        require_between(self, 0.0, 1.0, "delta")
+        require_between(self, 1.0, inf, "run_length")
         if not self.min_fraction <= self.init_fraction <= 1.0:
             raise InputError(
                 f"init_fraction is {self.init_fraction!r}: it must be between min_fraction ({self.min_fraction!r}) "
                 "and 1."
             )
-        if not self.shrink < 1.0 < min(self.grow, self.grow_late):
+        if not self.shrink < 1.0 < self.grow:
             raise InputError(
-                f"shrink is {self.shrink!r}, grow {self.grow!r} and grow_late {self.grow_late!r}: shrink must be "
-                "below 1, the others above."
+                f"shrink is {self.shrink!r} and grow {self.grow!r}: shrink must be below 1, grow above it."
             )
+
+    def init(self) -> ScheduleState:
+        """Return the state before the first episode."""
+        return ScheduleState(self.init_fraction)
+
+    def update(
+        self, state: ScheduleState, risk: float, violations: int, episodes: int, noise: float = 1.0, hold: bool = False
+    ) -> tuple[ScheduleState, ScheduleInfo]:
+        """Return the state after more episodes with the present m, and the evidence.
+
+        Parameters
+        ----------
+        state
+            State before these episodes.
+        risk
+            Target B of the violation rate, in (0, 1), the same at every update.
+        violations, episodes
+            Numbers of episodes with cost > limit, and of all episodes (at least 1), since the last update.
+        noise
+            Factor on the violation rate above which m shrinks, for policies that still explore.
+        hold
+            Leave m as it is on an alarm, and cut A at ``run_length``.
+        """
+        c, a, safe = np.array(RHO), np.array(THETA), episodes - violations
+        b, j = min(self.alarm * risk * noise, 1.0), state.updates + 1
+        log_below = violations * np.log(c) + safe * (np.log1p(-c * risk) - np.log1p(-risk))
+        log_above = violations * np.log1p(a * (1.0 - b) / b) + safe * np.log1p(-a)
+        below = _multiply(state.below + 1.0 / (j * (j + 1)), log_below)
+        above = _multiply(state.above + episodes, log_above)
+        info = ScheduleInfo(float(np.array(WEIGHTS) @ below), float(above.mean()))
+
+        delta = self.delta * (6.0 / (pi * (state.changes + 1)) ** 2 if self.spend else 1.0)
+        alarm = info.shrink_evidence >= self.run_length
+        m = state.fraction
+        if alarm and not hold:
+            m = max(m * self.shrink, self.min_fraction)
+        elif info.grow_evidence >= 1.0 / delta and not alarm:
+            m = min(m * self.grow, 1.0)
+        if m != state.fraction:
+            return ScheduleState(m, changes=state.changes + 1, alarms_at_min=state.alarms_at_min), info
+        if alarm:
+            above = above * (self.run_length / info.shrink_evidence if hold else 0.0)
+        return ScheduleState(
+            m, below, above, j, state.violations + violations, state.episodes + episodes, state.changes,
+            state.alarms_at_min + int(alarm and not hold),
+        ), info  # fmt: skip
+
+
+def _multiply(evidence: Array, log_factor: Array) -> Array:
+    """Return evidence * exp(log_factor), at most 1e299."""
+    return np.exp(np.minimum(np.log(evidence) + log_factor, 690.0))
+
+
+@dataclass(frozen=True)
+class ExplorationSchedule:
+    """Schedule of the largest action standard deviation, and the test of whether the return still grows."""
+
+    improvement_z: float = option(1.0, "standard errors by which a block's return must exceed the last to be growth")
+    cost_tolerance: float = option(0.5, "mean cost, in limits, up to which the budget of a growing policy is held")
+    std_decay: float = option(0.95, "factor on the largest action standard deviation after a block without growth")
+    min_std: float = option(0.4, "final value of the largest action standard deviation")
+
+    def __post_init__(self) -> None:
+        require_positive(self, "std_decay", "min_std")
+        require_between(self, 0.0, inf, "improvement_z", "cost_tolerance")
+        require_between(self, 0.0, 1.0, "std_decay", "min_std")
 
 
 class AllowanceState(NamedTuple):
-    """State between epochs.
+    """State between epochs."""
 
-    fraction
-        Budget fraction m.
-    costs
-        Episode costs of the blocks since the last change of m, or the last block with too many violations.
-    block_cost, block_return
-        Episodes of the block that is being filled.
-    last_return, last_variance
-        Mean return of the last block, and the variance of this mean.
-    max_std
-        Largest action standard deviation.
-    return_scale
-        R, the smoothed mean absolute return.
-    optimizer
-        State of PPO's update.
-    """
-
-    fraction: float
-    max_std: float
-    costs: Array = np.zeros(0)
-    block_cost: Array = np.zeros(0)
+    schedule: ScheduleState
+    max_std: float  # largest action standard deviation
+    block_cost: Array = np.zeros(0)  # episodes of the block that is being filled
     block_return: Array = np.zeros(0)
-    last_return: float = -inf
-    last_variance: float = 0.0
-    return_scale: float = 0.0
-    optimizer: Any = ()
-
-
-def update_schedule(
-    state: AllowanceState, schedule: BudgetSchedule, limit: float, risk: float, init_std: float
-) -> tuple[AllowanceState, Metrics]:
-    """Return the state after a full block, and metrics."""
-    final_std = min(schedule.min_std, init_std)
-    cost, returns = state.block_cost, state.block_return
-    mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
-    error = sqrt(variance + state.last_variance)
-    grows = mean - state.last_return > schedule.improvement_z * error
-    tolerated = grows and float(cost.mean()) <= schedule.cost_tolerance * limit
-    rate = certify(cost, limit, risk).violation_rate
-    costs = np.concatenate([state.costs, cost]) if rate <= risk else cost
-    certificate = certify(costs, limit, risk)
-    fraction, costs = state.fraction, costs if rate <= risk else np.zeros(0)
-    if rate > risk * (state.max_std / final_std) and not tolerated:
-        fraction = max(fraction * schedule.shrink, schedule.min_fraction)
-    elif rate <= risk and certificate.certified:
-        factor = schedule.grow if state.max_std > final_std else schedule.grow_late
-        fraction, costs = min(fraction * factor, 1.0), np.zeros(0)
-    state = state._replace(
-        fraction=fraction,
-        max_std=state.max_std if grows else max(state.max_std * schedule.std_decay, final_std),
-        costs=costs,
-        block_cost=np.zeros(0),
-        block_return=np.zeros(0),
-        last_return=mean,
-        last_variance=variance,
-    )
-    bound = certificate.bound
-    return state, {"Gate/Bound": bound, "Gate/ViolationRate": rate, "Gate/ReturnGrows": float(grows)}
+    last_return: float = -inf  # mean return of the last block
+    last_variance: float = 0.0  # variance of this mean
+    return_scale: float = 0.0  # R, the smoothed mean absolute return
+    optimizer: Any = ()  # state of PPO's update
 
 
 def limit_update(old: Params, new: Params, step_fraction: float, max_std: float) -> Params:
@@ -200,23 +258,40 @@ class _Allowance(OnPolicyAlgorithm):
     """What both updates share. Abstract."""
 
     penalty: PenaltyConfig
-    schedule: BudgetSchedule
     risk: float
+    episodes_per_update: int
+    schedule: BudgetSchedule
+    exploration: ExplorationSchedule
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_between(self, 0.0, 1.0, "risk")
+        require_positive(self, "risk", "episodes_per_update")
+        require_between(self, 0.0, 0.99, "risk")
 
     def init(self, context: RunContext, policy: Params) -> AllowanceState:
         """Return the state before the first epoch."""
         del context
         optimizer = self.init_optimizer(policy)
-        return AllowanceState(self.schedule.init_fraction, self.networks.init_std, optimizer=optimizer)
+        return AllowanceState(self.schedule.init(), self.networks.init_std, optimizer=optimizer)
+
+    def initial_messages(self, context: RunContext) -> tuple[str, ...]:
+        """Return how the budget adapts, and what that guarantees."""
+        del context
+        risk, schedule = self.risk, self.schedule
+        wrong = "in the whole run" if schedule.spend else "for each value of the budget"
+        return (
+            "Cost is penalized lightly up to a budget and heavily beyond it. The budget starts at "
+            f"{_percent(schedule.init_fraction)} of the limit.",
+            f"Every {self.episodes_per_update} episodes it shrinks on evidence that more than "
+            f"{_percent(schedule.alarm * risk)} of the episodes exceed the limit, and grows on evidence that less than "
+            f"{_percent(risk)} do; {wrong}, it grows wrongly with probability at most {_percent(schedule.delta)}.",
+            "This does not certify the policy; fresh episodes do, at the end of training.",
+        )
 
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
         """Return the budget fraction m and the return scale R."""
         del context
-        return EnvParams(state.fraction, state.return_scale)
+        return EnvParams(state.schedule.fraction, state.return_scale)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
         """Return z: the negative accumulated cost in limits. It does not depend on m, which may change."""
@@ -245,21 +320,57 @@ class _Allowance(OnPolicyAlgorithm):
             size = float(np.abs(episodes.ret).mean())
             smoothed = size if state.return_scale == 0.0 else 0.9 * state.return_scale + 0.1 * size
             state = state._replace(return_scale=smoothed)
-        block: Metrics = {"Gate/Bound": nan, "Gate/ViolationRate": nan, "Gate/ReturnGrows": nan}
-        init_std = self.networks.init_std
-        if len(state.block_cost) >= self.schedule.episodes_per_update:
-            state, block = update_schedule(state, self.schedule, context.cost_limit, self.risk, init_std)
-        metrics = block | gate_metrics(
+        messages: tuple[str, ...] = ()
+        evidence: Metrics = {"Gate/GrowEvidence": nan, "Gate/ShrinkEvidence": nan, "Gate/ReturnGrows": nan}
+        if len(state.block_cost) >= self.episodes_per_update:
+            state, evidence, messages = self._end_block(state, context.cost_limit)
+        schedule = state.schedule
+        metrics = evidence | gate_metrics(
             Mode.IMPROVE,
             episodes,
             Budget=self.risk,
-            BudgetFraction=state.fraction,
+            BudgetFraction=schedule.fraction,
+            BudgetViolationRate=schedule.violations / schedule.episodes if schedule.episodes else nan,
+            BudgetEpisodes=float(schedule.episodes),
+            AlarmsAtMin=float(schedule.alarms_at_min),
             MaxStd=state.max_std,
-            StepFraction=sqrt(state.max_std / init_std),
+            StepFraction=sqrt(state.max_std / self.networks.init_std),
             ReturnScale=state.return_scale,
-            PendingEpisodes=float(len(state.costs) + len(state.block_cost)),
         )
-        return state, GateOutput(Objective(Mode.IMPROVE), metrics)
+        return state, GateOutput(Objective(Mode.IMPROVE), metrics, messages)
+
+    def _end_block(self, state: AllowanceState, limit: float) -> tuple[AllowanceState, Metrics, tuple[str, ...]]:
+        """Return the state after a full block, metrics and messages."""
+        exploration = self.exploration
+        final_std = min(exploration.min_std, self.networks.init_std)
+        cost, returns = state.block_cost, state.block_return
+        mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
+        grows = mean - state.last_return > exploration.improvement_z * sqrt(variance + state.last_variance)
+        schedule, info = self.schedule.update(
+            state.schedule,
+            self.risk,
+            violations=int((cost > limit).sum()),
+            episodes=len(cost),
+            noise=state.max_std / final_std,
+            hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
+        )
+        messages: tuple[str, ...] = ()
+        if schedule.alarms_at_min > state.schedule.alarms_at_min and schedule.alarms_at_min % 10 == 1:
+            messages = (
+                f"The violation rate is above {_percent(self.schedule.alarm * self.risk)} although the cost budget is "
+                f"at its minimum, {_percent(schedule.fraction)} of the limit (alarm {schedule.alarms_at_min}, "
+                f"{schedule.violations} of {schedule.episodes} episodes): accept a larger --risk or raise --penalty.",
+            )
+        state = state._replace(
+            schedule=schedule,
+            max_std=state.max_std if grows else max(state.max_std * exploration.std_decay, final_std),
+            block_cost=np.zeros(0),
+            block_return=np.zeros(0),
+            last_return=mean,
+            last_variance=variance,
+        )
+        evidence = {"Gate/GrowEvidence": info.grow_evidence, "Gate/ShrinkEvidence": info.shrink_evidence}
+        return state, {**evidence, "Gate/ReturnGrows": float(grows)}, messages
 
     def update(
         self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
@@ -268,6 +379,10 @@ class _Allowance(OnPolicyAlgorithm):
         state, updated, metrics = super().update(context, state, policy, batch, objective)  # type: ignore[safe-super]
         step_fraction = sqrt(state.max_std / self.networks.init_std)
         return state, limit_update(policy, updated, step_fraction, state.max_std), metrics
+
+
+def _percent(number: float) -> str:
+    return f"{100.0 * number:.3g} %"
 
 
 def allowance_networks() -> NetworkConfig:
@@ -286,11 +401,11 @@ class Allowance(_Allowance, TrustRegionAlgorithm):
 
     info = MethodInfo(
         "allowance",
-        "penalize cost lightly below an adaptive budget and heavily above it; a certificate on the violation rate "
-        "adapts the budget",
+        "penalize cost lightly below an adaptive budget and heavily above it; an anytime-valid test of the "
+        "violation rate adapts the budget",
         "our own method, without a paper: docs/allowance.md",
         "there is no published code",
-        constraint="violation rate, by a certificate",
+        constraint="violation rate, by an anytime-valid test",
         update="trust region",
         inputs="accumulated cost, lidar features",
         order=210,
@@ -298,8 +413,10 @@ class Allowance(_Allowance, TrustRegionAlgorithm):
     )
     variant: Variant = option("corrected", VARIANT)
     penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
+    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
+    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
     schedule: BudgetSchedule = group(BudgetSchedule)
-    risk: float = option(0.015, "violation rate P(cost > limit) that the budget is adapted to")
+    exploration: ExplorationSchedule = group(ExplorationSchedule)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     networks: NetworkConfig = group(allowance_networks, flat=True)
     advantages: AdvantageConfig = group(allowance_advantages, flat=True)
@@ -317,7 +434,7 @@ class AllowancePPO(_Allowance, MinibatchAlgorithm):
         "the allowance with PPO's update",
         "our own method, without a paper: docs/allowance.md",
         "there is no published code",
-        constraint="violation rate, by a certificate",
+        constraint="violation rate, by an anytime-valid test",
         update="PPO",
         inputs="accumulated cost, lidar features",
         order=205,
@@ -325,8 +442,10 @@ class AllowancePPO(_Allowance, MinibatchAlgorithm):
     )
     variant: Variant = option("corrected", VARIANT)
     penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
+    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
+    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
     schedule: BudgetSchedule = group(BudgetSchedule)
-    risk: float = option(0.015, "violation rate P(cost > limit) that the budget is adapted to")
+    exploration: ExplorationSchedule = group(ExplorationSchedule)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     networks: NetworkConfig = group(allowance_networks, flat=True)
     advantages: AdvantageConfig = group(allowance_advantages, flat=True)

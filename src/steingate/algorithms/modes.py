@@ -57,7 +57,10 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
     >>> describe_update({"Gate/Mode": 0, "Gate/LagrangeMultiplier": 3.2})[0]
     'maximize reward - 3.2 cost'
     >>> describe_update({"Gate/Mode": 0, "Gate/BudgetFraction": 0.56})[0]
-    'maximize reward, cost budget 56 % of the limit'
+    'maximize reward, cost penalized lightly up to 56 % of the limit'
+    >>> row = {"Gate/Mode": 0, "Gate/BudgetFraction": 0.56, "Gate/BudgetViolationRate": 0.02, "Gate/Budget": 0.01}
+    >>> describe_update(row)[0]
+    'maximize reward, cost penalized lightly up to 56 % of the limit (there 2 % violations, target 1 %)'
     """
     mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Loss/Case"))))
     names = ("LagrangeMultiplier", "CostBudget", "BudgetFraction")
@@ -67,6 +70,10 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
     if budget is not None:
         return f"maximize reward, cost budget {budget:.2f}", mode
     if fraction is not None:
-        return f"maximize reward, cost budget {fraction:.0%} of the limit".replace("%", " %"), mode
+        rate = row.get("Gate/BudgetViolationRate")  # since the budget changed
+        known = (
+            "" if rate is None else f" (there {100 * rate:.2g} % violations, target {100 * row['Gate/Budget']:.2g} %)"
+        )
+        return f"maximize reward, cost penalized lightly up to {100 * fraction:.0f} % of the limit{known}", mode
     texts = {Mode.IMPROVE: "maximize reward", Mode.BALANCE: "maximize reward within the limit"}
     return texts.get(mode, "minimize cost"), mode
