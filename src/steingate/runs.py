@@ -10,10 +10,11 @@ Training writes a run folder; reports, policies and the command line read it::
     certification.json      which policy is certified, by which test, or why none is
 """
 
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -38,6 +39,7 @@ __all__ = [
     "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 
+WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _MAX_JSON_BYTES = 1 << 20
 
 
@@ -61,6 +63,20 @@ def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
         return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
     return Path(out) / plain(algo) / plain(env.removeprefix("steingate/")) / f"seed-{seed}"
+
+
+def deciding(stored: Mapping[str, Any], steps: bool = False) -> dict[str, Any]:
+    """Return the settings of a stored configuration that must not change during a run.
+
+    With ``steps`` the number of steps is one of them; otherwise the run may be extended.
+    """
+    idle = WITHOUT_EFFECT if steps else (*WITHOUT_EFFECT, "total_steps")
+    return {name: value for name, value in stored.items() if name not in idle}
+
+
+def digest(stored: Mapping[str, Any], steps: bool) -> str:
+    """Return a digest of the deciding settings of a stored configuration."""
+    return hashlib.sha256(json.dumps(deciding(stored, steps), sort_keys=True).encode()).hexdigest()
 
 
 def find_runs(root: str | Path) -> list[Path]:

@@ -302,7 +302,7 @@ def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:
     """Import the object ``module:name``. ``what`` is the subject of errors, ``others`` are valid names."""
     module_name, _, name = text.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # find modules in the working directory, as `python -m` does
+        sys.path.append(os.getcwd())  # last, so that no file there takes the place of an installed module
     try:
         found: Any = import_module(module_name)
     except ImportError as error:

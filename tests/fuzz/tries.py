@@ -22,9 +22,8 @@ from tests.fuzz.damage import (
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
-from steingate.runs import read_checkpoint
+from steingate.runs import digest, read_checkpoint
 from steingate.storage.checkpoint import checkpoint_files, decode, encode, read_tree
-from steingate.training.config import digest
 from steingate.training.runner import train
 
 TIMEOUT = 600  # seconds

@@ -26,10 +26,11 @@ from steingate.algorithms.steingate import SteinGate
 from steingate.cli import main
 from steingate.envs.safety_state import Augmented
 from steingate.errors import InputError
+from steingate.runs import WITHOUT_EFFECT
 from steingate.settings import field_types, option_names, to_json, with_options
 from steingate.training import batch as batch_module
 from steingate.training import loop
-from steingate.training.config import WITHOUT_EFFECT, CertifyConfig, RunConfig, make_config, read_stored
+from steingate.training.config import CertifyConfig, RunConfig, make_config, read_stored
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import EnvParams
 from steingate.errors import InputError, RunError
 from steingate.report.run_settings import NO_EFFECT
-from steingate.training.config import WITHOUT_EFFECT, make_config
+from steingate.runs import WITHOUT_EFFECT
+from steingate.training.config import make_config
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import machine_bytes, require_memory
 from steingate.training.play import load_player

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steingate.certificates.formatting import percent, rate, upper
 from steingate.cli.output import print_rows, warn
-from steingate.cli.parser import Parser, add_claim_options
+from steingate.cli.parser import Parser, add_claim_options, add_env_options
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
@@ -27,7 +27,7 @@ def add_run_options(parser: Parser, env: bool = True) -> None:
         help="the best certified policy or the last one (default: certified, else last with a warning)",
     )
     if env:
-        parser.add_argument("--env", metavar="TEXT", help="location of the environment, if it has moved")
+        add_env_options(parser)
 
 
 def evaluate_arguments(parser: Parser) -> None:
@@ -61,7 +61,7 @@ def evaluate(args: argparse.Namespace) -> int:
         from steingate.training.evaluate import evaluate as evaluate_run
 
         stop.check()
-        names = ("seed", "policy", "limit", "risk", "confidence", "env")
+        names = ("seed", "policy", "limit", "risk", "confidence", "env", "trust_code")
         options: dict[str, Any] = {name: getattr(args, name) for name in names} | {"stop": stop.check}
         episodes = args.episodes if args.episodes is not None else (1000 if args.until_certified else 100)
         first = {"sample": args.actions == "sampled", "until_certified": args.until_certified}

@@ -86,6 +86,13 @@ def _format_default(value: Any) -> str:
     return "none" if value in (None, {}) else str(value)
 
 
+def add_env_options(parser: Parser) -> None:
+    """Add ``--env`` and ``--trust-code`` for commands that make the environment of a run."""
+    parser.add_argument("--env", metavar="TEXT", help="location of the environment, if it has moved")
+    text = "import the code that a run from another machine names (environment, algorithm, cost or risk function)"
+    parser.add_argument("--trust-code", action="store_true", help=text)
+
+
 def add_claim_options(parser: Parser, default: str = "") -> None:
     """Add ``--risk`` and ``--confidence``: violation probability at most ``risk`` with that confidence."""
     parser.add_argument(

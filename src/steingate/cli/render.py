@@ -44,13 +44,14 @@ def render(args: argparse.Namespace) -> int:
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, got {value}.")
         update("loading the policy")
-        player = load_player(args.run, warn, args.policy, args.env)
+        player = load_player(args.run, warn, args.policy, args.env, args.trust_code)
         warn(f"{player.which} policy, after epoch {player.epoch}")
         seeds = evaluation_seeds(args.seed, episodes)
         if args.worst:
             update(f"playing {episodes} episodes")
             found = evaluate(
                 args.run, episodes, seed=args.seed, sample=args.sample, policy=args.policy, env=args.env,
+                trust_code=args.trust_code,
                 warn=lambda text: None, stop=stop.check,
             )  # fmt: skip
             seeds = [seeds[found.worst]]

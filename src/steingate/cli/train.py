@@ -3,7 +3,7 @@
 import argparse
 
 from steingate.algorithms import find_algorithm
-from steingate.cli.parser import Parser, add_options
+from steingate.cli.parser import Parser, add_env_options, add_options
 from steingate.errors import InputError
 from steingate.settings import Option, convert, list_options, load_options, nearest_option
 from steingate.training.config import RunConfig, make_config
@@ -78,7 +78,7 @@ def resume_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--total-steps", metavar="N", help="new total number of environment steps, to make the run longer"
     )
-    parser.add_argument("--env", metavar="TEXT", help="location of the environment, if it has moved")
+    add_env_options(parser)
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -88,7 +88,7 @@ def resume(args: argparse.Namespace) -> int:
         from steingate.training.runner import resume as resume_run
 
         steps = None if args.total_steps is None else convert(int, args.total_steps, "--total-steps")
-        path = resume_run(args.run, args.quiet, stop, steps, args.env)
+        path = resume_run(args.run, args.quiet, stop, steps, args.env, args.trust_code)
     print(path)
     return 0
 

@@ -314,9 +314,12 @@ def find_module(module: str) -> Any:
 
 
 def add_to_path(folder: str | None) -> None:
-    """Put a folder at the start of the import path, unless it is already on it."""
+    """Put a folder at the end of the import path, unless it is already on it.
+
+    At the end, so that no file in it takes the place of an installed module.
+    """
     if folder and folder not in sys.path and not ("" in sys.path and folder == os.getcwd()):
-        sys.path.insert(0, folder)
+        sys.path.append(folder)
 
 
 def import_folder(env: str) -> str | None:

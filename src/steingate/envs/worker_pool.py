@@ -134,7 +134,7 @@ class WorkerPool:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-c", _WORKER, str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-P", "-c", _WORKER, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C interrupts this process, which then ends the workers

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, load_certification, read_config
+from steingate.runs import RunFolder, deciding, load_certification, read_config
 from steingate.storage.checkpoint import checkpoint_files
-from steingate.training.config import RunConfig, deciding
+from steingate.training.config import RunConfig
 
 
 class RunStatus(NamedTuple):

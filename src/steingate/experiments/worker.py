@@ -47,7 +47,7 @@ def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "steingate.experiments.worker"],
+            [sys.executable, "-P", "-m", "steingate.experiments.worker"],  # -P: not from the working directory
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=output,
@@ -116,13 +116,17 @@ def main() -> int:
 
 
 def _run(config: dict[str, Any]) -> None:
+    from steingate.runs import read_config
     from steingate.training.config import read_stored
     from steingate.training.runner import resume, train
+    from steingate.trust import outside_code
 
     cfg = read_stored(config, "the grid")
     _wait_for_lock(cfg.path / "lock")
     if (cfg.path / "config.json").exists():
-        resume(cfg.path)
+        # The grid names its own code, so a run folder may name the same, but nothing else.
+        own, found = outside_code(config), outside_code(read_config(cfg.path).get("config") or {})
+        resume(cfg.path, env=cfg.env if own else None, trust_code=set(found) <= set(own))
     else:
         train(cfg)
 

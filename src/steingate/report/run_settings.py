@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
+from steingate.runs import WITHOUT_EFFECT
 
 # Settings that change neither the policy nor a logged number.
-NO_EFFECT = ("seed", "out", "threads", "workers", "overlap", "checkpoint_every", "wandb", "certify")
+NO_EFFECT = ("seed", *WITHOUT_EFFECT)
 
 _TEXTS = ("algo", "env")
 _INTEGERS = ("seed", "total_steps", "steps_per_epoch")

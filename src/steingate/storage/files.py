@@ -6,6 +6,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -13,6 +14,12 @@ from steingate.errors import RunError
 
 MAX_BYTES = 1 << 30
 _DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+def open_no_link(path: str | PathLike[str], flags: int) -> int:
+    """Open a file unless it is a symbolic link, and never wait for a pipe; an ``opener`` for :func:`open`."""
+    extra = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    return os.open(path, flags | sum(getattr(os, name, 0) for name in extra), 0o666)
 
 
 @contextmanager

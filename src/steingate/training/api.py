@@ -108,7 +108,10 @@ def train(
         return Run(runner.train(cfg, quiet, stop))
 
 
-def resume(path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False) -> Run:
+def resume(
+    path: str | PathLike[str], *, env: Any = None, total_steps: int | None = None, quiet: bool = False,
+    trust_code: bool = False,
+) -> Run:  # fmt: skip
     """Continue a run from its last checkpoint to its end; the result equals that of an uninterrupted run.
 
     Parameters
@@ -121,8 +124,10 @@ def resume(path: str | PathLike[str], *, env: Any = None, total_steps: int | Non
         Extend the run to this number of environment steps.
     quiet
         Show no progress.
+    trust_code
+        Import the code that a run from another machine names (environment, algorithm, cost or risk function).
     """
     with stop_on_signals() as stop:
         with needs("steingate.resume", "train"):
             from steingate.training import runner
-        return Run(runner.resume(Path(path), quiet, stop, total_steps, env))
+        return Run(runner.resume(Path(path), quiet, stop, total_steps, env, trust_code))

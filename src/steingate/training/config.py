@@ -1,6 +1,5 @@
 """RunConfig: everything that determines the results of a run, as one frozen dataclass."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +14,7 @@ from steingate.algorithms.allowance import Allowance
 from steingate.algorithms.base import Algorithm, RunContext
 from steingate.envs.make import env_name, short_name
 from steingate.errors import InputError
-from steingate.runs import run_path
+from steingate.runs import digest, run_path
 from steingate.settings import (
     convert,
     field_types,
@@ -31,7 +30,6 @@ from steingate.settings import (
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
 
-WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _GROUPS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
 
@@ -179,20 +177,6 @@ class RunConfig:
         built_in = ALGORITHMS.get(name) is type(self.algo)
         stored = name if built_in else object_name(type(self.algo))
         return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
-
-
-def deciding(stored: Mapping[str, Any], steps: bool = False) -> dict[str, Any]:
-    """Return the settings of a stored configuration that must not change during a run.
-
-    With ``steps`` the number of steps is one of them; otherwise the run may be extended.
-    """
-    idle = WITHOUT_EFFECT if steps else (*WITHOUT_EFFECT, "total_steps")
-    return {name: value for name, value in stored.items() if name not in idle}
-
-
-def digest(stored: Mapping[str, Any], steps: bool) -> str:
-    """Return a digest of the deciding settings of a stored configuration."""
-    return hashlib.sha256(json.dumps(deciding(stored, steps), sort_keys=True).encode()).hexdigest()
 
 
 def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> RunConfig:

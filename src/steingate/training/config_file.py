@@ -14,10 +14,11 @@ from typing import Any
 
 from steingate.envs.make import add_to_path, env_with_source, import_folder
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, latest_checkpoint, read_config, write_config
+from steingate.runs import RunFolder, deciding, digest, latest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.storage.files import read_regular
-from steingate.training.config import RunConfig, deciding, digest, read_stored
+from steingate.training.config import RunConfig, read_stored
+from steingate.trust import outside_code, require_trust, seal
 
 _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium", "mujoco")
 
@@ -56,7 +57,7 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
         "notes": list(notes),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    write_config(run, record)
+    write_config(run, {**record, "seal": seal(record)})
 
 
 def version_warnings(run: RunFolder) -> list[str]:
@@ -79,7 +80,7 @@ def _versions() -> dict[str, str | None]:
     return found
 
 
-def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
+def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False) -> RunConfig:
     """Return the configuration of a run folder.
 
     Parameters
@@ -88,37 +89,50 @@ def load_run_config(path: str | Path, env: Any = None) -> RunConfig:
         The run folder.
     env
         The environment, if it was given as a Python object or has moved.
+    trust_code
+        Import the code outside this package that the record names, even if it comes from another machine.
 
     Raises
     ------
     RunError
-        If ``config.json`` cannot be used, or was edited after the run was started.
+        If ``config.json`` cannot be used, names foreign code, or was edited after the run was started.
     """
     record = read_config(path)
     settings, folder = record.get("config"), record.get("env_folder")
     if not isinstance(settings, dict):
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
-    if env is None and isinstance(folder, str):
+    identity = record.get("identity")
+    try:
+        require_trust(path, record, env is not None, trust_code)
+    except RunError:
+        # An edit breaks the seal of an own run; its own digest shows that without an import.
+        if identity not in (digest(settings, steps=False), digest(settings, steps=True)):
+            raise _edit_error(path, settings, identity) from None
+        raise
+    if env is None and isinstance(folder, str) and str(settings.get("env")) in outside_code(settings):
         add_to_path(folder)
     try:
         cfg = read_stored(settings, f"{path}/config.json")
     except InputError as error:
         raise RunError(str(error)) from error
-    identity = record.get("identity")
-    # A later version may have settings that the file does not: then the file itself is compared.
     if identity not in (cfg.identity, digest(settings, cfg.algo.depends_on_total_steps)):
-        before = None
-        with suppress(RunError):  # the settings in the newest checkpoint tell which ones were changed
-            newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
-            before = newest.tree.get("config") if newest is not None else None
-        changes = list(_changes(deciding(settings), before)) if isinstance(before, dict) else []
-        changes += ["its identity is missing"] if identity is None else []
-        what = ", ".join(changes) or "its settings do not match its identity"
-        raise RunError(
-            f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
-            f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
-        )
+        raise _edit_error(path, settings, identity)
     return cfg if env is None else replace(cfg, env=env_with_source(cfg.env, env))
+
+
+def _edit_error(path: str | Path, settings: dict[str, Any], identity: Any) -> RunError:
+    """Return the error that names the settings that differ from those in the newest checkpoint."""
+    before = None
+    with suppress(RunError):
+        newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
+        before = newest.tree.get("config") if newest is not None else None
+    changes = list(_changes(deciding(settings), before)) if isinstance(before, dict) else []
+    changes += ["its identity is missing"] if identity is None else []
+    what = ", ".join(changes) or "its settings do not match its identity"
+    return RunError(
+        f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
+        f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
+    )
 
 
 def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:

@@ -107,8 +107,8 @@ class Evaluation:
 def evaluate(
     path: str | PathLike[str], episodes: int = 100, *, seed: int = 0, sample: bool = False, policy: Which | None = None,
     limit: float | None = None, risk: float | None = None, confidence: float | None = None,
-    until_certified: bool = False, env: Any = None, warn: Callable[[str], None] = warnings.warn,
-    stop: Callable[[], bool] = lambda: False,
+    until_certified: bool = False, env: Any = None, trust_code: bool = False,
+    warn: Callable[[str], None] = warnings.warn, stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:  # fmt: skip
     """Play whole episodes with a policy of a run, and bound its violation probability P(cost > limit).
 
@@ -131,6 +131,8 @@ def evaluate(
         ``episodes``. The bound is then the monitor's.
     env
         The environment, if it was given as a Python object or has moved.
+    trust_code
+        Import the code that a run from another machine names (environment, algorithm, cost or risk function).
     warn
         Called with warnings: no certified policy, negative costs, damaged files.
     stop
@@ -145,7 +147,7 @@ def evaluate(
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
-    player = load_player(Path(path), warn, policy, env)
+    player = load_player(Path(path), warn, policy, env, trust_code)
     cfg, seeds = player.cfg, evaluation_seeds(seed, episodes)
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk

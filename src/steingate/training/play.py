@@ -45,9 +45,15 @@ def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_b
     return Player(cfg, epoch, params, stats, 1.0 if cfg.algo.is_published else float(cost_budget_fraction))
 
 
-def load_player(path: str | Path, warn: Callable[[str], None], policy: Which | None = None, env: Any = None) -> Player:
+def load_player(
+    path: str | Path,
+    warn: Callable[[str], None],
+    policy: Which | None = None,
+    env: Any = None,
+    trust_code: bool = False,
+) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
-    cfg = load_run_config(path, env)
+    cfg = load_run_config(path, env, trust_code)
     checkpoint, which = choose_checkpoint(Path(path), policy, warn)
     tree, saved = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])

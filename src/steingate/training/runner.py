@@ -44,13 +44,15 @@ def resume(
     stop: StopRequest | None = None,
     total_steps: int | None = None,
     env: Any = None,
+    trust_code: bool = False,
 ) -> Path:
     """Continue a run from its last intact checkpoint, or from its start, to its end; return the run folder.
 
     ``total_steps`` extends the run, which then equals one that was longer from the start. ``env`` is the
-    environment, if it was given as a Python object or has moved.
+    environment, if it was given as a Python object or has moved. ``trust_code`` imports code of
+    a run that was started on another machine (see ``steingate.trust``).
     """
-    cfg = load_run_config(path, env)
+    cfg = load_run_config(path, env, trust_code)
     if total_steps is not None:
         cfg = _extended(cfg, total_steps, path)
     return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)

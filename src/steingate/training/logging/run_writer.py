@@ -9,6 +9,7 @@ from steingate.policies.action_space import action_arrays
 from steingate.runs import (
     RunFolder,
     Table,
+    deciding,
     read_config,
     read_progress,
     write_checkpoint,
@@ -17,7 +18,7 @@ from steingate.runs import (
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.certification import CertificationTest, saved_test
-from steingate.training.config import RunConfig, deciding
+from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 from steingate.training.selection import Candidate
 from steingate.training.state import TrainState, plain, to_tree
