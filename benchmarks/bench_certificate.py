@@ -1,7 +1,7 @@
 """Time of a certificate by number of episodes: ``python benchmarks/bench_certificate.py``.
 
 Each time is the best of several calls. The first call also computes the Stein factor and the null quantile of
-``valid``, which later calls reuse. ``n x n`` is the KSD from whole matrices of the same samples.
+``corrected``, which later calls reuse. ``n x n`` is the KSD from whole matrices of the same samples.
 """
 
 import csv
@@ -49,7 +49,7 @@ def best_time(function: Callable[[], object]) -> tuple[float, float]:
 
 def main() -> None:
     rows = []
-    for name in ("violation", "paper", "released", "valid"):
+    for name in ("violation", "paper", "released", "corrected"):
         for n in SIZES:
             costs = make_costs(n)
             row: dict[str, object] = {"certificate": name, "episodes": n}

@@ -101,7 +101,7 @@ def same_mean(path: Path) -> None:
 def certificate_anatomy(path: Path) -> None:
     """Draw 200 costs, the reference, the risk function and the terms of the bound."""
     costs = example_costs()
-    save_figure(lambda: stein_figure(preset("valid").evaluate(costs), costs), path)
+    save_figure(lambda: stein_figure(preset("corrected").evaluate(costs), costs), path)
 
 
 def certificate_limits(path: Path) -> None:
@@ -109,14 +109,14 @@ def certificate_limits(path: Path) -> None:
     figure = Figure(figsize=(11.0, 4.3), layout="constrained")
     left, right = figure.subplots(1, 2)
     sizes = (8, SIZES[0], 40, SIZES[1], 200, SIZES[2])
-    for name, color in (("released", BAD), ("valid", GOOD)):
+    for name, color in (("released", BAD), ("corrected", GOOD)):
         low, middle, high = np.array([interior_noise(name, n) for n in sizes]).T
         left.fill_between(sizes, low, high, color=color, alpha=0.16, linewidth=0)
         left.plot(sizes, middle, color=color, marker="o", markersize=4, label=name)
         right.scatter(*mixture_bounds(name), s=10, color=color, alpha=0.6, linewidth=0, label=f"{name} factor")
-    room = preset("valid").budget - preset("valid").reference_risk
+    room = preset("corrected").budget - preset("corrected").reference_risk
     left.axhline(room, color=INK, linewidth=1.4)
-    left.text(sizes[0], 0.9 * room, f"budget less reference risk (valid): {room:g}", fontsize=9, va="top")
+    left.text(sizes[0], 0.9 * room, f"budget less reference risk (corrected): {room:g}", fontsize=9, va="top")
     left.set(xscale="log", yscale="log", xlabel="episodes", ylabel="interior term")
     left.set_xticks(sizes, [str(n) for n in sizes], minor=False)
     left.set_xticks([], minor=True)

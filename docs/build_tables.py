@@ -253,7 +253,7 @@ def mean_and_sd(values: Array) -> str:
 
 LIMIT = 25.0
 SIZES = (16, 100, 1000)
-PRESETS = ("paper", "released", "valid")
+PRESETS = ("paper", "released", "corrected")
 
 
 @cache
@@ -311,7 +311,7 @@ def certificate_blocks() -> dict[str, str]:
             result.reference_risk, result.discrete_term, result.interior_term, result.bound,
             result.decision_value,
         )  # fmt: skip
-        decisions.append([f"`{name}`", *(f"{value:.3f}" for value in values), "yes" if result.safe else "no"])
+        decisions.append([f"`{name}`", *(f"{value:.3f}" for value in values), "yes" if result.is_open else "no"])
     needed = [
         [f"{risk:g}", *(str(episodes_needed(risk, confidence)) for confidence in (0.9, 0.95, 0.99))]
         for risk in (0.1, 0.05, 0.01)
@@ -322,31 +322,31 @@ def certificate_blocks() -> dict[str, str]:
         values = [SteinCertificate(LIMIT, operator=name, **options).factor for name in ("langevin", "weighted")]
         factors.append([f"{length:g}", *(f"{value:.3f}" for value in values)])
     noise = [
-        [str(n), *(" / ".join(f"{x:.2f}" for x in interior_noise(name, n)) for name in ("released", "valid"))]
+        [str(n), *(" / ".join(f"{x:.2f}" for x in interior_noise(name, n)) for name in ("released", "corrected"))]
         for n in SIZES
     ]
-    wrong = {name: np.sum(np.less(bound, excess - 1e-9)) for name in ("released", "valid")
+    wrong = {name: np.sum(np.less(bound, excess - 1e-9)) for name in ("released", "corrected")
              for excess, bound in [mixture_bounds(name)]}  # fmt: skip
-    valid = preset("valid")
+    valid = preset("corrected")
     return {
         "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
         "verdicts": markdown_table(
             ("", "reference risk", "+ discrete", "+ interior", "U", "compared with 0.1", "accepted"),
             decisions,
         ),
-        "valid": (
+        "corrected": (
             f"At a budget of 0.1 this gives {valid.reference_name}, whose risk is "
             f"{valid.reference_risk:.3f}, and the factor {valid.factor:.4f}."
         ),
         "reference": (
             f"The risk of the reference Beta(2, 5) is {preset('released').reference_risk:.4f}; the budget is 0.1."
         ),
-        "noise": markdown_table(("episodes", "`released`", "`valid`"), noise),
+        "noise": markdown_table(("episodes", "`released`", "`corrected`"), noise),
         "factor": markdown_table(("Matérn-5/2 length", "Langevin", "boundary-weighted"), factors),
         "mixtures": (
             f"Of {mixtures()[1].shape[1]} random mixtures of three Beta densities, the interior term is "
             f"below the true difference in risk for {wrong['released']} with the published factor 0.1, and "
-            f"for {wrong['valid']} with the valid factor."
+            f"for {wrong['corrected']} with the valid factor."
         ),
     }
 

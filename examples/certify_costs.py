@@ -30,9 +30,9 @@ def main() -> None:
     for name, costs in {"steady": steady_costs(rng), "gambling": gambling_costs(rng)}.items():
         print(f"\n{name}: mean cost {costs.mean():.1f}")
         print(f"  certify    {certify(costs, limit=LIMIT)}")
-        for preset in ("paper", "released", "valid"):
+        for preset in ("paper", "released", "corrected"):
             result = getattr(SteinCertificate, preset)(limit=LIMIT).evaluate(costs)
-            print(f"  {preset:<10} {'open' if result.safe else 'closed'}, U = {result.bound:.3f}")
+            print(f"  {preset:<10} {'open' if result.is_open else 'closed'}, U = {result.bound:.3f}")
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ class TestSteinGate:
         for ruling, costs in zip(decided, COSTS, strict=True):
             result = Certificate.preset(preset, limit=6.0).evaluate(costs)
             assert ruling.log["gate/bound"] == result.bound
-            assert ruling.decision.mode == (Mode.IMPROVE if result.safe else Mode.RECOVER)
+            assert ruling.decision.mode == (Mode.IMPROVE if result.is_open else Mode.RECOVER)
         notes = SteinGate(preset=preset).build(Setup(limit=6.0)).notes
         assert notes[0].startswith("After every epoch the gate reads the costs")
         assert ("promises nothing" in notes[1]) == (preset != "confident")

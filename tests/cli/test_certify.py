@@ -40,7 +40,7 @@ def test_json_has_the_numbers_of_the_library(capsys, costs_file):
     assert values == {**expected, "one_policy": True, "note": ""}
 
 
-@pytest.mark.parametrize("preset", ["paper", "released", "valid"])
+@pytest.mark.parametrize("preset", ["paper", "released", "corrected"])
 def test_a_stein_certificate_comes_on_top(capsys, costs_file, preset):
     argv = ["certify", costs_file, "--limit", "25", "--stein", preset, "--certificate", "zero_mass=0.1"]
     values = read_json(capsys, *argv, "--risk", "0.2")
@@ -131,7 +131,7 @@ def test_a_limit_of_0_counts_every_cost(capsys, tmp_path):
             "they are clipped there",
         ),
         (
-            ["--limit", "25", "--stein", "valid", "--certificate", "risk_function=exceedence:0.5"],
+            ["--limit", "25", "--stein", "corrected", "--certificate", "risk_function=exceedence:0.5"],
             "did you mean exceedance?",
         ),
         (["--limit", "25", "--stein", "certifed"], "'certifed'"),

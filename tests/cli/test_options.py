@@ -57,7 +57,7 @@ def test_text_becomes_the_type_of_the_field():
         ("--seed x", "seed must be an integer, got 'x'"),
         ("--max-kl small", "max_kl must be a number, got 'small'"),
         ("--hidden 64,a", "hidden must be an integer, got 'a'"),
-        ("--preset mine", "one of paper, released, valid, violation, got"),
+        ("--preset mine", "one of paper, released, corrected, violation, got"),
         ("--certificate budget", "must be KEY=VALUE"),
     ],
 )

@@ -318,7 +318,7 @@ def test_reproduction_page(summary):
 
 def test_gates_of_the_reproduction():
     opened = {}
-    for name in ("paper", "released", "valid", "violation"):
+    for name in ("paper", "released", "corrected", "violation"):
         table = progress("gates", f"{name}/steingate/SafetyPointGoal1-v0/seed-0")
         opened[name] = np.mean(table["Gate/Mode"] == 0)
     assert opened.pop("violation") == 0.0

@@ -21,7 +21,7 @@ def test_certify_costs():
     out, err = run("certify_costs.py")
     assert err == ""
     steady, gambling = out.split("gambling:")
-    for preset in ("released", "valid"):
+    for preset in ("released", "corrected"):
         assert re.search(rf"{preset} +open", steady)
         assert re.search(rf"{preset} +closed", gambling)
 

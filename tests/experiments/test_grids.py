@@ -113,7 +113,7 @@ def test_each_algorithm_has_its_published_options(name):
 
 def test_the_ablations_change_one_thing():
     assert {run.cost_limit for run in runs_of("limits")} == {10.0, 25.0, 40.0}
-    assert {run.algo.preset for run in runs_of("gates")} == {"paper", "released", "valid", "violation"}
+    assert {run.algo.preset for run in runs_of("gates")} == {"paper", "released", "corrected", "violation"}
     references = {run.algo.certificate["reference"] for run in runs_of("references")}
     assert {"Beta(2, 5)", "Beta(1, 10)"} < references
     assert len(references) == 3

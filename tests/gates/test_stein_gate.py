@@ -56,14 +56,14 @@ def test_the_released_gate_is_a_threshold_on_soft_exceedances(released):
         n = int(rng.choice([8, 16, 40]))
         costs = np.maximum(rng.normal(rng.uniform(0, 30), rng.uniform(0.5, 12), n), 0.0)
         expected = costs.max() < 50.0 * (1 - 1e-4) and np.mean(1 / (1 + np.exp(-(costs - 25.0)))) <= 0.10
-        assert released.evaluate(costs).safe == expected
+        assert released.evaluate(costs).is_open == expected
         opened += expected
     assert 100 < opened < 400
 
 
 def test_a_batch_of_equal_costs_flips_at_22_80(released):
-    assert released.evaluate([22.80] * 16).safe
-    assert not released.evaluate([22.81] * 16).safe
+    assert released.evaluate([22.80] * 16).is_open
+    assert not released.evaluate([22.81] * 16).is_open
 
 
 def test_without_episodes_the_window_mean_decides_and_the_log_says_so(released):

@@ -42,7 +42,7 @@ def test_only_one_policy_is_certified():
     assert "NOT ONE POLICY" in words[1]
 
 
-@pytest.mark.parametrize("preset", ["paper", "released", "valid"])
+@pytest.mark.parametrize("preset", ["paper", "released", "corrected"])
 def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
     certificate = SteinCertificate.from_name(preset, 25.0)
     result = certificate.evaluate(COSTS)
@@ -57,7 +57,7 @@ def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
     # The histogram holds the interior mass.
     values, edges, _ = interior.patches[0].get_data()
     assert (values * np.diff(edges)).sum() == pytest.approx(result.interior_mass)
-    assert ("OPEN" if result.safe else "CLOSED") in [text.get_text() for text in figure.texts]
+    assert ("OPEN" if result.is_open else "CLOSED") in [text.get_text() for text in figure.texts]
 
 
 @pytest.mark.parametrize(

@@ -312,15 +312,15 @@ def test_toml_repeats_the_run(tmp_path, algo):
 def test_groups_differ_in_more_than_their_seed(tmp_path):
     write_run(tmp_path / "a", seed=1)
     write_run(tmp_path / "a", seed=0, env="steingate/SafetyPointGoal1-v0", cost_limit=25)
-    write_run(tmp_path / "b", algorithm={"variant": "published", "preset": "valid", "certificate": {"budget": 0.2}})
+    write_run(tmp_path / "b", algorithm={"variant": "published", "preset": "corrected", "certificate": {"budget": 0.2}})
     write_run(tmp_path / "a", algo="cpo")
     write_run(tmp_path / "a", algo="home\nmade", env="Other-v3")
     found = [(group.env, group.label, [run.seed for run in group.runs]) for group in grouped(tmp_path)]
     assert found == [
         ("Other-v3", "home?made", [0]),
         ("SafetyPointGoal1-v0", "cpo", [0]),
+        ("SafetyPointGoal1-v0", "steingate (preset corrected, hidden default, budget 0.2)", [0]),
         ("SafetyPointGoal1-v0", "steingate (preset released, hidden [64, 64], budget default)", [0, 1]),
-        ("SafetyPointGoal1-v0", "steingate (preset valid, hidden default, budget 0.2)", [0]),
     ]
 
 

@@ -56,7 +56,7 @@ from steingate.errors import is_real
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 
-Preset = Literal["paper", "released", "valid", "violation"]
+Preset = Literal["paper", "released", "corrected", "violation"]
 PRESET = "certificate of the gate: that of the paper, of its code, with a valid factor, or the bound of certify"
 MESSAGE_EPOCHS = 25  # a message is shown every time the gate has been closed for so many epochs
 
@@ -124,7 +124,7 @@ def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, cost
         "OneMass": result.one_mass,
         "Guarded": float(result.guarded),
     }
-    return GateResult(result.safe, result.advice, metrics)
+    return GateResult(result.is_open, result.advice, metrics)
 
 
 def decide(
@@ -177,7 +177,7 @@ def tail_risk(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> Cal
     if algorithm.preset == "violation":
         return lambda cost: np.asarray(cost > context.cost_limit, np.float64)
     certificate = make_certificate(algorithm.preset, algorithm.certificate, context.cost_limit)
-    return lambda cost: np.asarray(certificate.risk_function(np.clip(cost / certificate.scale, 0.0, 1.0)))
+    return lambda cost: np.asarray(certificate.risk_function(certificate.normalize(np.maximum(cost, 0.0))))
 
 
 def initial_messages(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The certificate of SteinGate (Chemingui et al., UAI 2026, Section 3): a bound U on the risk of costs.
 
-    x       = min(cost / scale, 1)                     normalized costs
+    x       = min(cost / scale, 1)                     normalized costs; x > limit / scale iff cost > limit
     SD_disc = (a0* - a0)_+ + (a1 - a1*)_+              fractions at x = 0 and x = 1; *: of the reference
     SD_int  = KSD(costs between the atoms, p)          p: density of the reference between the atoms
     U       = h_ref + lambda_disc SD_disc + lambda_int w SD_int
@@ -47,7 +47,7 @@ _RELEASED: dict[str, Any] = {
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {**_RELEASED, "atom_tol": 0.0, "interior_weighted": False},  # and cost_scale = limit
     "released": _RELEASED,
-    "valid": {},
+    "corrected": {},
 }
 _RANGES: dict[str, tuple[float, float, str]] = {
     "limit": (0.0, inf, "[)"), "budget": (1e-12, 1.0, "[)"), "cost_scale": (0.0, inf, "()"),
@@ -70,8 +70,8 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 class SteinCertificate:
     """A Stein certificate; :meth:`evaluate` applies it to episode costs.
 
-    :meth:`paper`, :meth:`released` and :meth:`valid` are the usual configurations; the defaults of the fields
-    are those of ``valid``.
+    :meth:`paper`, :meth:`released` and :meth:`corrected` are the usual configurations; the defaults of the fields
+    are those of ``corrected``.
 
     Parameters
     ----------
@@ -151,19 +151,22 @@ class SteinCertificate:
         return cls.from_name("released", limit, **options)
 
     @classmethod
-    def valid(cls, limit: float, **options: Any) -> "SteinCertificate":
-        """Return the certificate with a proven Stein factor."""
-        return cls.from_name("valid", limit, **options)
+    def corrected(cls, limit: float, **options: Any) -> "SteinCertificate":
+        """Return the certificate with a proven Stein factor and the noise correction.
+
+        Its gate is a test of the sample, not a bound for the policy: it opens for 8 episodes within the limit.
+        """
+        return cls.from_name("corrected", limit, **options)
 
     @classmethod
     def from_name(cls, name: str, limit: float, *, imports: bool = True, **options: Any) -> "SteinCertificate":
-        """Return the certificate ``paper``, ``released`` or ``valid`` with some options changed.
+        """Return the certificate ``paper``, ``released`` or ``corrected`` with some options changed.
 
         Options may be texts such as ``Beta(1, 10)``, ``hinge:0.3`` or ``module:function``, see
         :mod:`steingate.certificates.text_forms`. With ``imports=False``, for stored data, ``module:function``
         is refused. The risk function ``exceedance`` without a threshold is that of the limit.
 
-        >>> SteinCertificate.from_name("valid", 25.0, reference="Beta(2, 9)").interior
+        >>> SteinCertificate.from_name("corrected", 25.0, reference="Beta(2, 9)").interior
         Beta(a=2.0, b=9.0)
         """
         if name not in PRESETS:
@@ -268,15 +271,22 @@ class SteinCertificate:
         return check_assumptions(self)
 
     @property
-    def bound_is_proven(self) -> bool:
-        """Whether U is a proven bound on the risk of the distribution of the costs."""
+    def bounds_sample_risk(self) -> bool:
+        """Whether U is proven to be at least the mean risk of any episodes; not a bound for their policy."""
         return all(item.holds for item in self.assumptions if item.name in ("factor", "form"))
+
+    def normalize(self, costs: Costs) -> Costs:
+        """Return min(cost / scale, 1); rounding does not move a cost over the limit onto limit / scale."""
+        x = np.minimum(costs, self.scale) / self.scale
+        if self.limit >= self.scale:
+            return x
+        return np.maximum(x, np.where(costs > self.limit, np.nextafter(self.limit / self.scale, 1.0), 0.0))
 
     def evaluate(self, costs: npt.ArrayLike) -> "SteinResult":
         """Return the certificate of episode costs, shape (n,), in any order."""
         costs = check_costs(costs)
         n = costs.size
-        x = np.minimum(costs, self.scale) / self.scale
+        x = self.normalize(costs)
         inside = (x > self.atom_tol) & (x < 1.0 - self.atom_tol)
         m = int(np.count_nonzero(inside))
         ones = int(np.count_nonzero(x >= 1.0 - self.atom_tol))
@@ -398,7 +408,7 @@ class SteinResult:
         return self.certificate.budget
 
     @property
-    def safe(self) -> bool:
+    def is_open(self) -> bool:
         """Whether the gate is open: ``decision_value <= budget``."""
         return self.decision_value <= self.budget
 
@@ -408,14 +418,14 @@ class SteinResult:
         return self.decided_by == "guard"
 
     @property
-    def bound_is_proven(self) -> bool:
-        """Whether U is a proven bound on the risk of the distribution of these costs."""
-        return self.certificate.bound_is_proven
+    def bounds_sample_risk(self) -> bool:
+        """Whether U is proven to be at least the mean risk of these episodes; not a bound for their policy."""
+        return self.certificate.bounds_sample_risk
 
     @property
     def blocked_by(self) -> BlockedBy | None:
         """What keeps the gate closed, or ``None`` if it is open."""
-        if self.safe:
+        if self.is_open:
             return None
         if self.decided_by == "mean_risk":
             return "atoms" if self.one_mass >= 0.5 * self.empirical_risk else "interior"
@@ -450,7 +460,7 @@ class SteinResult:
         return "This is a test of these episodes, not a bound for the policy; use certify for that."
 
     def __str__(self) -> str:
-        state, sign = ("Open", "at most") if self.safe else ("Closed", "above")
+        state, sign = ("Open", "at most") if self.is_open else ("Closed", "above")
         value = {
             "bound": "U",
             "guard": "guard: mean risk",
@@ -463,7 +473,7 @@ class SteinResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and texts as JSON types."""
         names = [item.name for item in fields(self) if item.name != "certificate"]
-        names += ["safe", "budget", "blocked_by", "advice", "bound_is_proven"]
+        names += ["is_open", "budget", "blocked_by", "advice", "bounds_sample_risk"]
         certificate = self.certificate
         return {
             "certificate": certificate.name,

@@ -116,15 +116,15 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
         ("h_ref", result.reference_risk, f"risk of the reference {certificate.reference_name}"),
         ("+ atoms", result.discrete_term, f"SD_disc {result.discrete_discrepancy:.4g}; {atoms}"),
         ("+ interior", result.interior_term, f"{interior}; {count(result.interior_episodes)}"),
-        ("= U", result.stein_bound, "proven" if result.bound_is_proven else "not proven"),
+        ("= U", result.stein_bound, "at least the mean risk (proven)" if result.bounds_sample_risk else "not proven"),
         ("mean risk", result.empirical_risk, "of the episodes"),
         ("decision", result.decision_value, result.decided_by.replace("_", " ")),
         ("budget", result.budget, "the gate is open up to this value"),
     ]  # fmt: skip
     if result.null_quantile is not None:
         rows.insert(4, ("noise", result.null_quantile, "subtracted from SD_int"))
-    color = "green" if result.safe else "red"
-    title = f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.safe else 'closed'}[/]"
+    color = "green" if result.is_open else "red"
+    title = f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.is_open else 'closed'}[/]"
     print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
     if explain:
         print()

@@ -24,7 +24,7 @@ EQUAL: dict[str, Any] = {
     "advantage_clip": 3.0,
     "saturation_coef": 0.05,
 }
-PRESETS = ("paper", "released", "valid", "violation")
+PRESETS = ("paper", "released", "corrected", "violation")
 
 # The paper does not state the parameters of its logit-normal reference. This one has the mean and standard
 # deviation of the log-odds of Beta(2, 5).

@@ -67,7 +67,7 @@ def violation_figure(result: ViolationResult, costs: npt.ArrayLike, one_policy: 
 def stein_figure(result: SteinResult, costs: npt.ArrayLike) -> "Figure":
     """Return a figure of a Stein certificate: atoms, costs over the reference density, terms of U."""
     certificate = result.certificate
-    x = np.minimum(check_costs(costs), certificate.scale) / certificate.scale
+    x = certificate.normalize(check_costs(costs))
     figure, grid = _page()
     zero, interior, one = grid[0].subgridspec(1, 3, width_ratios=(0.5, 5.0, 0.5), wspace=0.03)
     _atom(figure.add_subplot(zero), "no cost", result.zero_mass, certificate.zero_mass, SAFE)
@@ -75,10 +75,10 @@ def stein_figure(result: SteinResult, costs: npt.ArrayLike) -> "Figure":
     label = f"≥ {certificate.scale:g}"
     _atom(figure.add_subplot(one), label, result.one_mass, certificate.one_mass, UNSAFE)
     _terms(figure.add_subplot(grid[1]), result)
-    sign = "≤" if result.safe else ">"
+    sign = "≤" if result.is_open else ">"
     comparison = f"{_number(result.decision_value)} {sign} budget {result.budget:g}"
     setting = f"{certificate.name}, {count(result.episodes)}, limit {certificate.limit:g}"
-    word, color = ("OPEN", SAFE) if result.safe else ("CLOSED", UNSAFE)
+    word, color = ("OPEN", SAFE) if result.is_open else ("CLOSED", UNSAFE)
     _title(figure, word, color, comparison, setting)
     return figure
 
@@ -169,7 +169,7 @@ def _terms(axes: "Axes", result: SteinResult) -> None:
     second = {"noise_corrected": "noise-\ncorrected"}.get(result.decided_by, "mean\nrisk")
     height = result.decision_value if result.decided_by == "noise_corrected" else result.empirical_risk
     decides = result.decided_by != "bound"
-    color = _COSTS if not decides else SAFE if result.safe else UNSAFE
+    color = _COSTS if not decides else SAFE if result.is_open else UNSAFE
     axes.bar([1], [height], width=0.62, color=color)
     top = 1.14 * max(result.budget, bottom, height)
     for x, value in enumerate((bottom, height)):
