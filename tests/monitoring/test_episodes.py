@@ -91,10 +91,38 @@ def test_step_watcher_updates_the_monitor_at_the_end_of_episodes():
     monitor = Monitor(limit=25)
     watch = StepWatcher(monitor, num_envs=2)
     assert watch([1.0, 2.0], [False, False]) is None
-    assert watch([1.0, 30.0], [True, True]) == monitor.metrics()
+    assert watch([1.0, 30.0], [True, True]) == {**monitor.metrics(), "held_back": 0, "overdue": 0}
     assert (monitor.episodes, monitor.violations) == (2, 1)
     named = StepWatcher(Monitors({"a": 1, "b": 2}))
     assert named({"a": 0.5, "b": 5.0}, True)["bound/b"] == 1.0
+
+
+def test_a_hung_environment_does_not_blind_the_monitor():
+    monitor = Monitor(25)
+    watch = StepWatcher(monitor, num_envs=2, max_steps=1_000)
+    for step in range(1, 3_001):
+        numbers = watch([0.0, 30.0], [False, True])  # environment 0 never ends, environment 1 violates
+        assert numbers["held_back"] == (step if step < 1_000 else 0)
+    assert (monitor.episodes, monitor.violations, numbers["overdue"]) == (3_001, 3_001, 1)
+    assert monitor.unsafe
+    assert monitor.max_cost == monitor.cap
+    watch([99.0, 1.0], [True, True])  # the rest of the overdue episode is not counted again
+    watch([2.0, 1.0], [True, True])
+    assert (monitor.episodes, monitor.violations) == (3_004, 3_001)
+    with pytest.raises(InputError, match="max_steps"):
+        StepWatcher(monitor, max_steps=0)
+
+
+def test_an_episode_may_take_max_steps_and_a_reset_ends_an_overdue_one():
+    episodes = EpisodeCosts(1, max_steps=3)
+    assert [episodes.add(1.0, step == 3) for step in (1, 2, 3)] == [[], [], [3.0]]
+    assert [episodes.add(1.0, False) for _ in range(5)] == [[], [], [float("inf")], [], []]
+    assert episodes.discard(0) == []
+    assert [episodes.add(1.0, step == 2) for step in (1, 2)] == [[], [2.0]]
+    named = StepWatcher(Monitors({"a": 1, "b": 0}), max_steps=2)
+    named({"a": 0.0, "b": 0.0}, False)
+    assert named({"a": 0.0, "b": 0.0}, False)["overdue"] == 1
+    assert [each.violations for each in named.monitor.values()] == [1, 1]
 
 
 def test_no_more_episodes_are_drawn_than_needed():

@@ -5,11 +5,12 @@ from math import log
 import numpy as np
 import pytest
 from scipy.stats import beta
+from tests.monitoring.simulations import simulate_unsafe
 from tests.monitoring.walks import chance_certified, log_wealths
 
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.tail import Tail
-from steingate.monitoring.wealth import bets_above, bets_below
+from steingate.monitoring.wealth import bets_below
 
 LIMIT, DELTA = 25.0, 0.05
 COSTS = {
@@ -104,7 +105,7 @@ def test_monitor_and_walk_agree_on_when_it_is_certified():
 
 def test_unsafe_is_rare_at_the_budget_and_early_above_it():
     rng, delays = np.random.default_rng(9), []
-    wrong = sum(ever_reached(bets_above(0.1), rng.random(1_000) < 0.1, DELTA) for _ in range(200))
+    wrong = (simulate_unsafe(rng.random((1_000, 200)) < 0.1, 0.1, DELTA) > 0).sum()
     assert wrong <= allowed(200)
     for _ in range(100):
         monitor = Monitor(LIMIT, 0.1, DELTA)

@@ -2,6 +2,7 @@
 
 import copy
 import doctest
+import hashlib
 import importlib
 import json
 import os
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from steingate import InputError, Monitor, Monitors, RunError
 from steingate.monitoring.tail import Tail, capped_mean
-from steingate.monitoring.wealth import upper_bound
+from steingate.monitoring.wealth import RestartingWealth, cluster_bound, upper_bound
 
 
 def bits(monitor):
@@ -201,12 +202,114 @@ def test_calibrate_then_watch():
         Monitor.watch([30.0] * 10, limit=25)
 
 
+@pytest.mark.parametrize(("rate", "delay"), [(0.3, 300), (1.0, 15)])
+def test_unsafe_is_found_soon_after_many_good_episodes(rate, delay):
+    """After 5,000 episodes at 2 %; evidence over all episodes needs 4,900 more at 30 % and 530 at 100 %."""
+    good = (mixed(14, 5_000, 0.02) > 25.0).tolist()
+    wealth = RestartingWealth(0.1, 0.05)
+    for n, x in enumerate(good, start=1):
+        wealth.update(float(x), n)
+    delays = []
+    for seed in range(50):
+        later, rng = copy.deepcopy(wealth), np.random.default_rng(seed)
+        while later.reached_at is None:
+            later.update(float(rng.random() < rate), later.counted + 1)
+        delays.append(later.reached_at - 5_000)
+    assert np.median(delays) < delay
+
+
+def test_a_certificate_that_no_longer_holds():
+    monitor = filled(np.concatenate([mixed(14, 2_000, 0.02), mixed(15, 400, 0.3)]))
+    assert monitor.certified
+    assert monitor.unsafe
+    assert not monitor.certified_now
+    assert monitor.metrics()["certified_now"] is False
+    assert monitor.status == "unsafe"
+    assert monitor.bound < 0.1  # over all episodes
+    assert monitor.bound_now(200) > 0.3
+
+
+def test_bound_now_is_that_of_the_last_episodes():
+    flags = np.array([1] * 100 + [0] * 500)
+    monitor = filled(np.where(flags, 30.0, 1.0))
+    for window, block in ((200, 51), (201, 50), (8, 75), (600, 1), (10_000, 1)):
+        recent = flags[8 * (block - 1) :]
+        bound = upper_bound(int(recent.sum()), int((recent == 0).sum()), 0.05 / (block * (block + 1)))
+        assert monitor.bound_now(window) == pytest.approx(bound)
+    assert monitor.bound > 0.15 > monitor.bound_now(200)
+    monitor.update_many([1.0] * 5_000)
+    n = 128 * 8  # the blocks that are kept
+    assert monitor.bound_now(2_000) == pytest.approx(upper_bound(0, n, 0.05 / (573 * 574)), rel=0.01)
+    assert Monitor(25).bound_now() == 1.0
+    with pytest.raises(InputError, match="window is 0"):
+        monitor.bound_now(0)
+
+
+def test_a_new_policy_starts_anew():
+    monitor = filled([30.0] * 50)
+    monitor.new_policy("repaired")
+    assert (monitor.policy, monitor.episodes, monitor.unsafe, monitor.bound) == ("repaired", 0, False, 1.0)
+    monitor.update_many([1.0] * 36)
+    assert monitor.certified_at == 36
+    assert [(entry["episodes"], entry["violations"]) for entry in monitor.history] == [(50, 50)]
+    assert bits(Monitor.from_state(json.loads(bits(monitor)))) == bits(monitor)
+
+
+def test_clusters_count_once():
+    monitor = Monitor(25)
+    monitor.update_cluster([1.0] * 9 + [30.0])
+    monitor.update_cluster([1.0] * 10)
+    monitor.update_cluster([30.0] * 3)
+    monitor.update(1.0)
+    assert (monitor.episodes, monitor.violations, monitor.max_cost) == (24, 4, 30.0)
+    assert monitor.bound == pytest.approx(cluster_bound(1, 2, {0.1: 1}, 0.05))
+    assert monitor.tail_rates()[10] == pytest.approx(1.1 / 4)
+    alone = filled([1.0] * 10)
+    for _ in range(35):
+        assert not monitor.certified
+        alone.update_cluster([2.0, 3.0])
+    assert alone.bound == filled([1.0] * 45).bound  # a cluster without violations is one episode without
+    with pytest.raises(InputError):
+        monitor.update_cluster([1.0, nan])
+    again = Monitor.from_state(json.loads(bits(monitor)))
+    assert bits(again) == bits(monitor)
+    while not monitor.certified:
+        for each in (monitor, again):
+            each.update_cluster([1.0] * 19 + [30.0])
+    assert again.certified_at == monitor.certified_at
+    assert monitor.bound < 0.1
+    named = Monitors({"a": 25, "b": 10})
+    named.update_cluster({"a": [1.0, 30.0], "b": [1.0, 2.0]})
+    assert (named["a"].violations, named["b"].violations) == (1, 0)
+
+
+def test_a_shift_of_costs_below_the_limit_is_drift():
+    rng = np.random.default_rng(0)
+    calibration = 10.0 * rng.random(500)
+    field = Monitor.watch(calibration, limit=25)
+    field.update_many(10.0 * rng.random(500))
+    assert not field.drift
+    field.update_many(10.0 + 10.0 * rng.random(50))
+    assert field.drift
+    assert field.violations == 0
+    assert field.drift_alarms == field.cost_detector.alarms
+    assert "the episodes cost more than those of the calibration" in field.summary
+    field.rearm()
+    assert not field.drift
+    again, more = Monitor.from_state(json.loads(bits(field))), 10.0 * rng.random(100)
+    for each in (field, again):
+        each.update_many(more)
+    assert bits(again) == bits(field)
+    assert field.cost_detector.evidence > 0.0
+
+
 def test_the_trace_is_short_and_correct():
     costs = mixed(12, 50_000, 0.05)
     trace, violations = filled(costs).trace, np.cumsum(costs > 25.0)
-    assert len(trace) < 300
-    assert [n for n, _ in trace[:40]] == list(range(1, 41))
-    assert all(violations[n - 1] == s for n, s in trace)
+    assert len(trace) < 200
+    assert [n for n, *_ in trace[:20]] == list(range(1, 21))
+    assert all(violations[n - 1] == s for n, s, _ in trace)
+    assert all(bound == pytest.approx(upper_bound(s, n - s, 0.05), rel=1e-5) for n, s, bound in trace)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +398,14 @@ class TestState:
             lambda s: s["safe"].__setitem__(1, 10**9),
             lambda s: s["drift"].__setitem__(2, [0.0]),
             lambda s: s["drift"].append(1.5),
-            lambda s: s["trace"].pop(0),
+            lambda s: s["trace"][0].pop(),
+            lambda s: s["trace"].reverse(),
+            lambda s: s["single"].reverse(),
+            lambda s: s["clusters"].append([2.0, 1]),
+            lambda s: s["blocks"].pop(),
+            lambda s: s["costs"].update(statistics=[]),
+            lambda s: s["costs"]["seen"].append([-1.0, 1]),
+            lambda s: s.update(history=[3]),
             lambda s: s.update(max_cost=None),
         ],
     )
@@ -318,7 +428,9 @@ class TestState:
         path.write_bytes(content.replace(b'"episodes": 40', b'"episodes": 41'))
         with pytest.raises(RunError, match="checksum"):
             Monitor.load(path)
-        for bad in (b"", content[:100], b"[]", b"\xff\xfe", b'{"state": 1, "sha256": 2}', b"[" * 100_000):
+        body = b"[" * 100_000
+        deep = b'{"sha256": "%s", "state": %s}\n' % (hashlib.sha256(body).hexdigest().encode(), body)
+        for bad in (b"", content[:100], b"[]", b"\xff\xfe", b'{"state": 1, "sha256": 2}', body, deep):
             path.write_bytes(bad)
             with pytest.raises(RunError, match=r"\.$"):
                 Monitor.load(path)
@@ -375,8 +487,8 @@ class TestMonitors:
         assert monitors.metrics()["bound"] == max(monitors.bounds.values()) == monitors.bounds["speed"]
         monitors.rearm()
         assert not monitors.drift
-        monitors.reset()
-        assert monitors.episodes == 0
+        monitors.new_policy("next")
+        assert (monitors.episodes, monitors["speed"].policy) == (0, "next")
 
     @pytest.mark.parametrize(
         ("costs", "words"),

@@ -17,8 +17,10 @@ from steingate.monitoring.wealth import (
     THETA,
     WEIGHTS,
     BetMixture,
-    bets_above,
+    RestartingWealth,
+    add_clusters,
     bets_below,
+    cluster_bound,
     upper_bound,
 )
 
@@ -33,20 +35,62 @@ def test_log_wealth_is_that_of_plain_products(rate):
     below = sum(
         w * prod(1 + (1 - rho) * (rate - xi) / (1 - rate) for xi in x) for w, rho in zip(WEIGHTS, RHO, strict=True)
     )
-    above = sum(prod(1 + theta * (xi - rate) / rate for xi in x) for theta in THETA) / len(THETA)
     assert bets_below(rate).log_wealth(violations, safe) == pytest.approx(log(below), abs=1e-10)
-    assert bets_above(rate).log_wealth(violations, safe) == pytest.approx(log(above), abs=1e-10)
 
 
-@pytest.mark.parametrize("bets", [bets_below, bets_above])
+def restarting_wealth(x, rate):
+    """mean(R) after each episode, from its definition: a bet starts with every block, with weight 1 / (j (j + 1))."""
+    means = []
+    for n in range(1, len(x) + 1):
+        stakes = [(1 / (j * (j + 1)), x[8 * (j - 1) : n]) for j in range(1, -(-n // 8) + 1)]
+        bets = [w * prod(1 + theta * (xi - rate) / rate for xi in part) for w, part in stakes for theta in THETA]
+        means.append(sum(bets) / len(THETA))
+    return means
+
+
+def test_restarting_wealth_is_that_of_its_definition():
+    x = np.random.default_rng(2).random(60) < np.repeat([0.1, 0.5], 30)
+    wealth, means = RestartingWealth(0.1, 0.05), restarting_wealth(x.tolist(), 0.1)
+    for n, (xi, mean) in enumerate(zip(x.tolist(), means, strict=True), start=1):
+        wealth.update(float(xi), n)
+        assert sum(wealth.wealth) / len(THETA) == pytest.approx(mean, rel=1e-12)
+    assert wealth.reached_at == 1 + next(n for n, mean in enumerate(means) if mean >= 20)
+    assert wealth.p_value == pytest.approx(1 / max(means))
+
+
 @pytest.mark.parametrize("m", [0.02, 0.1, 0.6])
-def test_expected_wealth_is_one_at_the_boundary(bets, m):
-    """Exact: the sum over all sequences of length 8."""
-    total = 0.0
-    for outcome in product((0, 1), repeat=8):
+def test_expected_wealth_is_one_at_the_boundary(m):
+    """Exact: the sum over all sequences of length 10; the weights of two blocks sum to 2/3."""
+    below = above = 0.0
+    for outcome in product((0, 1), repeat=10):
         over = sum(outcome)
-        total += m**over * (1 - m) ** (8 - over) * exp(bets(m).log_wealth(over, 8 - over))
-    assert total == pytest.approx(1.0, abs=1e-12)
+        chance = m**over * (1 - m) ** (10 - over)
+        below += chance * exp(bets_below(m).log_wealth(over, 10 - over))
+        wealth = RestartingWealth(m, 1e-9)
+        for x in outcome:
+            wealth.update(float(x), 1)
+        above += chance * sum(wealth.wealth) / len(THETA)
+    assert below == pytest.approx(1.0, abs=1e-12)
+    assert above == pytest.approx(2 / 3, abs=1e-12)
+
+
+def test_wealth_and_bound_of_clusters():
+    """Against products over the clusters, and a bracketing search for the bound."""
+    singles, clusters = [1, 0, 0, 0, 0, 0, 0, 0], {0.1: 30, 0.25: 2, 0.9: 1}
+    values = [*singles, *(share for share, number in clusters.items() for _ in range(number))]
+
+    def wealth(m):
+        factors = (prod(1 + (1 - rho) * (m - y) / (1 - m) for y in values) for rho in RHO)
+        return sum(w * factor for w, factor in zip(WEIGHTS, factors, strict=True))
+
+    for m in (0.05, 0.1, 0.3):
+        mixture = add_clusters(bets_below(m), m, clusters)
+        assert mixture.log_wealth(1, 7) == pytest.approx(log(wealth(m)), abs=1e-9)
+    root = brentq(lambda m: wealth(m) - 20, 1e-6, 0.9)
+    assert cluster_bound(1, 7, clusters, 0.05) == pytest.approx(root, rel=1e-6)
+    assert cluster_bound(1, 7, clusters, 0.05) >= root * (1 - 1e-12)
+    assert cluster_bound(3, 200, {}, 0.05) == upper_bound(3, 200, 0.05)
+    assert 0.9 < cluster_bound(0, 0, {0.9: 10**6}, 1e-300) < 0.91
 
 
 def test_single_bets_agree_with_ville():

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 
 from steingate.errors import InputError
-from steingate.monitoring.episodes import StepWatcher, step_cost
+from steingate.monitoring.episodes import OVERDUE_STEPS, StepWatcher, step_cost
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors
 
@@ -28,6 +28,8 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         Environment with ``info["cost"]``.
     monitor
         A ``Monitor``; or ``Monitors``, whose names are then keys of ``info``.
+    max_steps
+        An episode that has not ended after so many steps counts as a violation.
 
     Examples
     --------
@@ -36,10 +38,12 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     >>> info["monitor"]["bound"]  # at the end of an episode  # doctest: +SKIP
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], monitor: Monitor | Monitors) -> None:
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS
+    ) -> None:
         super().__init__(env)
         self.monitor = monitor
-        self._watcher = StepWatcher(monitor)
+        self._watcher = StepWatcher(monitor, max_steps=max_steps)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode."""
@@ -59,7 +63,8 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 class MonitorVectorWrapper(VectorWrapper):
     """Monitor the episode costs of a vector environment.
 
-    Episodes are counted in the order in which they began, whichever ends first.
+    Episodes are counted in the order in which they began, whichever ends first; ``info["monitor"]["held_back"]`` is
+    the number of finished episodes that wait for one that began before them.
 
     Parameters
     ----------
@@ -67,12 +72,17 @@ class MonitorVectorWrapper(VectorWrapper):
         Vector environment with ``info["cost"]``, in any autoreset mode.
     monitor
         A ``Monitor``; or ``Monitors``, whose names are then keys of ``info``.
+    max_steps
+        An episode that has not ended after so many steps counts as a violation, so that an environment that hangs
+        does not hold back the others for ever.
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, Any], monitor: Monitor | Monitors) -> None:
+    def __init__(
+        self, env: VectorEnv[Any, Any, Any], monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS
+    ) -> None:
         super().__init__(env)
         self.monitor = monitor
-        self._watcher = StepWatcher(monitor, env.num_envs)
+        self._watcher = StepWatcher(monitor, env.num_envs, max_steps)
         self._next_step = env.metadata.get("autoreset_mode") in (AutoresetMode.NEXT_STEP, "NextStep")
         self._resetting = np.zeros(env.num_envs, bool)
 

@@ -1,21 +1,30 @@
-"""Detection of a rise of the violation rate above a baseline m0.
+"""Drift after deployment: a rise of the violation rate, or of the whole distribution of costs.
 
-A Shiryaev-Roberts detector made of bets (``wealth.THETA``). With x = 1 for a violation and 0 otherwise,
-
-    R_k <- (1 + R_k) (1 + theta_k (x - m0) / m0)        alarm when mean(R) >= run_length
-
-While the violation rate is at most m0, mean(R) minus the number of episodes does not increase in expectation,
-so the mean number of episodes until a false alarm is at least ``run_length``. Alarms are raised at violations
-only.
+Both detectors are means of Shiryaev-Roberts statistics. While nothing has changed, mean(R) minus the number of
+episodes does not increase in expectation, so the mean number of episodes until a false alarm is at least
+``run_length``.
 """
 
-from steingate.monitoring.wealth import THETA
+from bisect import bisect_left
+from collections.abc import Mapping
+from hashlib import blake2b
+from math import frexp, ldexp
+from typing import Any
+
+from steingate.monitoring.state import as_count, as_real, require
+from steingate.monitoring.wealth import THETA, BetsAbove
 
 _LARGEST = 1e300
 
 
 class DriftDetector:
-    """State of the detector.
+    """Detection of a rise of the violation rate above a baseline m0.
+
+    With x = 1 for a violation and 0 otherwise (in a cluster of episodes: the fraction of violations),
+
+        R_k <- (1 + R_k) (1 + theta_k (x - m0) / m0)        alarm when mean(R) >= run_length
+
+    False alarms are rare while the violation rate is at most m0. Alarms are raised at violations only.
 
     Attributes
     ----------
@@ -27,8 +36,7 @@ class DriftDetector:
 
     def __init__(self, baseline: float, run_length: float) -> None:
         self.baseline, self.run_length = baseline, run_length
-        self._violation = [1.0 + theta * (1.0 - baseline) / baseline for theta in THETA]
-        self._safe = [1.0 - theta for theta in THETA]
+        self._bets = BetsAbove(baseline)
         self.alarms: list[int] = []
         self.rearm()
 
@@ -37,15 +45,12 @@ class DriftDetector:
         self.alarm = False
         self.statistics = [0.0] * len(THETA)
 
-    def update(self, violation: bool, episode: int) -> None:
-        """Count one episode; ``episode`` is its number, from 1."""
+    def update(self, x: float, episode: int) -> None:
+        """Count one episode or cluster; ``episode`` is the number of episodes so far."""
         if self.alarm:
             return
-        factors = self._violation if violation else self._safe
-        self.statistics = [
-            min((1.0 + r) * factor, _LARGEST) for r, factor in zip(self.statistics, factors, strict=True)
-        ]
-        if violation and self.evidence >= self.run_length:
+        self.statistics = self._bets.step(self.statistics, 1.0, x)
+        if x and self.evidence >= self.run_length:
             self.alarm = True
             self.alarms.append(episode)
 
@@ -53,3 +58,120 @@ class DriftDetector:
     def evidence(self) -> float:
         """mean(R); an alarm is raised at ``run_length``."""
         return min(sum(self.statistics) / len(THETA), _LARGEST)
+
+
+class CostDriftDetector:
+    """Detection of a shift of the episode costs to higher values, below or above the limit.
+
+    The conformal p-value of an episode is its rank among the costs of the calibration and of the episodes before,
+    from the highest, with random ranks for equal costs. If all episodes come from one distribution, the p-values are
+    independent and uniform on (0, 1), whatever the distribution (Vovk, Nouretdinov & Gammerman 2003). Bets on small
+    p-values, the highest costs, give
+
+        R_k <- (1 + R_k) k p^(k - 1)        k in {0.1, 0.25, 0.5, 0.75},  alarm when mean(R) >= run_length
+
+    Costs are compared after rounding down to seven significant bits (1.6 % at most), so the state does not grow with
+    the number of episodes.
+
+    Parameters
+    ----------
+    run_length
+        Mean number of episodes between false alarms, at least.
+    seed
+        Seed of the random ranks; those of episode t depend on (seed, t).
+
+    Attributes
+    ----------
+    calibration : number of calibration costs by rounded cost; without any, costs are stored and not tested
+    alarm, alarms, statistics, evidence : as for ``DriftDetector``
+    """
+
+    EXPONENTS = (0.1, 0.25, 0.5, 0.75)
+
+    def __init__(self, run_length: float, seed: int = 0) -> None:
+        self.run_length, self.seed = run_length, seed
+        self.calibration: dict[float, int] = {}
+        self.alarms: list[int] = []
+        self.counted = 0
+        self.rearm()
+
+    def calibrate(self, counts: Mapping[float, int]) -> None:
+        """Compare with these costs: number by cost."""
+        self.calibration = {}
+        for cost, number in counts.items():
+            rounded = round_down(cost)
+            self.calibration[rounded] = self.calibration.get(rounded, 0) + number
+        self.rearm()
+
+    def rearm(self) -> None:
+        """Restart after an alarm; episodes are then compared with the calibration and those that follow."""
+        self.alarm = False
+        self.statistics = [0.0] * len(self.EXPONENTS)
+        self.set_counts(self.calibration)
+
+    def set_counts(self, counts: Mapping[float, int]) -> None:
+        """Replace the costs that have been seen: number by rounded cost."""
+        self._costs = sorted(counts)
+        self._numbers = [counts[cost] for cost in self._costs]
+
+    @property
+    def counts(self) -> dict[float, int]:
+        """Costs of the calibration and of the episodes since the start or ``rearm``: number by rounded cost."""
+        return dict(zip(self._costs, self._numbers, strict=True))
+
+    def update(self, cost: float, episode: int) -> None:
+        """Count one episode; ``episode`` is the number of episodes so far."""
+        if self.alarm:
+            return
+        rounded = round_down(cost)
+        place = bisect_left(self._costs, rounded)
+        if place == len(self._costs) or self._costs[place] != rounded:
+            self._costs.insert(place, rounded)
+            self._numbers.insert(place, 0)
+        self._numbers[place] += 1
+        self.counted += 1
+        if not self.calibration:
+            return
+        higher, equal = sum(self._numbers[place + 1 :]), self._numbers[place]
+        p = (higher + equal * self._uniform()) / (higher + sum(self._numbers[: place + 1]))
+        self.statistics = [
+            min((1.0 + r) * k * p ** (k - 1.0), _LARGEST) for r, k in zip(self.statistics, self.EXPONENTS, strict=True)
+        ]
+        if self.evidence >= self.run_length:
+            self.alarm = True
+            self.alarms.append(episode)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the complete state as JSON types."""
+        return {
+            "calibration": [list(item) for item in sorted(self.calibration.items())],
+            "seen": [list(item) for item in self.counts.items()],
+            "counted": self.counted,
+            "alarm": self.alarm,
+            "alarms": list(self.alarms),
+            "statistics": list(self.statistics),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state; ``ValueError`` and the like if it is damaged."""
+        self.calibration = {as_real(cost): as_count(number) for cost, number in state["calibration"]}
+        self.set_counts({as_real(cost): as_count(number) for cost, number in state["seen"]})
+        self.counted, self.alarms = as_count(state["counted"]), [as_count(n) for n in state["alarms"]]
+        self.alarm, self.statistics = state["alarm"], [as_real(r) for r in state["statistics"]]
+        require(self.alarm in (True, False) and len(self.statistics) == len(self.EXPONENTS), "costs")
+
+    def _uniform(self) -> float:
+        """Return a number in (0, 1] that depends on the seed and the number of counted episodes."""
+        digest = blake2b(b"%d %d" % (self.seed, self.counted), digest_size=8).digest()
+        return (int.from_bytes(digest, "big") + 1) / 2.0**64
+
+    @property
+    def evidence(self) -> float:
+        """mean(R); an alarm is raised at ``run_length``."""
+        return min(sum(self.statistics) / len(self.statistics), _LARGEST)
+
+
+def round_down(cost: float) -> float:
+    """Return the largest number with seven significant bits that is not above the cost."""
+    mantissa, exponent = frexp(cost)
+    return ldexp(int(mantissa * 128.0), exponent - 7)

@@ -1,7 +1,7 @@
 """From steps to episodes: sums of step costs in any loop, and running a policy until it is certified."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import isfinite
+from math import inf, isfinite, nextafter
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,26 @@ from steingate.monitoring.monitors import Monitors
 
 COST = "cost"
 MAX_STEPS = 1_000_000
+OVERDUE_STEPS = 100_000
 
 
 class EpisodeCosts:
     """Sums of step costs of the episodes of several environments, returned in the order in which they began.
 
     In a batch, short episodes finish first. Counting them first would favor them, so an episode is held back
-    until all that began before it have finished.
+    until all that began before it have finished. An environment that hangs would hold back all others for ever:
+    an episode that has not ended after ``max_steps`` is overdue, and its cost is infinite.
 
     Parameters
     ----------
     num_envs
         Number of environments that are stepped together.
+    max_steps
+        Largest number of steps of an episode.
+
+    Attributes
+    ----------
+    overdue : number of episodes that did not end within ``max_steps``
 
     Examples
     --------
@@ -35,9 +43,13 @@ class EpisodeCosts:
     [2.0, 5.0]
     """
 
-    def __init__(self, num_envs: int = 1) -> None:
-        self._sums = [0.0] * num_envs
-        self._number = list(range(num_envs))  # number of the current episode of each environment, by start
+    def __init__(self, num_envs: int = 1, max_steps: int = OVERDUE_STEPS) -> None:
+        if max_steps < 1:
+            raise InputError(f"max_steps must be at least 1, got {max_steps}.")
+        self.max_steps, self.overdue = max_steps, 0
+        self._sums, self._steps = [0.0] * num_envs, [0] * num_envs
+        # Number of the current episode of each environment, by start; None in the rest of an overdue one.
+        self._number: list[int | None] = list(range(num_envs))
         self._started = num_envs
         self._next = 0
         self._finished: dict[int, float | None] = {}
@@ -60,18 +72,33 @@ class EpisodeCosts:
             )
         for env, (cost, end) in enumerate(zip(step, ends, strict=True)):
             self._sums[env] += cost
+            self._steps[env] += 1
             if end:
                 self._finish(env, self._sums[env])
+                self._begin(env)
+            elif self._steps[env] == self.max_steps:
+                self._finish(env, inf)
+                self.overdue += 1
         return self._release()
 
     def discard(self, env: int = 0) -> list[float]:
         """Discard the unfinished episode of an environment that is reset, and return those it held back."""
         self._finish(env, None)
+        self._begin(env)
         return self._release()
 
+    @property
+    def held_back(self) -> int:
+        """Number of finished episodes that wait for one that began before them."""
+        return sum(total is not None for total in self._finished.values())
+
     def _finish(self, env: int, total: float | None) -> None:
-        self._finished[self._number[env]] = total
-        self._sums[env], self._number[env] = 0.0, self._started
+        number = self._number[env]
+        if number is not None:
+            self._finished[number], self._number[env] = total, None
+
+    def _begin(self, env: int) -> None:
+        self._sums[env], self._steps[env], self._number[env] = 0.0, 0, self._started
         self._started += 1
 
     def _release(self) -> list[float]:
@@ -87,12 +114,17 @@ class EpisodeCosts:
 class StepWatcher:
     """Updates a monitor from the steps of any loop; call it once per step.
 
+    Episodes are counted in the order in which they began, so an episode that lasts holds back those that began later;
+    the metrics show how many. After ``max_steps`` it is overdue and counts as a violation of every limit.
+
     Parameters
     ----------
     monitor
         A ``Monitor``, or ``Monitors`` with the names of the costs.
     num_envs
         Number of environments that are stepped together.
+    max_steps
+        Largest number of steps of an episode. Choose the time limit of the environment.
 
     Examples
     --------
@@ -102,15 +134,17 @@ class StepWatcher:
     1
     """
 
-    def __init__(self, monitor: Monitor | Monitors, num_envs: int = 1) -> None:
+    def __init__(self, monitor: Monitor | Monitors, num_envs: int = 1, max_steps: int = OVERDUE_STEPS) -> None:
         self.monitor = monitor
         self.names = tuple(monitor) if isinstance(monitor, Monitors) else (COST,)
-        self._episodes = {name: EpisodeCosts(num_envs) for name in self.names}
+        self._episodes = {name: EpisodeCosts(num_envs, max_steps) for name in self.names}
 
     def __call__(
         self, costs: npt.ArrayLike | Mapping[str, npt.ArrayLike], ended: npt.ArrayLike
     ) -> dict[str, Any] | None:
-        """Add one step of every environment; return the monitor's metrics if episodes were counted.
+        """Add one step of every environment; return the metrics if an episode ended or became overdue.
+
+        They are those of the monitor, ``held_back`` and ``overdue`` (numbers of episodes).
 
         Parameters
         ----------
@@ -120,20 +154,39 @@ class StepWatcher:
             Whether the step ended the episode (terminated or truncated), shape (num_envs,).
         """
         named = costs if isinstance(costs, Mapping) else {COST: costs}
-        return self._update({name: self._episodes[name].add(named[name], ended) for name in self.names})
+        before = self.held_back
+        released = {name: self._episodes[name].add(named[name], ended) for name in self.names}
+        return self._update(released, before)
 
     def discard(self, env: int) -> dict[str, Any] | None:
         """Discard the unfinished episode of an environment that is reset."""
-        return self._update({name: self._episodes[name].discard(env) for name in self.names})
+        before = self.held_back
+        return self._update({name: self._episodes[name].discard(env) for name in self.names}, before)
 
-    def _update(self, released: dict[str, list[float]]) -> dict[str, Any] | None:
-        if not released[self.names[0]]:
+    @property
+    def held_back(self) -> int:
+        """Number of finished episodes that are not counted yet, because one that began before them has not ended."""
+        return self._episodes[self.names[0]].held_back
+
+    def _update(self, released: dict[str, list[float]], held_back: int) -> dict[str, Any] | None:
+        if not released[self.names[0]] and self.held_back == held_back:
             return None
+        monitors = self.monitor if isinstance(self.monitor, Monitors) else {COST: self.monitor}
+        costs = {
+            name: [_overdue_cost(monitors[name]) if total == inf else total for total in totals]
+            for name, totals in released.items()
+        }
         if isinstance(self.monitor, Monitors):
-            self.monitor.update_many(released)
+            self.monitor.update_many(costs)
         else:
-            self.monitor.update_many(released[COST])
-        return self.monitor.metrics()
+            self.monitor.update_many(costs[COST])
+        overdue = self._episodes[self.names[0]].overdue
+        return {**self.monitor.metrics(), "held_back": self.held_back, "overdue": overdue}
+
+
+def _overdue_cost(monitor: Monitor) -> float:
+    """Return the cost that counts for an overdue episode: above the limit, and at least the cap."""
+    return max(monitor.cap, nextafter(monitor.limit, inf))
 
 
 def step_cost(cost: Any) -> float:

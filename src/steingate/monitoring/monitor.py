@@ -1,7 +1,8 @@
 """Anytime-valid monitoring of the episode costs of one policy."""
 
+from collections import deque
 from collections.abc import Mapping
-from math import inf, log
+from math import inf, isclose, log
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,33 @@ import numpy.typing as npt
 from steingate.certificates.io import check_costs
 from steingate.errors import InputError, is_real
 from steingate.monitoring import text
-from steingate.monitoring.drift import DriftDetector
+from steingate.monitoring.drift import CostDriftDetector, DriftDetector
 from steingate.monitoring.state import as_count, as_real, read_state, require, write_state
 from steingate.monitoring.tail import Array, Tail
-from steingate.monitoring.wealth import MaxWealth, bets_above, bets_below, upper_bound
+from steingate.monitoring.wealth import (
+    BLOCK,
+    MaxWealth,
+    RestartingWealth,
+    add_clusters,
+    bets_below,
+    cluster_bound,
+    upper_bound,
+)
 
-FORMAT = "steingate-monitor-2"
-_SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap")
+FORMAT = "steingate-monitor-3"
+_SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap", "seed")
 _NEAREST = 1e-15  # probabilities are at least this far from 0 and 1
-_TRACE_DENSITY = 32  # the trace has every episode up to this one, then about 32 per factor e
+_TRACE_DENSITY = 16  # the trace has every episode up to this one, then about 16 per factor e
+_RECENT_BLOCKS = 128  # of 8 episodes, for ``bound_now``
 
 
 class Monitor:
     """Bounds on episode costs that are valid at all times at once and may be read after every episode.
 
     For independent episodes of one policy, each bound is wrong at any time ever with probability at most
-    ``delta``; so are ``certified`` and ``unsafe``. Bounds on tail, mean and CVaR hold together. Count
-    episodes in the order in which they began.
+    ``delta``; so are ``certified`` and ``unsafe``, which also hold for the mean violation probability when it changes
+    with time. Bounds on tail, mean and CVaR hold together. Count episodes in the order in which they began, and
+    episodes that depend on each other with ``update_cluster``.
 
     Parameters
     ----------
@@ -40,16 +51,20 @@ class Monitor:
     baseline
         Violation rate above which ``drift`` is raised; by default the budget. See ``watch``.
     run_length
-        Mean number of episodes between false alarms of ``drift``, at least.
+        Mean number of episodes between false alarms of each drift detector, at least.
     cap
         Mean and CVaR are those of min(cost, cap); by default four times the limit.
+    seed
+        Seed of the random ranks of equal costs in ``cost_detector``.
 
     Attributes
     ----------
     episodes, violations : numbers of episodes, and of those with cost > limit
     max_cost : largest episode cost
-    trace : (episodes, violations) at some episodes, increasingly sparse
-    detector : the drift detector, with its ``alarms`` and ``evidence``
+    trace : (episodes, violations, bound) at some episodes, increasingly sparse
+    detector : detector of a rise of the violation rate, with its ``alarms`` and ``evidence``
+    cost_detector : detector of a shift of all costs; active after ``watch``
+    policy, history : name of the policy, and the numbers of those before it; see ``new_policy``
 
     Examples
     --------
@@ -69,6 +84,7 @@ class Monitor:
         baseline: float | None = None,
         run_length: float = 10_000.0,
         cap: float | None = None,
+        seed: int = 0,
     ) -> None:
         self.limit = 0.0 if is_real(limit) and limit == 0.0 else _positive("limit", limit)
         self.budget = _probability("budget", budget)
@@ -78,23 +94,41 @@ class Monitor:
         if self.run_length < 1.0:
             raise InputError(f"run_length is {run_length!r}: give at least 1 episode.")
         self.cap = _positive("cap", (4.0 * self.limit or 2.0) if cap is None else cap)
-        self.reset()
+        self.seed = as_count(seed) if type(seed) is int and seed >= 0 else _refuse_seed(seed)
+        self.policy = ""
+        self.history: list[dict[str, Any]] = []
+        self._start()
 
-    def reset(self) -> None:
-        """Delete all episodes, for a new policy or a new environment."""
+    def _start(self) -> None:
         self.episodes = 0
         self.violations = 0
         self.max_cost = 0.0
-        self.trace: list[tuple[int, int]] = []
+        self.trace: list[tuple[int, int, float]] = []
         self._next_trace = 1
+        self._single = [0, 0]  # violations and other episodes that were counted one by one
+        self._clusters: dict[float, int] = {}  # number of clusters by fraction of violations
         self._safe = MaxWealth(bets_below(self.budget), self.delta)
-        self._unsafe = MaxWealth(bets_above(self.budget), self.delta)
+        self._unsafe = RestartingWealth(self.budget, self.delta)
+        self._blocks: deque[float] = deque(maxlen=_RECENT_BLOCKS)  # violations in the last blocks of episodes
         self._tail = Tail(self.limit, self.cap)
         self.detector = DriftDetector(self.baseline, self.run_length)
+        self.cost_detector = CostDriftDetector(self.run_length, self.seed)
+
+    def new_policy(self, name: str = "") -> None:
+        """Start anew for another policy; ``history`` keeps the numbers of the one before.
+
+        All statements are then about the new policy, each with error probability ``delta``. The baseline stays; the
+        costs of a calibration belong to the policy before and are deleted.
+        """
+        numbers = ("policy", "episodes", "violations", "bound", "certified_at", "unsafe_at")
+        self.history.append({each: getattr(self, each) for each in numbers})
+        self._start()
+        self.policy = str(name)
 
     def rearm(self) -> None:
-        """Restart the drift detector after an alarm; everything else stays."""
+        """Restart the drift detectors after an alarm; everything else stays."""
         self.detector.rearm()
+        self.cost_detector.rearm()
 
     def update(self, cost: float) -> None:
         """Count one finished episode; an invalid cost raises ``InputError`` and changes nothing."""
@@ -105,13 +139,48 @@ class Monitor:
         violation = cost > self.limit
         self.episodes += 1
         self.violations += violation
-        # A wealth that falls cannot reach a new maximum.
-        (self._unsafe if violation else self._safe).update(self.violations, self.episodes - self.violations)
         self._tail.update(cost)
         self.max_cost = max(self.max_cost, cost)
-        self.detector.update(violation, self.episodes)
+        self.cost_detector.update(cost, self.episodes)
+        self._count(float(violation))
+
+    def update_cluster(self, costs: npt.ArrayLike) -> None:
+        """Count episodes that depend on each other: those of one day, storm, robot or seed.
+
+        A cluster counts once, with the fraction y of its episodes that are violations. The statements then hold if
+        clusters, rather than episodes, are independent, whatever the dependence within a cluster; P(cost > limit) is
+        the mean of y. ``cost_detector`` needs independent episodes and does not count them.
+
+        Parameters
+        ----------
+        costs
+            Costs of the episodes of the cluster; if one is invalid, none is counted.
+        """
+        values = check_costs(costs)
+        over = int(np.count_nonzero(values > self.limit))
+        self.episodes += len(values)
+        self.violations += over
+        for cost in values.tolist():
+            self._tail.update(cost, 1.0 / len(values))
+        self.max_cost = max(self.max_cost, float(values.max()))
+        self._count(over / len(values))
+
+    def _count(self, x: float) -> None:
+        """Count an episode (x is 0 or 1) or a cluster (x is the fraction of violations)."""
+        if x in (0.0, 1.0):
+            self._single[0 if x else 1] += 1
+        else:
+            self._clusters[x] = self._clusters.get(x, 0) + 1
+            self._safe.mixture = add_clusters(bets_below(self.budget), self.budget, self._clusters)
+        if x < 1.0:  # a violation lowers the wealth
+            self._safe.update(*self._single, self.episodes)
+        if self._unsafe.counted % BLOCK == 0:
+            self._blocks.append(0.0)
+        self._blocks[-1] += x
+        self._unsafe.update(x, self.episodes)
+        self.detector.update(x, self.episodes)
         if self.episodes >= self._next_trace:
-            self._extend_trace(self.episodes, self.violations)
+            self._extend_trace(self.episodes, self.violations, self.bound)
 
     def update_many(self, costs: npt.ArrayLike) -> None:
         """Count many finished episodes, in order; if one cost is invalid, none is counted. No costs are valid."""
@@ -120,8 +189,8 @@ class Monitor:
         for cost in check_costs(costs).tolist():
             self.update(cost)
 
-    def _extend_trace(self, episodes: int, violations: int) -> None:
-        self.trace.append((episodes, violations))
+    def _extend_trace(self, episodes: int, violations: int, bound: float) -> None:
+        self.trace.append((episodes, violations, float(f"{bound:.6g}")))
         self._next_trace = episodes + max(1, episodes // _TRACE_DENSITY)
 
     @property
@@ -135,8 +204,16 @@ class Monitor:
         return self._safe.reached_at
 
     @property
+    def certified_now(self) -> bool:
+        """Whether the policy is certified and has since been shown neither unsafe nor drifting."""
+        return self.certified and not (self.unsafe or self.drift)
+
+    @property
     def unsafe(self) -> bool:
-        """Whether P(cost > limit) > budget has been shown; once true it stays true."""
+        """Whether P(cost > limit) > budget has been shown since the start of some block of 8 episodes.
+
+        Once true it stays true.
+        """
         return self._unsafe.reached_at is not None
 
     @property
@@ -156,13 +233,46 @@ class Monitor:
 
     @property
     def bound(self) -> float:
-        """Upper bound on P(cost > limit)."""
-        return upper_bound(self.violations, self.episodes - self.violations, self.delta)
+        """Upper bound on P(cost > limit), from all episodes."""
+        return cluster_bound(*self._single, self._clusters, self.delta)
+
+    def bound_now(self, window: int = 200) -> float:
+        """Return an upper bound on P(cost > limit) from the last ``window`` episodes only.
+
+        It holds if the violation probability did not change within the window, whatever happened before. The bounds of
+        all windows hold together, at all times: a window that began with block j has the error probability
+        delta / (j (j + 1)). A window begins at the start of a block of 8 episodes, at most 128 blocks ago, or at the
+        first episode.
+
+        Parameters
+        ----------
+        window
+            Number of episodes, at least 1; a cluster counts as one.
+        """
+        if type(window) is not int or window < 1:
+            raise InputError(f"window is {window!r}: give a positive number of episodes.")
+        counted = self._unsafe.counted
+        first = max(counted - window, 0) // BLOCK  # blocks before the window
+        missing = -(-counted // BLOCK) - len(self._blocks)  # blocks that are no longer stored
+        if 0 < first < missing:
+            first = missing
+        recent = list(self._blocks)[first - missing :] if first else [self._single[0] + self._cluster_violations]
+        n, over = counted - first * BLOCK, sum(recent)
+        return upper_bound(over, n - over, self.delta / ((first + 1) * (first + 2)))
+
+    @property
+    def _cluster_violations(self) -> float:
+        return sum(share * number for share, number in sorted(self._clusters.items()))
 
     @property
     def drift(self) -> bool:
-        """Whether the violation rate has risen above the baseline; true until ``rearm``."""
-        return self.detector.alarm
+        """Whether a detector has raised an alarm: more violations, or higher costs; true until ``rearm``."""
+        return self.detector.alarm or self.cost_detector.alarm
+
+    @property
+    def drift_alarms(self) -> list[int]:
+        """Episodes, counted from 1, at which the detectors raised alarms."""
+        return sorted({*self.detector.alarms, *self.cost_detector.alarms})
 
     @property
     def status(self) -> str:
@@ -181,7 +291,7 @@ class Monitor:
 
     def tail_rates(self) -> Array:
         """Return the observed fraction of episodes with cost > c, for the thresholds of ``tail``."""
-        return self._tail.exceedances() / max(self.episodes, 1)
+        return self._tail.exceedances() / max(self._unsafe.counted, 1)
 
     @property
     def mean_bound(self) -> float:
@@ -194,16 +304,16 @@ class Monitor:
 
     @property
     def more_episodes(self) -> int:
-        """Number of further episodes that certify the policy if none is a violation; 0 once certified."""
+        """Number of further episodes (or clusters) that certify the policy without a violation; 0 once certified."""
         if self.certified:
             return 0
-        mixture, safe = self._safe.mixture, self.episodes - self.violations
+        mixture, (violations, safe) = self._safe.mixture, self._single
         low, high = safe, max(2 * safe, 16)
-        while mixture.log_wealth(self.violations, high) < -log(self.delta):
+        while mixture.log_wealth(violations, high) < -log(self.delta):
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            enough = mixture.log_wealth(self.violations, middle) >= -log(self.delta)
+            enough = mixture.log_wealth(violations, middle) >= -log(self.delta)
             low, high = (low, middle) if enough else (middle, high)
         return high - safe
 
@@ -220,6 +330,7 @@ class Monitor:
             "bound": self.bound,
             "p_value": self.p_value,
             "certified": self.certified,
+            "certified_now": self.certified_now,
             "unsafe": self.unsafe,
             "drift": self.drift,
         }
@@ -230,21 +341,29 @@ class Monitor:
         return {
             **self.metrics(),
             **{name: getattr(self, name) for name in _SETTINGS},
+            "policy": self.policy,
+            "history": list(self.history),
+            "bound_now": self.bound_now(),
             "mean_bound": self.mean_bound,
             "cvar_bound": self.cvar_bound(),
             "max_cost": self.max_cost,
             "certified_at": self.certified_at,
             "unsafe_at": self.unsafe_at,
             "p_value_unsafe": self.p_value_unsafe,
-            "drift_alarms": list(self.detector.alarms),
+            "drift_alarms": self.drift_alarms,
             "drift_evidence": self.detector.evidence,
+            "cost_drift": self.cost_detector.alarm,
+            "cost_drift_evidence": self.cost_detector.evidence,
             "tail": [thresholds.tolist(), bounds.tolist()],
             "summary": self.summary,
         }
 
     @classmethod
     def watch(cls, calibration: "npt.ArrayLike | Monitor", **settings: Any) -> "Monitor":
-        """Return a new monitor that raises ``drift`` above the bound of calibration episodes.
+        """Return a new monitor that compares episodes with those of a calibration.
+
+        ``drift`` is raised when the violation rate rises above the bound of the calibration episodes, or when costs of
+        any size become higher than theirs.
 
         Parameters
         ----------
@@ -263,22 +382,29 @@ class Monitor:
                 f"{known.episodes} calibration episodes with {known.violations} violations give no bound: run more."
             )
         same = {name: getattr(known, name) for name in _SETTINGS}
-        return cls(**{**same, **settings, "baseline": known.bound})
+        monitor = cls(**{**same, **settings, "baseline": known.bound})
+        monitor.cost_detector.calibrate(known.cost_detector.counts)
+        return monitor
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as JSON types, for ``from_state``."""
-        detector = self.detector
         return {
             "format": FORMAT,
             "settings": {name: getattr(self, name) for name in _SETTINGS},
+            "policy": self.policy,
+            "history": list(self.history),
             "episodes": self.episodes,
             "violations": self.violations,
+            "single": list(self._single),
+            "clusters": [list(item) for item in sorted(self._clusters.items())],
             "max_cost": self.max_cost,
             "trace": [list(point) for point in self.trace],
             "tail": list(self._tail.counts),
             "safe": [self._safe.maximum, self._safe.reached_at],
-            "unsafe": [self._unsafe.maximum, self._unsafe.reached_at],
-            "drift": [detector.alarm, list(detector.alarms), list(detector.statistics)],
+            "unsafe": [self._unsafe.maximum, self._unsafe.reached_at, self._unsafe.wealth],
+            "blocks": list(self._blocks),
+            "drift": [self.detector.alarm, list(self.detector.alarms), list(self.detector.statistics)],
+            "costs": self.cost_detector.state_dict(),
         }
 
     @classmethod
@@ -295,14 +421,29 @@ class Monitor:
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.episodes, self.violations = as_count(state["episodes"]), as_count(state["violations"])
-        self.max_cost = as_real(state["max_cost"])
-        for n, violations in state["trace"]:
-            require(n == self._next_trace, "trace")
-            self._extend_trace(n, as_count(violations))
-        require(len(self.trace) == 0 or self.trace[-1][0] <= self.episodes < self._next_trace, "trace")
-        self._tail.counts = [as_count(n) for n in state["tail"]]
-        over = dict(zip(self._tail.thresholds.tolist(), self._tail.exceedances().tolist(), strict=True))
-        require(sum(self._tail.counts) == self.episodes and over[self.limit] == self.violations, "tail")
+        self.max_cost, self.policy, self.history = as_real(state["max_cost"]), state["policy"], state["history"]
+        require(isinstance(self.policy, str) and _is_history(self.history), "history")
+        for n, violations, bound in state["trace"]:
+            require(n == self._next_trace or (self._next_trace < n <= self.episodes), "trace")
+            self._extend_trace(as_count(n), as_count(violations), as_real(bound))
+        self._single = [as_count(n) for n in state["single"]]
+        self._clusters = {as_real(share): as_count(number) for share, number in state["clusters"]}
+        require(len(self._single) == 2 and all(0.0 < share < 1.0 for share in self._clusters), "clusters")
+        if self._clusters:
+            self._safe.mixture = add_clusters(bets_below(self.budget), self.budget, self._clusters)
+        counted = sum(self._single) + sum(self._clusters.values())
+        if not self._clusters:
+            require([self.violations, self.episodes - self.violations] == self._single, "single")
+        self._tail.counts = list(state["tail"])
+        require(all(as_real(n) >= 0 for n in self._tail.counts), "tail")
+        require(len(self._tail.counts) == len(self._tail.thresholds) + 1, "tail")
+        over = self._tail.exceedances()[self._tail.thresholds.tolist().index(self.limit)]
+        expected = (counted, self._single[0] + self._cluster_violations)
+        require(all(map(_close, (sum(self._tail.counts), float(over)), expected)), "tail")
+        self._blocks.extend(map(as_real, state["blocks"]))
+        require(len(self._blocks) == min(-(-counted // BLOCK), _RECENT_BLOCKS), "blocks")
+        self._unsafe.counted, self._unsafe.wealth = counted, [as_real(r) for r in state["unsafe"][2]]
+        require(len(self._unsafe.wealth) == len(self.detector.statistics), "unsafe")
         for wealth, name in ((self._safe, "safe"), (self._unsafe, "unsafe")):
             wealth.maximum, reached_at = as_real(state[name][0]), state[name][1]
             wealth.reached_at = None if reached_at is None else as_count(reached_at)
@@ -311,6 +452,7 @@ class Monitor:
         require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
         self.detector.alarm, self.detector.alarms = alarm, [as_count(n) for n in alarms]
         self.detector.statistics = [as_real(r) for r in statistics]
+        self.cost_detector.restore(state["costs"])
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file with a checksum, atomically."""
@@ -350,3 +492,15 @@ def _probability(name: str, value: object) -> float:
     if not (is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):
         raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
     return float(value)
+
+
+def _refuse_seed(seed: object) -> int:
+    raise InputError(f"seed is {seed!r}: give a nonnegative integer.")
+
+
+def _close(a: float, b: float) -> bool:
+    return isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _is_history(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)

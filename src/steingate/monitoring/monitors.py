@@ -84,6 +84,12 @@ class Monitors(Mapping[str, Monitor]):
         for name, values in arrays.items():
             self[name].update_many(values)
 
+    def update_cluster(self, costs: Mapping[str, npt.ArrayLike]) -> None:
+        """Count episodes that depend on each other; see ``Monitor.update_cluster``."""
+        arrays = {name: check_costs(values) for name, values in self._check_names(costs).items()}
+        for name, values in arrays.items():
+            self[name].update_cluster(values)
+
     def _check_names(self, costs: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(costs, Mapping):
             raise InputError(f"The costs are {costs!r}: give a dictionary with {', '.join(self)}.")
@@ -104,6 +110,11 @@ class Monitors(Mapping[str, Monitor]):
     def certified(self) -> bool:
         """Whether all costs are certified."""
         return all(monitor.certified for monitor in self.values())
+
+    @property
+    def certified_now(self) -> bool:
+        """Whether all costs are certified and none has since been shown unsafe or drifting."""
+        return all(monitor.certified_now for monitor in self.values())
 
     @property
     def unsafe(self) -> bool:
@@ -137,6 +148,7 @@ class Monitors(Mapping[str, Monitor]):
             "bound": max(self.bounds.values()),
             **{f"bound/{name}": bound for name, bound in self.bounds.items()},
             "certified": self.certified,
+            "certified_now": self.certified_now,
             "unsafe": self.unsafe,
             "drift": self.drift,
         }
@@ -169,10 +181,10 @@ class Monitors(Mapping[str, Monitor]):
         found._monitors = monitors
         return found
 
-    def reset(self) -> None:
-        """Delete all episodes."""
+    def new_policy(self, name: str = "") -> None:
+        """Start anew for another policy; see ``Monitor.new_policy``."""
         for monitor in self.values():
-            monitor.reset()
+            monitor.new_policy(name)
 
     def rearm(self) -> None:
         """Restart the drift detectors that have raised an alarm."""

@@ -1,40 +1,70 @@
-"""Files with the state of a monitor: JSON with a checksum, replaced atomically."""
+"""Files with the state of a monitor: JSON with a checksum, replaced atomically, locked while in use."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
-from steingate.storage.files import read_regular, replace_file
+from steingate.storage.files import read_regular, replace_file, try_lock, writing
 
-_MAX_BYTES = 16 << 20
+MAX_BYTES = 256 << 20  # of a state file, for writing and for reading
+_PREFIX = b'{"sha256": "'
+_BODY = b'", "state": '
 
 
 def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
-    """Write a state (JSON types) with its SHA-256."""
-    body = json.dumps(state, allow_nan=False, sort_keys=True)
-    content = json.dumps({"sha256": _digest(body), "state": json.loads(body)}, sort_keys=True)
-    replace_file(Path(path), content.encode() + b"\n")
+    """Write a state (JSON types) with its SHA-256; raise RunError if it is larger than ``MAX_BYTES``."""
+    body = json.dumps(state, allow_nan=False).encode()
+    if len(body) > MAX_BYTES - 200:
+        raise RunError(
+            f"Cannot write {path}: the state has {len(body) / 2**20:,.0f} MiB, and at most {MAX_BYTES >> 20} are "
+            "allowed; divide the monitors among several files."
+        )
+    replace_file(Path(path), b"".join((_PREFIX, _digest(body), _BODY, body, b"}\n")))
 
 
 def read_state(path: str | Path) -> dict[str, Any]:
     """Return the state in a file; raise RunError if it is damaged."""
     source = Path(path)
-    try:
-        content = json.loads(read_regular(source, _MAX_BYTES))
-        state, digest = content["state"], content["sha256"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise RunError(f"{source} is not the state of a monitor, or it is damaged.") from None
-    if not isinstance(state, dict) or _digest(json.dumps(state, sort_keys=True)) != digest:
+    content = read_regular(source, MAX_BYTES)
+    start = len(_PREFIX) + 64 + len(_BODY)
+    digest, body = content[len(_PREFIX) : len(_PREFIX) + 64], content[start:-2]
+    if content != b"".join((_PREFIX, digest, _BODY, body, b"}\n")):
+        raise RunError(f"{source} is not the state of a monitor, or it is damaged.")
+    if _digest(body) != digest:
         raise RunError(f"{source} is damaged: its checksum does not match; delete it to start anew.")
+    try:
+        state = json.loads(body)
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict):
+        raise RunError(f"{source} is not the state of a monitor, or it is damaged.")
     return state
 
 
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()
+@contextmanager
+def lock_state(path: str | Path) -> Iterator[None]:
+    """Hold the lock of a state file; raise RunError with the process that holds it already."""
+    lock = Path(f"{path}.lock")
+    with writing(lock):
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+    with open(descriptor, "r+", encoding="utf-8") as file:
+        if not try_lock(file):
+            owner = file.read(20).strip() or "unknown"
+            raise RunError(f"{path} is in use by process {owner}; stop it, or use another --state.")
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 def require(holds: bool, name: str) -> None:
@@ -45,11 +75,13 @@ def require(holds: bool, name: str) -> None:
 
 def as_count(value: Any) -> int:
     """Return a value that must be a nonnegative integer."""
-    require(type(value) is int and value >= 0, f"{value!r} is not a count")
-    return int(value)
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value
 
 
 def as_real(value: Any) -> float:
     """Return a value that must be a finite nonnegative number."""
-    require(type(value) in (int, float) and isfinite(value) and value >= 0, f"{value!r} is not a number")
+    if type(value) not in (int, float) or not (isfinite(value) and value >= 0):
+        raise ValueError(f"{value!r} is not a number")
     return float(value)

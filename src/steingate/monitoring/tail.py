@@ -1,6 +1,7 @@
 """Bounds on P(cost > c) at several thresholds c together, and on mean and CVaR of the cost."""
 
 from bisect import bisect_left
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,20 @@ Array = npt.NDArray[np.float64]
 
 STEPS = 10  # thresholds per limit, from 0 to twice the limit
 BEYOND = 4  # further thresholds up to the cap, in geometric progression
+
+
+@lru_cache(256)
+def _thresholds(limit: float, cap: float) -> Array:
+    """Return the increasing thresholds of a limit; read-only, because monitors share them."""
+    scale = 2.0 * limit if limit > 0.0 else 1.0
+    inner = np.arange(0, 1001, 1000 // (2 * STEPS)) * (scale / 1000)
+    inner[STEPS] = 0.5 * scale
+    inner = inner[(inner < cap) | (inner == limit)]
+    ratio = cap / scale
+    outer = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1.0 else []
+    thresholds: Array = np.concatenate([inner, outer])
+    thresholds.setflags(write=False)
+    return thresholds
 
 
 class Tail:
@@ -26,28 +41,26 @@ class Tail:
 
     def __init__(self, limit: float, cap: float) -> None:
         self.limit, self.cap = limit, cap
-        scale = 2.0 * limit if limit > 0.0 else 1.0
-        inner = np.arange(0, 1001, 1000 // (2 * STEPS)) * (scale / 1000)
-        inner[STEPS] = 0.5 * scale
-        inner = inner[(inner < cap) | (inner == limit)]
-        ratio = cap / scale
-        outer = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1.0 else []
-        self.thresholds: Array = np.concatenate([inner, outer])
-        self._thresholds = self.thresholds.tolist()
-        self.counts = [0] * (len(self._thresholds) + 1)  # episodes with c[i-1] < cost <= c[i]
+        self.thresholds = _thresholds(limit, cap)
+        self._thresholds: list[float] = self.thresholds.tolist()
+        self.counts: list[float] = [0] * (len(self._thresholds) + 1)  # episodes with c[i-1] < cost <= c[i]
 
-    def update(self, cost: float) -> None:
-        """Count one episode."""
-        self.counts[bisect_left(self._thresholds, cost)] += 1
+    def update(self, cost: float, weight: float = 1) -> None:
+        """Count one episode; an episode of a cluster of n has the weight 1 / n.
 
-    def exceedances(self) -> npt.NDArray[np.int64]:
-        """Return the number of episodes with cost > c for every threshold c."""
-        return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
+        By Jensen's inequality a cluster with the fraction y above a threshold then raises the wealth by no more than
+        the factor for y, so the bounds stay valid.
+        """
+        self.counts[bisect_left(self._thresholds, cost)] += weight
+
+    def exceedances(self) -> Array:
+        """Return the number of episodes (clusters) with cost > c for every threshold c."""
+        return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:], dtype=np.float64)
 
     def bounds(self, delta: float) -> Array:
         """Return upper bounds on P(cost > c) that hold together, at all times, with probability 1 - delta."""
         episodes, share = sum(self.counts), delta / len(self._thresholds)
-        bounds = [upper_bound(n, episodes - n, share) for n in self.exceedances().tolist()]
+        bounds = [upper_bound(n, max(episodes - n, 0.0), share) for n in self.exceedances().tolist()]
         return np.minimum.accumulate(bounds)
 
     def cvar_bound(self, delta: float, fraction: float = 1.0) -> float:

@@ -20,7 +20,7 @@ def summary(monitor: "Monitor") -> str:
         return (
             f"Certified at episode {monitor.certified_at}, shown unsafe at episode {monitor.unsafe_at}: the "
             "policy or its environment has changed. Do not rely on the certificate; find the cause and start "
-            "a new monitor."
+            "anew with new_policy."
         )
     if monitor.unsafe:
         return (
@@ -29,9 +29,14 @@ def summary(monitor: "Monitor") -> str:
             "Take this policy out of service."
         )
     if monitor.drift:
+        rose = f"more than {percent(monitor.baseline)} of the episodes cost more than {number(monitor.limit)}"
+        detector, change = (
+            (monitor.detector, rose)
+            if monitor.detector.alarm
+            else (monitor.cost_detector, "the episodes cost more than those of the calibration")
+        )
         return (
-            f"Drift at episode {monitor.detector.alarms[-1]}: more than {percent(monitor.baseline)} of the "
-            f"episodes cost more than {number(monitor.limit)} (false alarms are at least "
+            f"Drift at episode {detector.alarms[-1]}: {change} (false alarms are at least "
             f"{monitor.run_length:,.0f} episodes apart on average). Stop, find the cause and calibrate again."
         )
     if monitor.certified:

@@ -10,11 +10,18 @@ Under the hypothesis W(m) is a nonnegative supermartingale that starts at 1. By 
 reaches 1 / delta with probability at most delta, so it may be evaluated after every episode. The upper bound
 on the violation rate is the m at which W(m) = 1 / delta.
 
+A cluster of episodes (a day, a storm, a robot) counts once, with x = y, the fraction of its episodes that are
+violations. Its factor 1 + c (m - y) / (1 - m) has expectation at most 1 if E[y | past] >= m.
+
 Bets of size theta that the rate is above m multiply their wealth by 1 + theta (x - m) / m.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import exp, expm1, log, log1p
+
+import numpy as np
 
 # rho_k = 1 - c_k. Weight 0.9 follows quantiles of Beta(0.4, 1), which suits few violations; the last four
 # bets are for rates close to the bound after many episodes.
@@ -22,6 +29,9 @@ RHO = (*(((k + 0.5) / 16) ** 2.5 for k in range(16)), 0.95, 0.975, 0.9875, 0.994
 WEIGHTS = (0.9 / 16,) * 16 + (0.1 / 4,) * 4
 THETA = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6)  # equal weights
 
+BLOCK = 8  # episodes between two restarts of the bets against "the rate is at most the budget"
+
+_LARGEST_WEALTH = 1e300
 _LOG_RHO = tuple(log(rho) for rho in RHO)
 _LOG_WEIGHTS = tuple(log(weight) for weight in WEIGHTS)
 
@@ -48,17 +58,92 @@ class BetMixture:
         return top + log(sum([exp(term - top) for term in terms]))
 
 
+@lru_cache(256)
 def bets_below(rate: float) -> BetMixture:
     """Return the bets that the violation rate is below ``rate``."""
     log_safe = tuple(log1p(-rho * rate) - log1p(-rate) for rho in RHO)
     return BetMixture(_LOG_WEIGHTS, _LOG_RHO, log_safe)
 
 
-def bets_above(rate: float) -> BetMixture:
-    """Return the bets that the violation rate is above ``rate``."""
-    log_weights = (-log(len(THETA)),) * len(THETA)
-    log_violation = tuple(log1p(theta * (1.0 - rate) / rate) for theta in THETA)
-    return BetMixture(log_weights, log_violation, tuple(log1p(-theta) for theta in THETA))
+def add_clusters(mixture: BetMixture, rate: float, clusters: Mapping[float, int]) -> BetMixture:
+    """Return the mixture with the wealth that it has after clusters.
+
+    Parameters
+    ----------
+    mixture, rate
+        The bets that the violation rate is below ``rate``.
+    clusters
+        Number of clusters with each fraction of violations.
+    """
+    gap = 1.0 - rate
+    gains = [
+        sum([number * log1p((1.0 - rho) * (rate - share) / gap) for share, number in sorted(clusters.items())])
+        for rho in RHO
+    ]
+    weights = tuple(weight + gain for weight, gain in zip(mixture.log_weights, gains, strict=True))
+    return BetMixture(weights, mixture.log_violation, mixture.log_safe)
+
+
+class BetsAbove:
+    """Bets that the violation rate is above ``rate``; THETA has their sizes."""
+
+    def __init__(self, rate: float) -> None:
+        self._violation = [1.0 + theta * (1.0 - rate) / rate for theta in THETA]
+        self._safe = [1.0 - theta for theta in THETA]
+
+    def step(self, wealth: Sequence[float], added: float, x: float) -> list[float]:
+        """Return min((wealth + added) (1 + theta (x - rate) / rate), 1e300) for each bet.
+
+        x is 1 for a violation, 0 for another episode, and the fraction of violations for a cluster.
+        """
+        if x in (0.0, 1.0):
+            factors = self._violation if x else self._safe
+        else:
+            factors = [low + x * (high - low) for low, high in zip(self._safe, self._violation, strict=True)]
+        return [min((each + added) * factor, _LARGEST_WEALTH) for each, factor in zip(wealth, factors, strict=True)]
+
+
+class RestartingWealth:
+    """Evidence that the violation rate has been above ``rate`` since the start of some block of 8 episodes.
+
+    At the start of block j, 1 / (j (j + 1)) is added to the wealth of each bet:
+
+        R_a <- (R_a + added) (1 + theta_a (x - rate) / rate)        reached when mean(R) >= 1 / delta
+
+    A bet that starts late has lost nothing to the episodes before, so a rise is found soon after any number of
+    good episodes. The weights sum to 1: while the mean of P(x = 1 | past) is at most ``rate`` in every stretch
+    from the start of a block, mean(R) ever reaches 1 / delta with probability at most delta.
+
+    Attributes
+    ----------
+    wealth : R_a
+    counted : number of episodes, where a cluster is one
+    maximum : largest mean(R) so far
+    reached_at : ``episode`` of the update that first reached 1 / delta, or None
+    """
+
+    def __init__(self, rate: float, delta: float) -> None:
+        self._bets, self._threshold = BetsAbove(rate), 1.0 / delta
+        self.wealth = [0.0] * len(THETA)
+        self.counted = 0
+        self.maximum = 0.0
+        self.reached_at: int | None = None
+
+    def update(self, x: float, episode: int) -> None:
+        """Count one episode or cluster; ``episode`` is the number of episodes so far."""
+        block, place = divmod(self.counted, BLOCK)
+        added = 1.0 / ((block + 1) * (block + 2)) if place == 0 else 0.0
+        self.wealth = self._bets.step(self.wealth, added, x)
+        self.counted += 1
+        if x:
+            self.maximum = max(self.maximum, sum(self.wealth) / len(THETA))
+            if self.reached_at is None and self.maximum >= self._threshold:
+                self.reached_at = episode
+
+    @property
+    def p_value(self) -> float:
+        """Anytime-valid p-value, 1 / (largest mean wealth so far)."""
+        return 1.0 / max(self.maximum, 1.0)
 
 
 @dataclass
@@ -69,7 +154,7 @@ class MaxWealth:
     ----------
     mixture, delta : the bets, and the error probability
     maximum : largest log wealth so far, at least 0
-    reached_at : number of episodes when the wealth first reached 1 / delta, or None
+    reached_at : ``episode`` of the update that first reached 1 / delta, or None
     """
 
     mixture: BetMixture
@@ -77,13 +162,13 @@ class MaxWealth:
     maximum: float = 0.0
     reached_at: int | None = None
 
-    def update(self, violations: int, safe: int) -> None:
+    def update(self, violations: int, safe: int, episode: int) -> None:
         """Evaluate the wealth after these numbers of violations and of other episodes."""
         level = self.mixture.log_wealth(violations, safe)
         if level > self.maximum:
             self.maximum = level
             if self.reached_at is None and level >= -log(self.delta):
-                self.reached_at = violations + safe
+                self.reached_at = episode
 
     @property
     def p_value(self) -> float:
@@ -132,6 +217,28 @@ def upper_bound(violations: float, safe: float, delta: float) -> float:
         inverse = 1.0 / (1.0 - m)
         slopes = [w * (inverse - rho / (1.0 - rho * m)) for w, rho in zip(weights, RHO, strict=True)]
         m -= excess * total / (safe * sum(slopes))
+    return m
+
+
+def cluster_bound(violations: float, safe: float, clusters: Mapping[float, int], delta: float) -> float:
+    """Return the bound of :func:`upper_bound` after episodes and ``clusters`` (number of each fraction)."""
+    if not clusters:
+        return upper_bound(violations, safe, delta)
+    shares = np.array([0.0, 1.0, *sorted(clusters)])
+    numbers = np.array([safe, violations, *(clusters[share] for share in sorted(clusters))])
+    rho, total = np.array(RHO)[:, None], float(numbers.sum())
+    m = _LARGEST
+    margin = _MARGIN + _ROUNDING * total * 10.0
+    for _ in range(64):
+        # log(1 + (1 - rho)(m - x)/(1 - m)) = log(1 - (1 - rho) x - rho m) - log(1 - m), convex in m
+        inner = 1.0 - (1.0 - rho) * shares - rho * m
+        terms = np.array(_LOG_WEIGHTS) + np.log(inner) @ numbers - total * log1p(-m)
+        weights = np.exp(terms - terms.max())
+        excess = float(terms.max()) + log(weights.sum()) + log(delta) - 0.5 * margin
+        if excess <= 0.5 * margin:
+            return 1.0 if m == _LARGEST and excess < 0.0 else m
+        slopes = total / (1.0 - m) - (rho / inner) @ numbers
+        m -= excess / float(weights @ slopes / weights.sum())
     return m
 
 

@@ -7,21 +7,20 @@ import numpy as np
 
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name
-from steingate.monitoring.wealth import upper_bound
 from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, save_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BOUND, _DRIFT = "#2f6f9f", "#e08e1b"
+_BOUND, _DRIFT, _BUDGET = "#2f6f9f", "#e08e1b", "#7b3294"
 
 
 def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
     """Return (episodes, observed violation rate, bound) at the episodes that the monitor stores."""
     points = list(monitor.trace)
-    if monitor.episodes and (not points or points[-1][0] < monitor.episodes):
-        points.append((monitor.episodes, monitor.violations))
-    return [(n, over / n, upper_bound(over, n - over, monitor.delta)) for n, over in points]
+    if monitor.episodes and points[-1][0] < monitor.episodes:
+        points.append((monitor.episodes, monitor.violations, monitor.bound))
+    return [(n, over / n, bound) for n, over, bound in points]
 
 
 def save_monitor_figure(monitor: Monitor | Monitors, path: str | Path) -> None:
@@ -44,25 +43,28 @@ def monitor_figure(monitor: Monitor | Monitors) -> "Figure":
 
 
 def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
+    from matplotlib.ticker import LogLocator
+
     trace = bound_trace(monitor)
     if trace:
         episodes, observed, bounds = (np.array(column) for column in zip(*trace, strict=True))
         axes.plot(episodes, bounds, color=_BOUND, linewidth=2.0, label=f"bound ({1 - monitor.delta:.4g})")
         axes.plot(episodes, observed, color=SOFT, linewidth=1.2, label="observed rate")
-    axes.axhline(monitor.budget, color=LIMIT, linewidth=1.4, label=f"budget {monitor.budget:g}")
+    axes.axhline(monitor.budget, color=_BUDGET, linewidth=1.4, linestyle="-.", label=f"budget {monitor.budget:g}")
     if monitor.baseline != monitor.budget:
         label = f"baseline {monitor.baseline:.3g}"
         axes.axhline(monitor.baseline, color=SOFT, linewidth=1.0, linestyle=":", label=label)
     marks = [(monitor.certified_at, "certified", SAFE), (monitor.unsafe_at, "unsafe", UNSAFE)]
-    marks += [(at, "drift", _DRIFT) for at in monitor.detector.alarms]
+    marks += [(at, "drift", _DRIFT) for at in monitor.drift_alarms]
     for at, event, color in marks:
         if at is not None:
             axes.axvline(at, color=color, linewidth=1.4, linestyle="--", label=f"{event} at {at}")
     low = min([monitor.budget, monitor.baseline, *(bound for *_, bound in trace)])
     axes.set(xscale="log", yscale="log", ylim=(0.3 * low, 1.15), xlabel="episodes", ylabel="P(cost > limit)")
     axes.set_xlim(1, max(monitor.episodes, 2) * 1.1)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=40))
+        axis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.minorticks_off()
     axes.grid(color=FAINT, linewidth=0.6)
     axes.set_title(f"{name}: " * bool(name) + f"limit {monitor.limit:g}", loc="left", fontsize=11)
