@@ -105,7 +105,7 @@ class Monitor:
         self.max_cost = 0.0
         self.trace: list[tuple[int, int, float]] = []
         self._next_trace = 1
-        self._single = [0, 0]  # violations and other episodes that were counted one by one
+        self._single: tuple[int, int] = (0, 0)  # violations and other episodes that were counted one by one
         self._clusters: dict[float, int] = {}  # number of clusters by fraction of violations
         self._safe = MaxWealth(bets_below(self.budget), self.delta)
         self._unsafe = RestartingWealth(self.budget, self.delta)
@@ -168,7 +168,8 @@ class Monitor:
     def _count(self, x: float) -> None:
         """Count an episode (x is 0 or 1) or a cluster (x is the fraction of violations)."""
         if x in (0.0, 1.0):
-            self._single[0 if x else 1] += 1
+            violations, safe = self._single
+            self._single = (violations + 1, safe) if x else (violations, safe + 1)
         else:
             self._clusters[x] = self._clusters.get(x, 0) + 1
             self._safe.mixture = add_clusters(bets_below(self.budget), self.budget, self._clusters)
@@ -424,16 +425,17 @@ class Monitor:
         self.max_cost, self.policy, self.history = as_real(state["max_cost"]), state["policy"], state["history"]
         require(isinstance(self.policy, str) and _is_history(self.history), "history")
         for n, violations, bound in state["trace"]:
-            require(n == self._next_trace or (self._next_trace < n <= self.episodes), "trace")
+            require(self._next_trace <= n <= self.episodes, "trace")
             self._extend_trace(as_count(n), as_count(violations), as_real(bound))
-        self._single = [as_count(n) for n in state["single"]]
+        violations, safe = state["single"]
+        self._single = (as_count(violations), as_count(safe))
         self._clusters = {as_real(share): as_count(number) for share, number in state["clusters"]}
-        require(len(self._single) == 2 and all(0.0 < share < 1.0 for share in self._clusters), "clusters")
+        require(all(0.0 < share < 1.0 for share in self._clusters), "clusters")
         if self._clusters:
             self._safe.mixture = add_clusters(bets_below(self.budget), self.budget, self._clusters)
         counted = sum(self._single) + sum(self._clusters.values())
         if not self._clusters:
-            require([self.violations, self.episodes - self.violations] == self._single, "single")
+            require((self.violations, self.episodes - self.violations) == self._single, "single")
         self._tail.counts = list(state["tail"])
         require(all(as_real(n) >= 0 for n in self._tail.counts), "tail")
         require(len(self._tail.counts) == len(self._tail.thresholds) + 1, "tail")
