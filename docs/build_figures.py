@@ -26,18 +26,15 @@ from build_tables import (
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox
 from PIL import Image, ImageDraw, ImageFont
-from summary import MILLION, TASKS, first_steps, grid_runs, method_colors, rows
+from summary import MILLION, TASKS, archive, first_steps, grid_runs, rows
 
 from steingate import certify
-from steingate.certificates.violation import clopper_pearson_upper
 from steingate.report.certificate_figure import stein_figure
-from steingate.report.figures import save_curves_figure
-from steingate.report.load import Run
-from steingate.report.paper import paper_numbers
-from steingate.report.plot_style import DASHES, FAINT, STYLE, save_figure
+from steingate.report.figures import curves_figure, frontier_figure
+from steingate.report.load import Run, load_runs
+from steingate.report.plot_style import FAINT, STYLE, save_figure
 from steingate.report.plot_style import LIMIT as LIMIT_COLOR
 from steingate.report.summary import make_report
 from steingate.report.tables import task
@@ -101,7 +98,7 @@ def same_mean(path: Path) -> None:
 def certificate_anatomy(path: Path) -> None:
     """Draw 200 costs, the reference, the risk function and the terms of the bound."""
     costs = example_costs()
-    save_figure(lambda: stein_figure(preset("corrected").evaluate(costs), costs), path)
+    save_figure(stein_figure(preset("corrected").evaluate(costs), costs), path)
 
 
 def certificate_limits(path: Path) -> None:
@@ -182,41 +179,12 @@ def monitor_peeking(path: Path) -> None:
 
 
 def frontier(path: Path) -> None:
-    """Draw return against violation rate of every run of ten million steps, a panel per task."""
-    shown = [*rows(grid="table1"), *rows(grid="allowance")]
-    colors = method_colors(sorted({row["algo"] for row in shown}))
-    with rc_context(STYLE):
-        figure = Figure(figsize=(9.6, 6.4), layout="constrained")
-        for panel, env in zip(figure.subplots(2, 2).flat, TASKS, strict=True):
-            for row in (row for row in shown if row["env"] == env):
-                over, count = int(row["over_count"]), int(row["episodes"])
-                x, (low, high) = 100.0 * over / count, exact_interval(over, count)
-                arms = [[x - 100.0 * low], [100.0 * high - x]]
-                y, color = [float(row["return"])], colors[row["algo"]]
-                panel.errorbar([x], y, xerr=arms, fmt="o", ms=7, color=color, label=row["algo"])
-            paper = paper_numbers(env, "steingate")
-            assert paper is not None
-            panel.axhline(paper.ret, color="black", lw=1.0, ls=DASHES, label="SteinGate in the paper (return)")
-            panel.set_title(task(env), loc="left", fontweight="bold", fontsize=11)
-            panel.set_xlim(left=0.0)
-            panel.margins(y=0.15)
-            panel.set_ylim(bottom=min(panel.get_ylim()[0], 0.8 * panel.get_ylim()[1]))
-            panel.set_xlabel("episodes over the limit, %")
-            panel.set_ylabel("return")
-        found: dict[str, object] = {}
-        for panel in figure.axes:
-            marks, labels = panel.get_legend_handles_labels()
-            found |= dict(zip(labels, marks, strict=True))
-        found = dict(sorted(found.items(), key=lambda item: isinstance(item[1], Line2D)))  # the dashes last
-        keys = (list(found.values()), list(found))
-        figure.legend(*keys, loc="outside lower center", ncols=-(-len(found) // 2), frameon=False)
-        figure.savefig(path, dpi=110)
-
-
-def exact_interval(over: int, count: int) -> tuple[float, float]:
-    """Return the Clopper-Pearson 95 % interval of a fraction."""
-    low = 1.0 - clopper_pearson_upper(count - over, count, 0.975) if over else 0.0
-    return low, clopper_pearson_upper(over, count, 0.975)
+    """Draw return against violation rate of the runs of ten million steps, judged at a limit of 25."""
+    archives = [archive(grid) for grid in ("table1", "allowance", "equal")]
+    for missing in (file for file in archives if not file.exists()):
+        print(f"frontier: without {missing.name}, which does not exist yet")
+    runs, _ = load_runs([file for file in archives if file.exists()], LIMIT)
+    save_figure(frontier_figure(make_report(runs)), path)
 
 
 def learning(path: Path) -> None:
@@ -262,7 +230,7 @@ def curves(*grids: str) -> Callable[[Path], None]:
     """Return a function that draws return and cost over training of some grids."""
 
     def draw(path: Path) -> None:
-        save_curves_figure(make_report([run for grid in grids for run in grid_runs(grid)]), path)
+        save_figure(curves_figure(make_report([run for grid in grids for run in grid_runs(grid)])), path)
 
     return draw
 
@@ -275,7 +243,7 @@ def beside_table1(grid: str, env: str | None = None, steps: int | None = None) -
         shown: list[Run] = [run for run in stein if env in (None, run.env)]
         if steps is not None:
             shown = [first_steps(run, steps) for run in shown]
-        save_curves_figure(make_report(grid_runs(grid) + shown), path)
+        save_figure(curves_figure(make_report(grid_runs(grid) + shown)), path)
 
     return draw
 

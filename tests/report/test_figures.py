@@ -12,10 +12,8 @@ from steingate.report.figures import (
     frontier_figure,
     not_dominated,
     run_figure,
-    save_curves_figure,
-    save_frontier_figure,
-    save_run_figure,
 )
+from steingate.report.plot_style import save_figure
 from steingate.report.summary import load_report, make_report, seed_scores
 
 GRID = st.lists(st.tuples(st.integers(0, 4).map(float), st.integers(0, 4).map(float)), max_size=8)
@@ -34,13 +32,13 @@ def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_curves_have_a_column_per_task(report):
+def test_curves_have_a_row_per_task(report):
     figure = curves_figure(report)
-    car_return, point_return, car_cost, point_cost = figure.axes
-    assert [panel.get_title() for panel in (car_return, point_return)] == ["CarGoal1", "PointGoal1"]
-    assert (car_return.get_ylabel(), car_cost.get_ylabel()) == ("return", "cost")
+    _, car_cost, point_return, point_cost = figure.axes
+    titles = ["CarGoal1: return", "CarGoal1: cost", "PointGoal1: return", "PointGoal1: cost"]
+    assert [panel.get_title("left") for panel in figure.axes] == titles
     assert [len(panel.lines) for panel in figure.axes] == [1, 2, 2, 3]
-    assert [len(panel.collections) for panel in figure.axes] == [0, 2, 0, 2]
+    assert [len(panel.collections) for panel in figure.axes] == [0, 0, 2, 2]
     assert set(car_cost.lines[-1].get_ydata()) == {10.0}
     assert set(point_cost.lines[-1].get_ydata()) == {25.0}
     group = report.summaries[2].group
@@ -49,17 +47,6 @@ def test_curves_have_a_column_per_task(report):
     np.testing.assert_allclose(point_cost.lines[1].get_ydata(), mean)
     assert [line.get_color() for line in point_return.lines] == ["#2f6f9f", "#1f8a7d"]
     assert legend(figure) == ["cpo", "steingate", "limit"]
-
-
-def test_curves_of_one_task_are_side_by_side(tmp_path):
-    write_run(tmp_path, cost_limit=0.0)
-    figure = curves_figure(load_report([tmp_path]))
-    figure.draw_without_rendering()
-    left, right = figure.axes
-    assert left.get_position().y0 == right.get_position().y0
-    assert left.get_position().x1 < right.get_position().x0
-    assert (left.get_ylabel(), right.get_ylabel()) == ("return", "cost")
-    assert left.get_xlabel() == right.get_xlabel() != ""
 
 
 def test_long_labels_fit_under_the_panels(tmp_path):
@@ -89,7 +76,7 @@ def test_frontier_shows_seeds_medians_and_intervals(report):
     assert not_dominated([(np.nan, 0.0), (1.0, np.nan), (2.0, 0.5)]) == [2]
     figure = frontier_figure(report)
     car, point = figure.axes
-    assert [panel.get_title() for panel in figure.axes] == ["CarGoal1", "PointGoal1"]
+    assert [panel.get_title("left") for panel in figure.axes] == ["CarGoal1", "PointGoal1"]
     assert ["cost > 10" in car.get_xlabel(), "cost > 25" in point.get_xlabel()] == [True, True]
     members = report.by_task()["SafetyPointGoal1-v0"]
     dots = [drawn for drawn in point.collections if drawn.get_offsets().shape == (3, 2)]
@@ -113,6 +100,22 @@ def test_runs_without_episodes_have_no_point(tmp_path):
     assert frontier_figure(report).axes[0].containers == []
 
 
+def test_markers_are_kinds_of_inputs(tmp_path):
+    """Of two runs of CPO, one has lidar features and other settings: one color, two markers, no settings named."""
+    write_run(tmp_path / "a", "cpo")
+    write_run(tmp_path / "b", "cpo", algorithm={"variant": "corrected", "lidar_powers": [4.0], "lidar_positions": True})
+    for limit in (5.0, 2.0):
+        options = {"lidar_positions": True, "lidar_powers": []}
+        write_run(tmp_path / f"{limit}", "trpo-lag", algorithm=options, cost_limit=limit)
+    figure = frontier_figure(load_report([tmp_path], limit=25.0))
+    labels = ["cpo", *(f"trpo-lag (judged at 25, trained for {limit})" for limit in (2, 5))]
+    assert legend(figure) == [*labels, "published inputs", "with lidar features", "not dominated"]
+    medians = [bars.lines[0] for bars in figure.axes[0].containers]
+    assert [line.get_marker() for line in medians] == ["o", "D", "D", "D"]
+    assert medians[0].get_color() == medians[1].get_color() != medians[2].get_color()
+    assert "no intervals" in figure.get_suptitle()
+
+
 def test_panels_of_a_run_show_its_numbers(tmp_path):
     folder = write_run(tmp_path, epochs=12)
     set_columns(folder, Gate_Mode=[0, 2] * 6)
@@ -125,12 +128,31 @@ def test_panels_of_a_run_show_its_numbers(tmp_path):
     assert ret.collections[0].get_offsets()[:, 0].max() == pytest.approx(12.0)
     assert (mode.get_xlabel(), mode.get_xlim()) == ("environment steps, thousands", (0.0, 12.0))
     assert 25.0 in cost.lines[2].get_ydata()
-    assert len(bound.patches) == 4
+    assert keys(bound)[:4] == ["reference", "atoms", "interior", "value used by the gate"]
     assert len(mode.patches) == 12
-    labels = [text.get_text() for text in mode.get_legend().get_texts()]
-    assert labels == ["improve 50%", "recover 50%"]
+    assert keys(mode) == ["improve 50%", "recover 50%"]
     costs = report.runs[0].episodes["cost"][-8:]
-    assert f"{(costs > 25).sum()} violations in 8 episodes" in figure.texts[1].get_text()
+    assert f"{(costs > 25).sum()} violations in 8 episodes" in ret.get_title("left")
+
+
+def test_legends_have_data_and_hide_nothing(tmp_path):
+    """A gate that evaluates its bound in some epochs only, has no terms, and sets a budget instead of a mode."""
+    folder = write_run(tmp_path, "allowance", epochs=12)
+    bound = ["", 0.3, "", 0.1] * 3
+    set_columns(folder, Gate_Mode=[0] * 12, Gate_Bound=bound, Gate_BudgetFraction=[0.5] * 12, Gate_Budget=[0.1] * 12)
+    figure = run_figure(folder)
+    assert [panel.get_ylabel() for panel in figure.axes][2:] == ["bound", "budget,\nfraction of limit"]
+    assert keys(figure.axes[2]) == ["bound on P(cost > limit)"]
+    np.testing.assert_allclose(figure.axes[2].lines[0].get_ydata(), [0.3, 0.1] * 3)
+    figure.draw_without_rendering()
+    for panel in figure.axes[:3]:
+        boxes = [key.get_window_extent() for key in [panel.get_legend()] if key]
+        assert all(box.y0 >= panel.bbox.y1 for box in boxes)  # above the panel
+        assert all(text.get_window_extent().x0 > panel.bbox.x1 for text in panel.texts)  # beside it
+
+
+def keys(panel):
+    return [text.get_text() for text in panel.get_legend().get_texts()]
 
 
 def test_run_without_a_bound_has_no_panel_for_it(tmp_path):
@@ -141,23 +163,19 @@ def test_run_without_a_bound_has_no_panel_for_it(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_files_repeat(report, tmp_path, suffix):
-    for save, source in (
-        (save_curves_figure, report),
-        (save_frontier_figure, report),
-        (save_run_figure, report.runs[0].path),
-    ):
+    for draw, source in ((curves_figure, report), (frontier_figure, report), (run_figure, report.runs[0].path)):
         files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
         for file in files:
-            save(source, file)
+            save_figure(draw(source), file)
         assert files[0].stat().st_size > 5000
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_bad_targets_are_named(report, tmp_path):
     with pytest.raises(InputError, match="end the name with"):
-        save_curves_figure(report, tmp_path / "x.jpg")
+        save_figure(curves_figure(report), tmp_path / "x.jpg")
     with pytest.raises(InputError, match="cannot be written"):
-        save_curves_figure(report, tmp_path / "no" / "x.png")
+        save_figure(curves_figure(report), tmp_path / "no" / "x.png")
     with pytest.raises(InputError, match="no run to draw"):
         curves_figure(make_report([]))
     with pytest.raises(RunError, match="not a run folder"):

@@ -2,7 +2,6 @@
 
 import json
 from argparse import Namespace
-from functools import partial
 
 from steingate.certificates.formatting import count, number, percent, rate, upper
 from steingate.certificates.io import CostData, read_costs
@@ -66,10 +65,10 @@ def certify(args: Namespace) -> int:
         from steingate.report.plot_style import save_figure
 
         if stein is None:
-            draw = partial(violation_figure, result, data.costs, data.one_policy)
+            figure = violation_figure(result, data.costs, data.one_policy)
         else:
-            draw = partial(stein_figure, stein, data.costs)
-        save_figure(draw, args.plot)
+            figure = stein_figure(stein, data.costs)
+        save_figure(figure, args.plot)
     certified = result.certified and data.one_policy
     if args.json:
         source = {"certified": certified, "one_policy": data.one_policy, "note": data.note}

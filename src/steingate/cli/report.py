@@ -52,8 +52,9 @@ def write_report(
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
     from rich.console import Console
 
-    from steingate.report.figures import save_curves_figure, save_frontier_figure
+    from steingate.report.figures import curves_figure, frontier_figure
     from steingate.report.page import write_page
+    from steingate.report.plot_style import save_figure
     from steingate.report.summary import make_report
     from steingate.report.tables import feasibility_table, to_rich, write_tables
 
@@ -62,10 +63,12 @@ def write_report(
     console.print(to_rich(feasibility_table(found.summaries)))
     write_page(found, page, title)
     print(page)
-    writers = ((write_tables, tables), (save_curves_figure, figures), (save_frontier_figure, frontiers))
-    for write, paths in writers:
+    for path in tables:
+        write_tables(found, path)
+        print(path)
+    for draw, paths in ((curves_figure, figures), (frontier_figure, frontiers)):
         for path in paths:
-            write(found, path)
+            save_figure(draw(found), path)
             print(path)
 
 

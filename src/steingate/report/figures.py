@@ -2,34 +2,31 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.modes import MODE_NAMES, Mode
 from steingate.errors import InputError
-from steingate.report.groups import Group
+from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, load_run
 from steingate.report.plot_style import (
-    CAUTION,
     DASHES,
     FAINT,
     INK,
     LIMIT,
-    SAFE,
+    MODE_COLORS,
     SOFT,
     TERM_COLORS,
-    UNSAFE,
     cost_scale,
     free_colors,
     save_figure,
     styled,
-    task_panels,
 )
 from steingate.report.run_settings import plot_style
 from steingate.report.statistics import Estimate
-from steingate.report.summary import Report, Summary, seed_scores, tail_episodes
+from steingate.report.summary import Report, seed_medians, seed_scores, tail_episodes
 from steingate.report.tables import task
 
 if TYPE_CHECKING:
@@ -38,25 +35,14 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-_STEPS = "environment steps, millions"
-_MODES = {Mode.IMPROVE: SAFE, Mode.BALANCE: CAUTION, Mode.RECOVER: UNSAFE}
+_MARKERS = {"published inputs": "o", "with lidar features": "D"}
 _TERMS = {"ReferenceRisk": "reference", "DiscreteTerm": "atoms", "InteriorTerm": "interior"}
 _UNITS = {1e6: ", millions", 1e3: ", thousands", 1.0: ""}
-
-
-def save_curves_figure(report: Report, path: str | Path) -> None:
-    """Write the training curves as PNG, SVG or PDF."""
-    save_figure(lambda: curves_figure(report), path)
-
-
-def save_frontier_figure(report: Report, path: str | Path) -> None:
-    """Write the figure of return against violation rate as PNG, SVG or PDF."""
-    save_figure(lambda: frontier_figure(report), path)
-
-
-def save_run_figure(run: str | Path, path: str | Path) -> None:
-    """Write the figure of a run folder as PNG, SVG or PDF."""
-    save_figure(lambda: run_figure(run), path)
+_SCHEDULES = {  # columns of a gate that acts by a number instead of modes
+    "Gate/BudgetFraction": "budget,\nfraction of limit",
+    "Gate/CostBudget": "cost budget",
+    "Gate/LagrangeMultiplier": "multiplier",
+}
 
 
 # Figures of a report
@@ -64,26 +50,29 @@ def save_run_figure(run: str | Path, path: str | Path) -> None:
 
 @styled
 def curves_figure(report: Report) -> "Figure":
-    """Return a figure of recent return and cost over steps, with mean and standard deviation of seeds."""
-    tasks = report.by_task()
-    keys = [*_methods(report), ("limit", LIMIT, DASHES)]
-    single = len(tasks) == 1  # one task: return on the left, cost on the right
-    figure, panels = task_panels(1, 2, 2.6, keys) if single else task_panels(2, len(tasks), 2.0, keys)
-    panels = panels.reshape(2, len(tasks))
-    for (top, bottom), (env, members) in zip(panels.T, tasks.items(), strict=True):
+    """Return a figure with a row per task: recent return and cost over steps.
+
+    Lines are means over seeds, bands one standard deviation.
+    """
+    from matplotlib.lines import Line2D
+
+    tasks = _require_runs(report).by_task()
+    figure, panels = _panels(len(tasks), 2, 2.1)
+    for (left, right), (env, members) in zip(panels, tasks.items(), strict=True):
         groups = [item.group for item in members]
-        top.set_title(task(env), fontsize=11.5, fontweight="bold")
-        _plot_curves(top, groups, "return", report)
-        highest = _plot_curves(bottom, groups, "cost", report)
+        left.set_title(f"{task(env)}: return", loc="left", fontsize=11, fontweight="bold")
+        right.set_title(f"{task(env)}: cost", loc="left", fontsize=11, fontweight="bold")
+        _plot_curves(left, groups, "return", report)
+        highest = _plot_curves(right, groups, "cost", report)
         limits = sorted({group.limit for group in groups})
         for limit in limits:
-            bottom.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
-        cost_scale(bottom, limits[-1], highest)
-        bottom.set_xlabel(_STEPS)
-    if single:
-        panels[0, 0].set_xlabel(_STEPS)
-    panels[0, 0].set_ylabel("return")
-    panels[1, 0].set_ylabel("cost")
+            right.axhline(limit, color=LIMIT, linewidth=1.2, linestyle=DASHES)
+        cost_scale(right, limits[-1], highest)
+    for panel in panels[-1]:
+        panel.set_xlabel("environment steps, millions")
+    handles = [Line2D([], [], color=color, linewidth=2.0, label=label) for label, color in report.colors.items()]
+    limit_line = Line2D([], [], color=LIMIT, linewidth=1.2, linestyle=DASHES, label="limit")
+    _legend(figure, [*handles, limit_line])
     return figure
 
 
@@ -98,37 +87,63 @@ def _plot_curves(panel: "Axes", groups: Sequence[Group], name: str, report: Repo
             panel.fill_between(steps / 1e6, mean - spread, mean + spread, color=color, alpha=0.17, linewidth=0)
         highest = max(highest, float(np.nanmax(mean + spread, initial=0.0)))
     panel.grid(axis="y", color=FAINT, linewidth=0.6)
-    panel.set_axisbelow(True)
     panel.set_xlim(0.0, max(run.steps for group in groups for run in group.runs) / 1e6)
     return highest
 
 
 @styled
 def frontier_figure(report: Report) -> "Figure":
-    """Return a Matplotlib figure of return against violation rate in the last fifth of training.
+    """Return a figure of return against violation rate in the last fifth of training, a panel per task.
 
-    Small points are seeds, large points medians of methods with 95 % bootstrap intervals. The dotted line
-    joins the methods that no other method dominates in both.
+    Small marks are seeds, large marks medians over seeds with 95 % bootstrap intervals. A method has one color;
+    the marker is the kind of inputs: the published ones, or those of the options ``lidar_powers`` and
+    ``lidar_positions``. The dotted line joins the methods that no other method dominates in both.
     """
-    tasks = report.by_task()
-    keys = [*_methods(report), ("not dominated", SOFT, ":")]
-    figure, panels = task_panels(1, len(tasks), 3.1, keys)
-    for panel, (env, members) in zip(panels[0], tasks.items(), strict=True):
-        panel.set_title(task(env), fontsize=11.5, fontweight="bold")
-        for item in members:
-            _plot_method(panel, item, report.colors[item.group.label])
-        medians = [(item.seed_return.value, 100.0 * item.seed_violation_rate.value) for item in members]
-        front = [medians[index] for index in not_dominated(medians)]
-        returns, rates = [ret for ret, _ in front], [rate for _, rate in front]
-        panel.plot(rates, returns, color=SOFT, linewidth=1.2, linestyle=":", zorder=2)
+    from matplotlib.lines import Line2D
+
+    kinds: dict[str, list[Run]] = {}
+    for run in _require_runs(report).runs:
+        kinds.setdefault(input_kind(run), []).append(run)
+    # Each kind by itself, so that labels name what differs between runs with the same inputs.
+    groups = [(kind, group) for kind in sorted(kinds, key=list(_MARKERS).index) for group in group_runs(kinds[kind])]
+    colors = group_colors([group for _, group in groups])
+    tasks = list(report.by_task())
+    figure, panels = _panels(-(-len(tasks) // 2), min(len(tasks), 2), 3.0)
+    for panel in panels.flat[len(tasks) :]:
+        panel.remove()
+    for panel, env in zip(panels.flat, tasks, strict=False):
+        medians = []
+        for kind, group in groups:
+            if group.env == env and seed_scores(group):
+                medians.append(_plot_method(panel, group, colors[group.label], _MARKERS[kind]))
+        front = np.array([medians[index] for index in not_dominated(medians)]).reshape(-1, 2)
+        panel.plot(100.0 * front[:, 1], front[:, 0], color=SOFT, linewidth=1.2, linestyle=":", zorder=2)
+        panel.set_title(task(env), loc="left", fontsize=11, fontweight="bold")
         panel.grid(color=FAINT, linewidth=0.6)
-        panel.set_axisbelow(True)
         high = max(panel.get_xlim()[1], 5.0)
         panel.set_xlim(-0.02 * high, min(high, 102.0))
-        limits = ", ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
+        limits = ", ".join(f"{limit:g}" for limit in sorted({group.limit for _, group in groups if group.env == env}))
         panel.set_xlabel(f"violation rate (cost > {limits}), %")
-    panels[0, 0].set_ylabel("return")
+        panel.set_ylabel("return")
+
+    def dot(label: str, color: str, marker: str = "o") -> Line2D:
+        return Line2D([], [], linestyle="", color=color, marker=marker, markersize=7, label=label)
+
+    marks = [dot(kind, SOFT, marker) for kind, marker in _MARKERS.items() if kind in kinds and len(kinds) > 1]
+    front_line = Line2D([], [], color=SOFT, linewidth=1.2, linestyle=":", label="not dominated")
+    _legend(figure, [*(dot(*item) for item in colors.items()), *marks, front_line])
+    several = any(len(group.runs) > 1 for _, group in groups)
+    text = "Large: median over seeds with its 95 % bootstrap interval. Small: one seed."
+    marks_text = text if several else "One seed per method: there are no intervals."
+    caption = f"Last fifth of training; better is up and to the left.\n{marks_text}"
+    figure.suptitle(caption, x=0.01, ha="left", fontsize=8.5, color=SOFT)
     return figure
+
+
+def input_kind(run: Run) -> str:
+    """Return whether a run has the published inputs or features computed from the lidar."""
+    features = run.setting("lidar_powers") or run.setting("lidar_positions")
+    return "with lidar features" if features else "published inputs"
 
 
 def not_dominated(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -147,25 +162,17 @@ def not_dominated(points: Sequence[tuple[float, float]]) -> list[int]:
     return chosen
 
 
-def _methods(report: Report) -> list[tuple[str, str, str]]:
-    """Return label, color and line style of each method for the legend."""
-    if not report.summaries:
-        raise InputError("There is no run to draw; name folders that hold some.")
-    return [(label, report.colors[label], "-") for label in {item.group.label: 0 for item in report.summaries}]
-
-
-def _plot_method(panel: "Axes", item: Summary, color: str) -> None:
-    scores = seed_scores(item.group).values()
-    if not scores:
-        return
+def _plot_method(panel: "Axes", group: Group, color: str, marker: str) -> tuple[float, float]:
+    """Draw the seeds of a group and their medians; return the medians of return and violation rate."""
+    scores = seed_scores(group).values()
     rates, returns = [100.0 * score.violation_rate for score in scores], [score.ret for score in scores]
-    panel.scatter(rates, returns, s=16, color=color, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
-    x, y = item.seed_violation_rate, item.seed_return
+    panel.scatter(rates, returns, s=16, color=color, marker=marker, alpha=0.45, linewidths=0, zorder=3, clip_on=False)
+    y, x = seed_medians(group)
     panel.errorbar(
-        100.0 * x.value, y.value, xerr=100.0 * _error_bars(x), yerr=_error_bars(y), color=color,
-        linewidth=1.4, marker="o", markersize=7.5, markeredgecolor="white", markeredgewidth=0.9, zorder=4,
-        clip_on=False,
+        100.0 * x.value, y.value, xerr=100.0 * _error_bars(x), yerr=_error_bars(y), color=color, linewidth=1.4,
+        marker=marker, markersize=7, markeredgecolor="white", markeredgewidth=0.9, zorder=4, clip_on=False,
     )  # fmt: skip
+    return y.value, x.value
 
 
 def _error_bars(estimate: Estimate) -> Array:
@@ -174,42 +181,83 @@ def _error_bars(estimate: Estimate) -> Array:
     return np.maximum(np.nan_to_num(np.array(lengths)), 0.0)
 
 
+def _require_runs(report: Report) -> Report:
+    if not report.summaries:
+        raise InputError("There is no run to draw; name folders that hold some.")
+    return report
+
+
+def _panels(rows: int, columns: int, height: float) -> "tuple[Figure, Any]":
+    """Return a figure, narrow enough for a phone, and its panels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(0.8 + 3.2 * columns, rows * height + 0.8), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False)
+    for panel in panels.flat:
+        panel.set_axisbelow(True)
+    return figure, panels
+
+
+def _legend(figure: "Figure", handles: Sequence[Any]) -> None:
+    """Add a legend below the panels and make room for it."""
+    key = 0.65 + 0.085 * max(len(handle.get_label()) for handle in handles)  # inches
+    width = max(figure.get_figwidth(), key)
+    across = int(width / key)
+    figure.set_size_inches(width, figure.get_figheight() + 0.22 * (-(-len(handles) // across) - 1))
+    figure.legend(handles=handles, loc="outside lower center", ncols=across, frameon=False, fontsize=9.5)
+
+
 # Figure of one run
+
+
+def save_run_figure(run: str | Path, path: str | Path) -> None:
+    """Write the figure of a run folder as PNG, SVG or PDF."""
+    save_figure(run_figure(run), path)
 
 
 @styled
 def run_figure(run: str | Path) -> "Figure":
-    """Return a figure of a run folder: return, cost, bound and gate mode over environment steps."""
+    """Return a figure of a run folder over environment steps.
+
+    Panels: return, cost, bound (if the gate computes one), the number that the gate sets (budget or multiplier),
+    and the modes of the updates if there are several.
+    """
     from matplotlib.figure import Figure
 
     found = load_run(run)
-    steps = found.progress["TotalEnvSteps"]
+    progress, steps = found.progress, found.progress["TotalEnvSteps"]
     unit = next((unit for unit in _UNITS if steps[-1] >= unit), 1.0)
-    has_bound = bool(np.isfinite(found.progress.get("Gate/Bound", np.nan)).any())
-    heights = [3.0, 3.0, 2.2, 0.55] if has_bound else [3.0, 3.0, 0.55]
-    figure_height = 0.92 * sum(heights) + 0.14
-    figure = Figure(figsize=(9.5, figure_height))
-    grid = figure.add_gridspec(
-        len(heights), 1, height_ratios=heights, left=0.085, right=0.975,
-        top=1.0 - 0.78 / figure_height, bottom=0.57 / figure_height, hspace=0.16,
-    )  # fmt: skip
-    panels = [figure.add_subplot(grid[i]) for i in range(len(heights))]
-    for panel in panels[1:]:
-        panel.sharex(panels[0])
-    for panel in panels[:-1]:
-        panel.tick_params(labelbottom=False)
+    x = steps / unit
+
+    def logged(column: str) -> bool:
+        return bool(np.isfinite(progress.get(column, np.nan)).any())
+
+    heights = {"return": 2.8, "cost": 2.8}
+    heights |= {"bound": 2.0} if logged("Gate/Bound") else {}
+    heights |= {column: 1.2 for column in _SCHEDULES if logged(column)}
+    heights |= {"mode": 0.5} if len(set(found.modes)) > 1 else {}
+    figure = Figure(figsize=(9.5, sum(heights.values()) + 0.3 * len(heights) + 0.6), layout="constrained")
+    rows = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights.values()))[:, 0]
+    panels = dict(zip(heights, rows, strict=True))
+    for name, panel in panels.items():
+        panel.set_ylabel(_SCHEDULES.get(name, name))
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
-    _plot_episodes(panels[0], found, "EpRet", "return", unit)
-    _plot_episodes(panels[1], found, "EpCost", "cost", unit)
-    _plot_limit(panels[1], found.limit, found.episodes["cost"])
-    if has_bound:
-        _plot_bound(panels[2], steps / unit, found.progress)
-    _plot_modes(panels[-1], steps / unit, found.modes)
-    panels[-1].set_xlabel(f"environment steps{_UNITS[unit]}", loc="left")
-    panels[0].set_xlim(0.0, float(steps[-1] / unit))
+        if name in _SCHEDULES:
+            panel.plot(x, progress[name], color=INK, linewidth=1.4)
+            panel.set_ylim(0.0, 1.1 * np.nanmax(progress[name]) or 1.0)
+    _plot_episodes(panels["return"], found, "EpRet", "return", unit)
+    _plot_episodes(panels["cost"], found, "EpCost", "cost", unit)
+    _plot_line(panels["cost"], found.limit, "limit")
+    cost_scale(panels["cost"], found.limit, float(found.episodes["cost"].max(initial=0.0)))
+    if "bound" in panels:
+        _plot_bound(panels["bound"], x, progress)
+    if "mode" in panels:
+        _plot_modes(panels["mode"], x, found.modes)
+    rows[-1].set_xlabel(f"environment steps{_UNITS[unit]}")
+    rows[-1].set_xlim(0.0, float(x[-1]))
     title = f"{found.algo} on {found.env}, seed {found.seed}"
-    figure.text(0.085, 1.0 - 0.29 / figure_height, title, fontsize=14, fontweight="bold")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold")
     ret, cost = tail_episodes(found)
     if len(cost):
         violations = np.count_nonzero(cost > found.limit)
@@ -217,7 +265,7 @@ def run_figure(run: str | Path) -> "Figure":
             f"last fifth: return {ret.mean():.2f}, cost {cost.mean():.2f}, {violations} violations in "
             f"{len(cost)} episodes ({violations / len(cost):.1%})"
         )
-        figure.text(0.085, 1.0 - 0.56 / figure_height, text, color=SOFT)
+        rows[0].set_title(text, loc="left", fontsize=10, color=SOFT)
     return figure
 
 
@@ -230,54 +278,57 @@ def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float)
     panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {run.setting('window', 100)} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
-    panel.set_ylabel(column)
-    panel.legend(loc="upper left", frameon=False, ncols=2, fontsize=8.5, handlelength=1.4)
+    if column == "return":
+        _key(panel)
     if len(values):
         low, high = np.quantile(values, [0.005, 0.995])
         room = 0.08 * (high - low) or 1.0
-        panel.set_ylim(min(low - room, 0.0 if column == "cost" else low - room), high + 3.0 * room)
+        panel.set_ylim(low - room, high + room)
 
 
-def _plot_limit(panel: "Axes", limit: float, costs: Array) -> None:
-    _plot_line(panel, limit, f"limit {limit:g}")
-    highest = float(costs.max(initial=0.0))
-    cost_scale(panel, limit, highest)
-    panel.set_ylim(top=2.2 * max(highest, 2.0 * limit, 1.0))  # room for the legend
+def _key(panel: "Axes", **options: Any) -> None:
+    """Add a legend above the right end of a panel, where it hides nothing."""
+    place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
+    panel.legend(frameon=False, ncols=5, fontsize=8.5, handlelength=1.3, columnspacing=1.2, **place, **options)
 
 
-def _plot_line(panel: "Axes", value: float, text: str) -> None:
+def _plot_line(panel: "Axes", value: float, name: str) -> None:
+    """Draw a dashed line with its name and value beside the panel."""
     panel.axhline(value, color=LIMIT, linewidth=1.2, linestyle=DASHES)
-    panel.annotate(
-        text, (0.995, value), xycoords=("axes fraction", "data"), xytext=(0, 3),
-        textcoords="offset points", ha="right", color=LIMIT, fontsize=8.5,
-    )  # fmt: skip
+    panel.text(
+        1.005,
+        value,
+        f"{name}\n{value:g}",
+        transform=panel.get_yaxis_transform(),
+        va="center",
+        fontsize=8.5,
+        color=LIMIT,
+    )
 
 
 def _plot_bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
-    """Draw the terms of the Stein bound as a stack, the value that the gate used, and the budget."""
-    panel.set_ylabel("bound")
-    edges = np.concatenate([[0.0], steps])
-    base = np.zeros(len(steps))
+    """Draw the bound that the gate uses, its terms as a stack if it has some, and the budget."""
+    edges, base = np.concatenate([[0.0], steps]), np.zeros(len(steps))
     for column, label in _TERMS.items():
-        term = np.nan_to_num(progress.get(f"Gate/{column}", np.zeros(len(steps))))
-        panel.stairs(
-            base + term, edges, baseline=base, fill=True, color=TERM_COLORS[label], alpha=0.35, label=label,
-            linewidth=0,
-        )  # fmt: skip
-        base = base + term
+        if np.isfinite(progress.get(f"Gate/{column}", np.nan)).any():
+            term = base + np.nan_to_num(progress[f"Gate/{column}"])
+            style = {"fill": True, "color": TERM_COLORS[label], "alpha": 0.35, "linewidth": 0}
+            panel.stairs(term, edges, baseline=base, label=label, **style)
+            base = term
+    used = progress.get("Gate/DecisionValue", np.array(np.nan))
+    value = np.where(np.isfinite(used), used, progress["Gate/Bound"])
+    known = np.isfinite(value)
+    label = "value used by the gate" if base.any() else "bound on P(cost > limit)"
+    panel.plot(steps[known], value[known], color=INK, linewidth=1.1, drawstyle="steps-pre", label=label)
     budget = float(np.nan_to_num(progress.get("Gate/Budget", np.zeros(1)))[-1])
-    value = progress.get("Gate/DecisionValue", progress["Gate/Bound"])
-    panel.stairs(value, edges, baseline=None, color=INK, linewidth=1.1, label="used")
-    _plot_line(panel, budget, f"budget {budget:g}")
+    _plot_line(panel, budget, "budget")
     shown = np.maximum(base, np.nan_to_num(value))
-    top = 1.35 * max(float(np.nanquantile(shown, 0.97)), 2.0 * budget, 1e-9)
+    top = 1.15 * max(float(np.quantile(shown[known], 0.97)), 2.0 * budget, 1e-9)
     panel.set_ylim(0.0, top)
     cut = shown > top
     if cut.any():
-        middle = (edges[:-1] + edges[1:]) / 2
-        height = np.full(cut.sum(), 0.985 * top)
-        panel.plot(middle[cut], height, "^", color=INK, markersize=3.5, label="higher")
-    panel.legend(loc="upper left", frameon=False, ncols=5, fontsize=8.5, handlelength=1.2, columnspacing=1.2)
+        panel.plot(steps[cut], np.full(cut.sum(), 0.98 * top), "^", color=INK, markersize=3.5, label="above the axis")
+    _key(panel)
 
 
 def _plot_modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
@@ -285,16 +336,10 @@ def _plot_modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> No
     from matplotlib.patches import Patch
 
     starts = np.concatenate([[0.0], steps[:-1]])
-    colors = [_MODES[Mode(mode)] for mode in modes]
+    colors = [MODE_COLORS[Mode(mode)] for mode in modes]
     panel.bar(starts, 1.0, width=steps - starts, align="edge", color=colors, linewidth=0)
     panel.set_ylim(0.0, 1.0)
     panel.set_yticks([])
-    panel.set_ylabel("mode", rotation=0, ha="right", va="center")
     panel.spines["left"].set_visible(False)
-    keys = [
-        Patch(color=color, label=f"{MODE_NAMES[mode]} {np.mean(modes == mode):.0%}")
-        for mode, color in _MODES.items()
-        if (modes == mode).any()
-    ]
-    place = {"loc": "upper right", "bbox_to_anchor": (1.0, -0.35)}
-    panel.legend(handles=keys, ncols=3, frameon=False, fontsize=8.5, **place)
+    shown = [(mode, float(np.mean(modes == mode))) for mode in MODE_COLORS]
+    _key(panel, handles=[Patch(color=MODE_COLORS[m], label=f"{MODE_NAMES[m]} {part:.0%}") for m, part in shown if part])

@@ -25,7 +25,7 @@ def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
 
 def save_monitor_figure(monitor: Monitor | Monitors, path: str | Path) -> None:
     """Write the figure of a monitor as PNG, SVG or PDF."""
-    save_figure(lambda: monitor_figure(monitor), path)
+    save_figure(monitor_figure(monitor), path)
 
 
 @styled

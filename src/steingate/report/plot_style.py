@@ -1,11 +1,12 @@
 """Colors and axes shared by all figures and pages; writing figures to files."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from colorsys import hls_to_rgb
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+from steingate.algorithms.modes import Mode
 from steingate.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 DASHES = (0, (5, 3))
-FORMATS = (".png", ".svg", ".pdf")
 
 INK, SOFT, FAINT = "#22303c", "#7b8794", "#d9e0e6"
 LIMIT = "#000000"  # never the color of a method
 SAFE, CAUTION, UNSAFE = "#2a9d8f", "#edae49", "#d1495b"
+MODE_COLORS = {Mode.IMPROVE: "#6a9fc4", Mode.BALANCE: CAUTION, Mode.RECOVER: UNSAFE}  # blue: improving is not safe yet
 TERM_COLORS = {"reference": "#5b7f9c", "atoms": UNSAFE, "interior": CAUTION}  # of the Stein bound
 STYLE: dict[Any, Any] = {
     "font.size": 10.0,
@@ -89,41 +90,16 @@ def cost_scale(panel: "Axes", limit: float, top: float) -> None:
     panel.minorticks_off()
 
 
-def task_panels(
-    rows: int, columns: int, panel_height: float, keys: Sequence[tuple[str, str, Any]]
-) -> "tuple[Figure, Any]":
-    """Return a figure with a column of panels per task and a legend below.
-
-    ``keys`` are label, color and line style of each entry of the legend.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    key = 0.75 + 0.079 * max(len(label) for label, _, _ in keys)  # inches
-    width = max(0.7 + 3.3 * columns, key)
-    across = min(len(keys), max(int(width / key), 1))
-    height = rows * panel_height + 0.47 * (rows - 1) + 0.63 - 0.25 * (-len(keys) // across)
-    figure = Figure(figsize=(width, height), layout="constrained")
-    lines = [
-        Line2D([], [], color=color, linewidth=2.0 if dashes == "-" else 1.2, linestyle=dashes, label=label)
-        for label, color, dashes in keys
-    ]
-    figure.legend(handles=lines, loc="outside lower center", ncols=across, frameon=False, fontsize=9.5)
-    return figure, figure.subplots(rows, columns, sharex="col", squeeze=False)
-
-
-def save_figure(draw: Callable[[], "Figure"], path: str | Path) -> None:
-    """Draw a figure and write it as PNG, SVG or PDF, by the suffix of ``path``."""
-    target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in FORMATS:
-        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
-    figure = draw()
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[suffix]
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Write a figure as PNG, SVG or PDF, by the suffix of ``path``."""
     from matplotlib import rc_context
 
+    target = Path(path)
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+    if target.suffix.lower() not in dates:
+        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
     try:
         with rc_context(STYLE):
-            figure.savefig(target, dpi=160, facecolor="white", metadata=dates or None)
+            figure.savefig(target, dpi=160, facecolor="white", metadata=dates[target.suffix.lower()] or None)
     except OSError as error:
         raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None

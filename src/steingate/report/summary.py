@@ -161,7 +161,7 @@ def summarize(group: Group) -> Summary:
     epoch_return, epoch_cost = (np.concatenate(column) for column in zip(*epochs, strict=True))
     episodes = [tail_episodes(run) for run in runs]
     episode_return, episode_cost = (np.concatenate(column) for column in zip(*episodes, strict=True))
-    scores = [tail_score(run) for run in runs]
+    seed_return, seed_violation_rate = seed_medians(group)
     costs = np.concatenate([run.episodes["cost"] for run in runs])
     excess = costs[costs > limit] - limit
     recoveries = np.concatenate([mode_lengths(run.modes, Mode.RECOVER) for run in runs])
@@ -177,8 +177,8 @@ def summarize(group: Group) -> Summary:
         feasibility=_estimate([tail_feasibility(cost, limit) for _, cost in epochs], mean),
         ret=_estimate([_mean(ret) for ret, _ in epochs]),
         cost=_estimate([_mean(cost) for _, cost in epochs]),
-        seed_return=_estimate([score.ret for score in scores], median),
-        seed_violation_rate=_estimate([score.violation_rate for score in scores], median),
+        seed_return=seed_return,
+        seed_violation_rate=seed_violation_rate,
         violation_rate=violation_rate(episode_cost, limit),
         cvar90=cvar(episode_cost, 0.90),
         cvar95=cvar(episode_cost, 0.95),
@@ -212,6 +212,13 @@ def seed_scores(group: Group) -> dict[int, TailScore]:
     """Return the scores of each seed that finished an episode in the tail."""
     scores = {run.seed: tail_score(run) for run in group.runs}
     return {seed: score for seed, score in scores.items() if np.isfinite(score).all()}
+
+
+def seed_medians(group: Group) -> tuple[Estimate, Estimate]:
+    """Return the medians over seeds of return and violation rate of the tail episodes."""
+    scores = seed_scores(group).values()
+    rets, rates = [score.ret for score in scores], [score.violation_rate for score in scores]
+    return _estimate(rets, median), _estimate(rates, median)
 
 
 def tail_epochs(run: Run) -> tuple[Array, Array]:
