@@ -33,7 +33,7 @@ from steingate.storage.files import read_regular, replace_file, try_lock, writin
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
-    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "find_runs", "folder_lock",
+    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "content_digest", "find_runs", "folder_lock",
     "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
     "read_episodes", "read_progress", "run_path", "write_certification",
     "write_checkpoint", "write_config", "write_tree",
@@ -99,21 +99,31 @@ def read_config(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
-    """Write ``certification.json``."""
+    """Write ``certification.json`` with a digest of its content."""
+    content = {**content, "digest": content_digest(content)}
     replace_file(run.certification, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+
+def content_digest(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object without its entry ``digest``."""
+    text = json.dumps({key: value for key, value in content.items() if key != "digest"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_certification(path: str | PathLike[str]) -> dict[str, Any] | None:
     """Return the content of a run's ``certification.json``, or None if there is none.
 
-    ``certified`` is true or false; ``sentence`` is a summary for users.
+    ``certified`` is true or false; ``sentence`` is a summary for users. A file whose digest does not match its content
+    raises a RunError.
     """
     run = RunFolder(path)
     if not run.certification.exists():
         return None
     content = _read_object(run.certification)
     if not isinstance(content.get("certified"), bool) or not isinstance(content.get("sentence"), str):
-        raise RunError(f"{run.certification} is damaged: remove the file to continue without it.")
+        raise RunError(f"{run.certification} is damaged; `steingate resume {path}` writes it again.")
+    if content.get("digest") != content_digest(content):
+        raise RunError(f"{run.certification} was edited; `steingate resume {path}` writes it again.")
     return content
 
 

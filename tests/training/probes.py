@@ -75,6 +75,10 @@ class Paid(Constant):
     def __init__(self):
         super().__init__(cost=-0.5)
 
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        return obs + self.np_random.uniform(0.0, 0.5), info
+
 
 class Endless(Constant):
     """No episode ever ends."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from steingate.algorithms import find_algorithm
 from steingate.runs import read_progress
 from steingate.settings import option_names
-from steingate.storage.checkpoint import checkpoint_files
+from steingate.storage.checkpoint import checkpoint_files, encode, read_checkpoint
 from steingate.training.config import RunConfig, make_config
 
 RUN = [item.name for item in fields(RunConfig)]
@@ -33,12 +33,14 @@ def tiny(out, **changes) -> RunConfig:
 
 
 def facts(run: Path) -> dict:
-    """Everything a run computed: progress without times, episodes, the bytes of the last checkpoint."""
+    """Everything a run computed: progress without times, episodes, the last checkpoint without the final tests."""
     progress = {name: column for name, column in read_progress(run).items() if not name.startswith("Time/")}
     epoch, last = checkpoint_files(run / "checkpoints")[-1]
+    tree = read_checkpoint(last).tree
+    tree["selection"] = tree["selection"][:6]  # an extended run has had more final tests
     return {
         "progress": progress,
         "episodes": (run / "episodes.csv").read_text(),
         "epoch": epoch,
-        "checkpoint": last.read_bytes(),
+        "checkpoint": encode(tree, epoch),
     }

@@ -35,7 +35,7 @@ class Chance(gymnasium.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.t, self.unlucky = 0, self.np_random.random() < self.chance
-        return np.zeros(1), {}
+        return self.np_random.random(1), {}
 
     def step(self, action):
         self.t += 1
@@ -86,6 +86,35 @@ def test_wrong_certificates_are_as_rare_as_promised(tmp_path):
     assert sum(found) <= 36  # the chance of more is below 2e-3 if each is wrong with probability 0.2
 
 
+class Deaf(Chance):
+    """The seed has no effect: all environments go through the same episodes."""
+
+    def __init__(self):
+        super().__init__(0.0)
+        self.rng = np.random.default_rng(0)
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=int(self.rng.integers(2**31)))
+
+
+@pytest.mark.parametrize(("num_envs", "certified"), [(4, False), (1, True)])
+def test_an_environment_that_ignores_its_seed_is_reported_and_not_certified(tmp_path, num_envs, certified):
+    player = make_player(tiny(tmp_path), 7, PARAMS, init_stats(1), 1.0)
+    given = {"budget": 0.1, "delta": 0.05, "seeds": range(500).__getitem__, "max_episodes": 300, "longest": 3}
+    test, _ = certify_checkpoint(make_vec(Deaf, num_envs, copy=False), player, **given)
+    assert test.certified == certified  # one environment alone gives different episodes
+    assert certified or "episodes repeat although their seeds differ" in test.failure
+    fixed, _ = certify_checkpoint(make_vec(lambda: Fixed(0.0), num_envs, copy=False), player, **given)
+    assert not fixed.certified
+
+
+class Fixed(Chance):
+    """Every episode is the same."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=0)
+
+
 def test_negative_costs_are_within_the_limit(tmp_path):
     test, _ = run_test(tmp_path, 0.0, cheap=-2.0)
     assert test.certified
@@ -115,7 +144,7 @@ def test_examples_of_the_documentation():
 
 
 def made(epoch, violations, bound, certified, failure=""):
-    return CertificationTest(epoch, 40, violations, 3.0, 1.0, bound, 0.01, certified, failure)
+    return CertificationTest(epoch, 40, violations, 3.0, 1.0, bound, 0.01, certified, failure, 0.1, 4.0, 7, 1)
 
 
 SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
@@ -127,13 +156,15 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         (
             SAFE, [made(6, 0, 0.093, True)], True, "",
             "Certified: the last policy (step 480), without exploration noise: 0 of 40 test episodes cost "
-            "more than 4 (0.0 %); with 95 % confidence at most 9.3 % do. Mean return 3.",
+            "more than 4 (0.0 %); with 95 % confidence at most 9.3 % do. "
+            "Mean return 2.75 ± 0.12 in 100 other fresh episodes.",
         ),
         (
             made(2, 1, 0.1, True), [UNSAFE], True, "",
             "Certified: the policy of step 160, without exploration noise: 1 of 40 test episodes cost more "
-            "than 4 (2.5 %); with 95 % confidence at most 10.0 % do. Mean return 3. The last policy is not "
-            "certified: 20 of 40 test episodes cost more than 4 (50.0 %); with 95 % confidence at most "
+            "than 4 (2.5 %); with 95 % confidence at most 10.0 % do. Mean return 2.75 ± 0.12 in 100 other "
+            "fresh episodes. The last policy is not certified: "
+            "20 of 40 test episodes cost more than 4 (50.0 %); with 95 % confidence at most "
             "70.0 % do.",
         ),
         (
@@ -149,11 +180,14 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         (
             made(2, 0, 0.09, True), [], False, "",
             "Certified: the policy of step 160, without exploration noise: 0 of 40 test episodes cost more "
-            "than 4 (0.0 %); with 95 % confidence at most 9.0 % do. Mean return 3. Training is not finished.",
+            "than 4 (0.0 %); with 95 % confidence at most 9.0 % do. Training is not finished.",
         ),
     ],
 )  # fmt: skip
 def test_the_report_says_which_policy_is_certified_and_what_to_do(tmp_path, best, tests, finished, failure, sentence):
-    report = certification_report(tiny(tmp_path), 6, best, tests, finished, 1, failure)
+    fresh = {"episodes": 100, "return": 2.75, "return_error": 0.125}
+    report = certification_report(
+        tiny(tmp_path), 6, best, tests, finished, (3, 1), failure, fresh if finished else None
+    )
     assert report["sentence"] == sentence
     assert report["certified"] == (best is not None)

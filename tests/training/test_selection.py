@@ -2,23 +2,29 @@
 
 import json
 import os
+import platform
 import shutil
 import signal
 import warnings
 
 import numpy as np
 import pytest
+from tests.training.probes import Walk
 from tests.training.runs_of_probes import facts, tiny
 
+from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.monitoring.wealth import upper_bound
 from steingate.policies.load import load_policy
 from steingate.policies.normalizer import Stats
 from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
+from steingate.storage.checkpoint import write_tree
 from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
+from steingate.training.logging import run_writer
+from steingate.training.play import load_player, play
 from steingate.training.runner import resume, train
 from steingate.training.selection import (
     MAX_CANDIDATES,
@@ -119,6 +125,7 @@ def test_the_state_survives_a_checkpoint():
     one, other = candidate(3, 0.5, 1.0), candidate(2, 0.4, 0.5)
     state = SelectionState((one,), 0.8, 4, 900, (other, result(2, 0.6, True)), result(1, 0.2, False))
     params = {"w": (np.ones((1, 1), np.float32),)}
+    state = state._replace(final_tests=3, report={"certified": True})
     back = selection_from_tree(plain(state), lambda policy: params)
     assert back._replace(candidates=(), best=None) == state._replace(candidates=(), best=None)
     assert back.best[1] == state.best[1]
@@ -155,6 +162,13 @@ def test_the_certified_checkpoint_is_the_one_that_was_tested(whole):
     assert test.certified
     assert report["policy"] == {"step": 80 * checkpoint.epoch, **test._asdict()}
     assert test.bound == upper_bound(test.violations, test.episodes - test.violations, test.delta) <= 0.1
+    assert (test.budget, test.limit, report["versions"]["python"]) == (0.1, 4.0, platform.python_version())
+    assert report["ledger"]["delta_spent"] <= 0.05
+    assert test.sha256 == load_policy(path).sha256 != load_policy(path, "last").sha256
+    again = play(make_vec(Walk, 4, copy=False), load_player(path, print), report["seeds"], False)
+    assert (np.sum(again.cost > 4.0), np.mean(again.ret)) == (test.violations, pytest.approx(test.mean_return))
+    fresh = report["fresh_episodes"]
+    assert (fresh["episodes"], set(fresh["seeds"]) & set(report["seeds"])) == (100, set())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         policy = load_policy(path)
@@ -209,7 +223,7 @@ def test_a_run_killed_in_its_final_tests_certifies_the_same_policy(tmp_path, mon
     cfg = tiny(tmp_path, **settings)
     unbroken = train(tiny(tmp_path / "unbroken", **settings), quiet=True)
     with monkeypatch.context() as patch:
-        patch.setattr(selection, function, kill)
+        patch.setattr(selection if hasattr(selection, function) else run_writer, function, kill)
         with pytest.raises(Killed):
             train(cfg, quiet=True)
     for _ in range(2):  # the second time there is nothing left to test
@@ -237,12 +251,12 @@ def test_a_signal_during_a_test_loses_nothing(whole, tmp_path, monkeypatch):
 def test_an_extended_run_equals_a_longer_one(whole, tmp_path):
     short = tiny(tmp_path, **{**LONG, "total_steps": 80 * 25})
     train(short, quiet=True)
-    tests = load_certification(short.path)["final_tests"]
+    tests = load_certification(short.path)["ledger"]["final_tests"]
     assert tests >= 1
     resume(short.path, quiet=True, total_steps=80 * 40)
     assert facts(short.path) == whole[1]
     report = load_certification(short.path)
-    assert report["final_tests"] > tests  # the error probability of earlier tests stays spent
+    assert report["ledger"]["final_tests"] > tests  # the error probability of earlier tests stays spent
     assert report["epoch"] == 40
 
 
@@ -302,3 +316,84 @@ def test_settings_of_certification_are_part_of_the_run(tmp_path):
             tiny(tmp_path, **{f"certify.{name}": value})
     with pytest.raises(InputError, match=r"did you mean certify\.budget"):
         tiny(tmp_path, **{"certify.budgt": 0.2})
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """A copy of the finished run."""
+    return shutil.copytree(whole[0], tmp_path / "copy")
+
+
+def edit(file, *keys, value):
+    """Change one number of a JSON file, as an editor does."""
+    content = json.loads(file.read_text())
+    parent = content
+    for key in keys[:-1]:
+        parent = parent[key]
+    parent[keys[-1]] = value
+    file.write_text(json.dumps(content, indent=2))
+
+
+def test_a_checkpoint_copied_into_place_is_not_certified(whole, copy, tmp_path):
+    run = RunFolder(copy)
+    shutil.copy(latest_checkpoint(run.checkpoints).path, run.certified)
+    with pytest.warns(UserWarning, match="holds no certification test, so it is not certified"):
+        policy = load_policy(copy)
+    assert (policy.certified, policy.about["checkpoint"]) == (False, "last")
+    with pytest.raises(RunError, match="no certified policy"):
+        load_player(copy, print, "certified")
+    # the tested policy's test beside another policy
+    found, last = certified_checkpoint(whole[0]), latest_checkpoint(run.checkpoints)
+    write_tree(run.certified, found.epoch, {**found.tree, "policy": last.tree["policy"]})
+    with pytest.warns(UserWarning, match="another policy than the one that was tested"):
+        assert not load_policy(copy).certified
+    exported = load_policy(whole[0])
+    assert exported.certified
+    exported.arrays = {**exported.arrays, "b0": exported.arrays["b0"] + 1e-6}
+    assert not exported.certified
+
+
+@pytest.mark.parametrize(("name", "value"), [("budget", 0.01), ("delta", 0.001)])
+def test_edited_settings_of_certification_are_refused_and_count_for_nothing(tmp_path, name, value):
+    cfg = tiny(tmp_path, **{**LONG, "certify.budget": 0.6, "certify.delta": 0.5})
+    path = train(cfg, quiet=True)
+    assert load_certification(path)["certified"]
+    edit(path / "config.json", "config", "certify", name, value=value)
+    with pytest.raises(RunError, match=f"certify.{name} is {value}, but was 0.[56]"):
+        resume(path, quiet=True, total_steps=cfg.total_steps + 80)
+    report = load_certification(path)
+    assert (report["budget"], report["delta"], report["policy"]["budget"]) == (0.6, 0.5, 0.6)
+    test = CertificationTest(**certified_checkpoint(path).tree["test"])
+    assert test.holds_for(cfg)
+    assert not test.holds_for(load_run_config(path))
+    assert not test._replace(violations=test.episodes).holds_for(cfg)
+
+
+def test_a_damaged_or_edited_report_is_not_believed_and_written_again(whole, copy, capsys):
+    file = RunFolder(copy).certification
+    for change in (
+        lambda: edit(file, "certified", value=False),
+        lambda: edit(file, "policy", "violations", value=99),
+        lambda: file.write_text("{"),
+        lambda: file.write_text("null"),
+        lambda: file.unlink(),
+    ):
+        change()
+        if file.exists():
+            with pytest.raises(RunError, match=r"certification\.json (was edited|is damaged)"):
+                load_certification(copy)
+        assert not load_policy(copy, warn=lambda text: None).certified
+        resume(copy)
+        assert stored(copy) == whole[2]
+        assert load_policy(copy).certified
+    assert "certification.json was edited: it is written again" in capsys.readouterr().err
+
+
+def test_no_file_gives_delta_back(whole, copy):
+    before = load_certification(copy)["ledger"]
+    RunFolder(copy).certification.unlink()
+    RunFolder(copy).certified.unlink()
+    resume(copy, quiet=True, total_steps=80 * 41)
+    after = load_certification(copy)["ledger"]
+    assert after["final_tests"] > before["final_tests"]
+    assert before["delta_spent"] < after["delta_spent"] <= 0.05

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,12 +65,13 @@ def evaluate(args: argparse.Namespace) -> int:
         names = ("seed", "policy", "limit", "risk", "confidence", "env", "trust_code")
         options: dict[str, Any] = {name: getattr(args, name) for name in names} | {"stop": stop.check}
         episodes = args.episodes if args.episodes is not None else (1000 if args.until_certified else 100)
-        first = {"sample": args.actions == "sampled", "until_certified": args.until_certified}
-        results = [evaluate_run(args.run, episodes, warn=warn, **first, **options)]
+        kinds = {"both": (False, True), "mean": (False,), "sampled": (True,)}[args.actions]
+        options |= {"until_certified": args.until_certified, "warn": warn}
+        results = []
+        for sample in kinds:
+            results.append(evaluate_run(args.run, episodes, sample=sample, **options))
+            options["warn"] = lambda text: None
         costs = results[0].episodes.cost
-        if args.actions == "both":
-            again = evaluate_run(args.run, len(costs), sample=True, warn=lambda text: None, **options)
-            results.append(again)
     if args.costs_out:
         text = "".join(f"{max(float(cost), 0.0)!r}\n" for cost in costs)
         replace_file(Path(args.costs_out), text.encode())
@@ -96,7 +98,7 @@ def _print_evaluation(result: "Evaluation") -> None:
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {mean} the limit {result.limit:g}"),
         ("violations", rate(result.violation_rate), f"{result.violations} of {numbers['episodes']} episodes"),
-        ("bound", upper(result.bound), f"with {percent(result.confidence)} confidence"),
+        ("bound", upper(result.bound), f"with {percent(floor(1000 * result.confidence) / 1000)} confidence"),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),

@@ -34,7 +34,7 @@ def render(args: argparse.Namespace) -> int:
         from steingate.algorithms.base import EnvParams
         from steingate.tasks.catalog import TASKS
         from steingate.training.environment import make_envs
-        from steingate.training.evaluate import evaluate, evaluation_seeds
+        from steingate.training.evaluate import evaluation_seeds, play_episodes
         from steingate.training.play import load_player
         from steingate.training.video import RenderedEnv, record_video
 
@@ -49,13 +49,9 @@ def render(args: argparse.Namespace) -> int:
         seeds = evaluation_seeds(args.seed, episodes)
         if args.worst:
             update(f"playing {episodes} episodes")
-            found = evaluate(
-                args.run, episodes, seed=args.seed, sample=args.sample, policy=args.policy, env=args.env,
-                trust_code=args.trust_code,
-                warn=lambda text: None, stop=stop.check,
-            )  # fmt: skip
-            seeds = [seeds[found.worst]]
-            warn(f"largest cost of {episodes} episodes: {found.episodes.cost.max():g}, seed {seeds[0]}")
+            cost = play_episodes(player, seeds, args.sample, stop.check)[0].cost
+            seeds = [seeds[int(cost.argmax())]]
+            warn(f"largest cost of {episodes} episodes: {cost.max():g}, seed {seeds[0]}")
         options = {"render_mode": "rgb_array"}
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}

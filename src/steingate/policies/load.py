@@ -54,15 +54,18 @@ def load_policy(
     checkpoint, chosen = choose_checkpoint(path, policy, warn)
     config = read_config(path).get("config") or {}
     certification = _certification(path, warn)
+    found = Policy(policy_arrays(checkpoint))
     about = {
         "run": str(path),
         "checkpoint": chosen,
         "epoch": checkpoint.epoch,
         **{name: config.get(name) for name in ("env", "algo", "seed", "cost_limit")},
+        "sha256": found.sha256,
         "certified": chosen == "certified",
         "certification": None if certification is None else certification["sentence"],
     }
-    return Policy(policy_arrays(checkpoint), about)
+    found.about = about
+    return found
 
 
 def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], None]) -> tuple[Checkpoint, Which]:
@@ -76,7 +79,7 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
     try:
         found = certified_checkpoint(path)
         if found is not None:
-            policy_arrays(found)
+            _check_certified(found, load_certification(path))
             return found, "certified"
     except RunError as error:
         problem = str(error)
@@ -86,6 +89,18 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
     last = _last_checkpoint(path, warn)
     warn(f"This is the last policy of {path}, which is not certified. {reason}")
     return last, "last"
+
+
+def _check_certified(found: Checkpoint, certification: dict[str, Any] | None) -> None:
+    """Raise RunError unless the file holds a passed test of its policy, and ``certification.json`` names both."""
+    test, named = found.tree.get("test"), (certification or {}).get("policy")
+    if not isinstance(test, dict) or test.get("certified") is not True:
+        raise RunError(f"{found.path} holds no certification test, so it is not certified.")
+    if test.get("sha256") != Policy(policy_arrays(found)).sha256:
+        raise RunError(f"{found.path} holds another policy than the one that was tested.")
+    if not isinstance(named, dict) or {key: named.get(key) for key in test} != test:
+        run = found.path.parent
+        raise RunError(f"{run}/certification.json does not name this policy; `steingate resume {run}` checks both.")
 
 
 def _why_none(config: dict[str, Any], certification: dict[str, Any] | None) -> str:

@@ -26,6 +26,7 @@ velocity                     (``steingate.policies.lidar_features``)
 
 from __future__ import annotations
 
+import hashlib
 import json
 from itertools import count, takewhile
 from typing import Any
@@ -100,9 +101,17 @@ class Policy:
         return str(self.about.get("run", ""))
 
     @property
+    def sha256(self) -> str:
+        """SHA-256 of the arrays (name, type, shape, bytes; by name), which names the policy in certificates."""
+        total = hashlib.sha256()
+        for name, array in sorted((name, np.asarray(array)) for name, array in self.arrays.items()):
+            total.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+        return total.hexdigest()
+
+    @property
     def certified(self) -> bool:
-        """Whether this is the certified checkpoint of its run."""
-        return bool(self.about.get("certified", False))
+        """Whether this is the certified policy of its run, unchanged."""
+        return bool(self.about.get("certified", False)) and self.about.get("sha256") == self.sha256
 
     def __call__(self, obs: Any) -> Any:
         """Return the action for one observation (d,), or the actions (n, a) for a batch (n, d)."""

@@ -13,15 +13,17 @@ import numpy as np
 
 from steingate.algorithms.base import EnvParams
 from steingate.certificates.formatting import number, percent, violations_text
-from steingate.errors import RunError
 from steingate.monitoring.monitor import Monitor
-from steingate.runs import RunFolder, certified_checkpoint
+from steingate.monitoring.wealth import upper_bound
 from steingate.training.config import RunConfig
+from steingate.training.config_file import versions
 from steingate.training.environment import TrainerEnv, set_params
 from steingate.training.play import CHUNK, EpisodeTooLongError, Player, play
+from steingate.training.seeding import Purpose, certification_seed
 
 # An episode of a test may take 10 times the steps of the longest training episode, and at least 1000.
 _LENGTH_FACTOR, _MIN_LENGTH = 10, 1000
+_MIN_SAMPLE = 8  # episodes from which equal ones are taken as a sign that seeds have no effect
 
 
 class CertificationTest(NamedTuple):
@@ -36,6 +38,19 @@ class CertificationTest(NamedTuple):
     delta: float
     certified: bool
     failure: str = ""  # why the policy could not be tested
+    budget: float = 0.0  # accepted P(cost > limit)
+    limit: float = 0.0
+    purpose: int = 0  # Purpose.TEST or FINAL_TEST; with the number it decides ``delta`` and the seeds
+    number: int = 0
+    sha256: str = ""  # of the policy
+
+    def holds_for(self, cfg: RunConfig) -> bool:
+        """Whether the test, computed again from its counts, certifies its policy for the settings of a run."""
+        if not self.certified or self.failure or not 0 <= self.violations <= self.episodes or self.number < 1:
+            return False
+        settings = cfg.cost_limit, cfg.certify.budget, delta_for_test(self.number, 0.5 * cfg.certify.delta)
+        bound = upper_bound(self.violations, self.episodes - self.violations, self.delta)
+        return (self.limit, self.budget, self.delta) == settings and bound <= self.budget
 
 
 def policy_name(which: str, step: int, sampled: bool = False) -> str:
@@ -66,6 +81,23 @@ def min_episodes(budget: float, delta: float) -> int:
     return Monitor(1.0, budget, delta).more_episodes
 
 
+def ignored_seeds(marks: Sequence[Sequence[int]]) -> str:
+    """Return why episodes are no random sample, or "" if they may be one.
+
+    Parameters
+    ----------
+    marks
+        Checksums of the episodes, in groups that ran at the same time, each in an environment of its own. If all
+        episodes of each group are equal although their seeds differ, the seeds have no effect.
+    """
+    total = sum(map(len, marks))
+    parallel = [group for group in marks if len(group) > 1]
+    equal = all(len(set(group)) == 1 for group in parallel) if parallel else len({m for g in marks for m in g}) == 1
+    if total < _MIN_SAMPLE or not equal:
+        return ""
+    return f"its {total} episodes repeat although their seeds differ: the environment must use reset(seed=...)"
+
+
 def certify_checkpoint(
     envs: TrainerEnv, player: Player, *, budget: float, delta: float, seeds: Callable[[int], int], max_episodes: int,
     longest: int, stop: Callable[[], bool] = lambda: False,
@@ -88,6 +120,7 @@ def certify_checkpoint(
     """
     monitor = Monitor(1.0, budget, delta)  # counts violations: it gets 2 for a violation and 0 otherwise
     played: list[tuple[float, float]] = []  # (return, cost)
+    marks: list[list[int]] = []
     steps, failure, chunk = 0, "", min(CHUNK, max(longest, 1))
     max_length = max(_LENGTH_FACTOR * longest, _MIN_LENGTH)
     set_params(envs, EnvParams(player.cost_budget_fraction))
@@ -98,8 +131,9 @@ def certify_checkpoint(
 
     while not decided():
         numbers = range(monitor.episodes, min(monitor.episodes + envs.num_envs, max_episodes))
+        marks.append([])
         try:
-            batch = play(envs, player, [seeds(i) for i in numbers], False, stop, chunk, max_length)
+            batch = play(envs, player, [seeds(i) for i in numbers], False, stop, chunk, max_length, marks[-1])
         except EpisodeTooLongError:
             failure = f"an episode had not ended after {max_length} steps"
             break
@@ -108,27 +142,19 @@ def certify_checkpoint(
             if not decided():
                 monitor.update(2.0 if cost > player.cfg.cost_limit else 0.0)
                 played.append((ret, cost))
+    failure = failure or ignored_seeds(marks)
     rets, costs = zip(*(played or [(0.0, 0.0)]), strict=True)
     certified = monitor.certified and not monitor.unsafe and not failure
     test = CertificationTest(
         player.epoch, monitor.episodes, monitor.violations, float(np.mean(rets)), float(np.mean(costs)),
-        monitor.bound, delta, certified, failure,
+        monitor.bound, delta, certified, failure, budget, player.cfg.cost_limit,
     )  # fmt: skip
     return test, steps
 
 
-def saved_test(run: RunFolder) -> CertificationTest | None:
-    """Return the test of the certified policy in a run folder; None if there is no usable one."""
-    try:
-        found = certified_checkpoint(run.path)
-        return None if found is None else CertificationTest(**found.tree["test"])
-    except (RunError, KeyError, TypeError):
-        return None
-
-
 def certification_report(
     cfg: RunConfig, epoch: int, best: CertificationTest | None, tests: Sequence[CertificationTest], finished: bool,
-    final_tests: int, failure: str = "",
+    ledger: tuple[int, int], failure: str = "", fresh: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the content of ``certification.json`` after ``epoch`` epochs.
 
@@ -136,10 +162,14 @@ def certification_report(
     ----------
     best, tests
         Test of the best certified policy; further tests: of the last policy, and of the one closest to a certificate.
-    finished, final_tests
-        Whether training is finished, and number of tests at its end so far.
+    finished
+        Whether training is finished.
+    ledger
+        Number of tests so far during training and at its end; with their numbers they decide the delta of each.
     failure
         Why no policy could be tested.
+    fresh
+        Estimates of the certified policy from episodes that did not select it.
     """
     last = next((test for test in tests if finished and test.epoch == epoch), None)
     failed = [test for test in tests if best is None and not test.certified]
@@ -148,6 +178,11 @@ def certification_report(
     def numbers(test: CertificationTest | None) -> dict[str, Any] | None:
         return None if test is None else {"step": test.epoch * cfg.steps_per_epoch, **test._asdict()}
 
+    def seeds(test: CertificationTest) -> list[int]:
+        purpose = Purpose(test.purpose)
+        return [certification_seed(cfg.seed, purpose, test.number, i) for i in range(test.episodes)]
+
+    spent = sum(delta_for_test(k, 0.5 * cfg.certify.delta) for tests in ledger for k in range(1, tests + 1))
     return {
         "certified": best is not None,
         "finished": finished,
@@ -158,17 +193,21 @@ def certification_report(
         "budget": cfg.certify.budget,
         "delta": cfg.certify.delta,
         "policy": numbers(best),
+        "seeds": None if best is None else seeds(best),
+        "fresh_episodes": fresh,
         "last": numbers(last),
         "closest": numbers(closest),
-        "final_tests": final_tests,
+        "ledger": {"training_tests": ledger[0], "final_tests": ledger[1], "delta_spent": spent},
+        "identity": cfg.identity,
+        "versions": versions(),
         "failure": failure,
-        "sentence": _sentence(cfg, best, last, closest, finished, failure),
+        "sentence": _sentence(cfg, best, last, closest, finished, failure, fresh),
     }
 
 
 def _sentence(
     cfg: RunConfig, best: CertificationTest | None, last: CertificationTest | None, closest: CertificationTest | None,
-    finished: bool, failure: str,
+    finished: bool, failure: str, fresh: dict[str, Any] | None,
 ) -> str:  # fmt: skip
     def outcome(test: CertificationTest) -> str:
         if test.failure:
@@ -182,10 +221,13 @@ def _sentence(
         return f"{policy}: {outcome(test)}."
 
     if best is not None:
-        text = f"Certified: {claim(best)} Mean return {best.mean_return:.4g}."
+        text = f"Certified: {claim(best)}"
+        if fresh is not None:
+            ret, error = fresh["return"], fresh["return_error"]
+            text += f" Mean return {ret:.4g} ± {error:.2g} in {fresh['episodes']} other fresh episodes."
         if last is not None and last.epoch != best.epoch:
-            also = f"certified too, with mean return {last.mean_return:.4g}"
-            text += f" The last policy is {also if last.certified else f'not certified: {outcome(last)}'}."
+            also = f"not certified: {outcome(last)}" if not last.certified else "certified too, with a lower return"
+            text += f" The last policy is {also}."
     else:
         text = f"No policy is certified for cost limit {number(cfg.cost_limit)} and risk {percent(cfg.certify.budget)}"
         if closest is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from pathlib import Path
@@ -51,7 +52,7 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
             "order": order if isfinite(order) else None,
             "color": cfg.algo.info.color,
         },
-        "versions": _versions(),
+        "versions": versions(),
         "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
         "learner": learner,
         "notes": list(notes),
@@ -62,7 +63,7 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
 
 def version_warnings(run: RunFolder) -> list[str]:
     """Return a warning for each package whose version differs from the one the run was started with."""
-    before, now = read_config(run.path).get("versions"), _versions()
+    before, now = read_config(run.path).get("versions"), versions()
     return [
         f"This run was started with {name} {old} and continues with {now[name]}: results may differ."
         for name, old in (before.items() if isinstance(before, dict) else ())
@@ -70,7 +71,9 @@ def version_warnings(run: RunFolder) -> list[str]:
     ]
 
 
-def _versions() -> dict[str, str | None]:
+@cache
+def versions() -> dict[str, str | None]:
+    """Return the versions of Python and of the packages that results depend on."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -126,13 +129,24 @@ def _edit_error(path: str | Path, settings: dict[str, Any], identity: Any) -> Ru
     with suppress(RunError):
         newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
         before = newest.tree.get("config") if newest is not None else None
-    changes = list(_changes(deciding(settings), before)) if isinstance(before, dict) else []
+    changes = list(_changes(deciding(settings), deciding(before))) if isinstance(before, dict) else []
     changes += ["its identity is missing"] if identity is None else []
     what = ", ".join(changes) or "its settings do not match its identity"
     return RunError(
         f"{path}/config.json was changed after the run was started: {what}; restore it, or train anew. "
         f"Only the number of steps may grow, by steingate resume {path} --total-steps N."
     )
+
+
+def require_same_certify(run: RunFolder, before: dict[str, Any]) -> None:
+    """Raise RunError if the settings of certification differ from those in a checkpoint: its tests used those."""
+    now = read_config(run.path)["config"].get("certify")
+    changes = list(_changes(now, before.get("certify"), "certify"))
+    if changes:
+        raise RunError(
+            f"{run.config} was changed after the run was started: {', '.join(changes)}; restore it. "
+            f"For another risk or confidence use `steingate evaluate {run.path} --risk P --confidence P`."
+        )
 
 
 def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:

@@ -1,8 +1,10 @@
 """Evaluation of a policy: whole episodes on fresh seeds, and the bound on its violation probability."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import floor
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,11 @@ from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import Which
-from steingate.training.certification import policy_name
+from steingate.training.certification import delta_for_test, ignored_seeds, policy_name
 from steingate.training.environment import make_envs
+from steingate.training.evaluations import add_evaluation, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
-from steingate.training.play import load_player, play
+from steingate.training.play import Player, load_player, play
 from steingate.training.seeding import evaluation_seeds
 
 TAIL = 0.1  # fraction of worst episodes in the CVaR
@@ -32,16 +35,20 @@ class Evaluation:
 
     Attributes
     ----------
+    number : which evaluation of the run this is
     which : "certified" or "last"
     epoch, step : policy updates and environment steps of training before this policy
     sampled : whether actions were sampled, instead of taking their mean
     seeds, episodes : reset seeds, and cost, return and length of the episodes
     limit : cost limit of an episode
-    risk, confidence : accepted violation probability, and confidence of the bound
+    risk : accepted violation probability
+    confidence : confidence of the bound; that of all evaluations of the run together is ``joint_confidence``
     bound : upper bound on P(cost > limit): exact, or a monitor's if it decided the number of episodes
     certified : whether these episodes certify P(cost > limit) <= risk
+    failure : why they certify nothing, if they are no sample of episodes
     """
 
+    number: int
     which: str
     epoch: int
     step: int
@@ -51,8 +58,10 @@ class Evaluation:
     limit: float
     risk: float
     confidence: float
+    joint_confidence: float
     bound: float
     certified: bool
+    failure: str = ""
 
     @property
     def worst(self) -> int:
@@ -70,22 +79,37 @@ class Evaluation:
         return self.violations / len(self.episodes.cost)
 
     def __str__(self) -> str:
-        policy = policy_name(self.which, self.step, self.sampled)
+        policy, confidence = policy_name(self.which, self.step, self.sampled), floor(1000 * self.confidence) / 1000
         count, risk = len(self.episodes.cost), percent(self.risk)
-        outcome = violations_text(self.violations, count, self.limit, self.bound, self.confidence)
-        if self.certified:
+        outcome = violations_text(self.violations, count, self.limit, self.bound, confidence)
+        if self.failure:
+            advice = f"Not certified: {self.failure}."
+        elif self.certified:
             advice = f"Certified for {risk}."
         elif self.violation_rate <= self.risk:
             advice = f"Too few episodes to certify {risk}; --until-certified uses as many as needed."
         else:
-            advice = f"Not certified for {risk}: train longer, or accept a higher risk."
-        return f"{policy[0].upper()}{policy[1:]}: {outcome}. {advice}"
+            advice = f"Not certified for {risk}: train longer, or accept a higher risk (--risk)."
+        joint = percent(self.joint_confidence)
+        together = f"Evaluation {self.number} of this run; all together have {joint} confidence."
+        return f"{policy[0].upper()}{policy[1:]}: {outcome}. {advice} {together}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON types."""
         cost, ret = self.episodes.cost, self.episodes.ret
-        own = ("epoch", "step", "limit", "risk", "confidence", "violations", "violation_rate", "bound")
+        own = (
+            "epoch",
+            "step",
+            "limit",
+            "risk",
+            "confidence",
+            "joint_confidence",
+            "violations",
+            "violation_rate",
+            "bound",
+        )
         return {
+            "number": self.number,
             "policy": self.which,
             "actions": "sampled" if self.sampled else "mean",
             "episodes": len(cost),
@@ -112,6 +136,9 @@ def evaluate(
 ) -> Evaluation:  # fmt: skip
     """Play whole episodes with a policy of a run, and bound its violation probability P(cost > limit).
 
+    The evaluations of a run are counted in its ``evaluations.jsonl``. The k-th one has the error probability
+    6 (1 - confidence) / (pi k)^2 and episodes of its own, so that repeating until one is good is no cheat.
+
     Parameters
     ----------
     path
@@ -119,13 +146,14 @@ def evaluate(
     episodes
         Number of episodes.
     seed
-        Seed of the episodes; they differ from those of training and of its certification tests.
+        Seed of the episodes; they differ from those of training, of its tests and of earlier evaluations.
     sample
         Sample actions as in training, instead of taking the mean.
     policy
         ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
     limit, risk, confidence
-        Cost limit, accepted violation probability and confidence of the bound; by default those of the run.
+        Cost limit, accepted violation probability, and confidence that the bounds of all evaluations of this run have
+        together; by default those of the run.
     until_certified
         Stop as soon as an anytime-valid monitor certifies the policy or shows that it is unsafe, after at most
         ``episodes``. The bound is then the monitor's.
@@ -147,37 +175,55 @@ def evaluate(
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
-    player = load_player(Path(path), warn, policy, env, trust_code)
-    cfg, seeds = player.cfg, evaluation_seeds(seed, episodes)
+    run = Path(path)
+    player = load_player(run, warn, policy, env, trust_code)
+    cfg, earlier = player.cfg, len(read_evaluations(run))
+    seeds = evaluation_seeds(seed, episodes, earlier + 1)
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk
-    confidence = 1.0 - cfg.certify.delta if confidence is None else confidence
-    monitor = Monitor(limit, risk, round(1.0 - confidence, 15))
-    envs = make_envs(cfg, params=EnvParams(player.cost_budget_fraction))
-    played: list[Episodes] = []
-    try:
-        for first in range(0, episodes, envs.num_envs):
-            played.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop))
-            if until_certified:
-                update_until_decided(monitor, np.maximum(played[-1].cost, 0.0).tolist())
-            if monitor.certified or monitor.unsafe:
-                break
-    finally:
-        envs.close()
-    episodes = monitor.episodes or episodes
-    cost, ret, length = (
-        np.concatenate([getattr(each, name) for each in played])[:episodes] for name in ("cost", "ret", "length")
-    )
+    joint = 1.0 - cfg.certify.delta if confidence is None else confidence
+    if not 0.0 < joint < 1.0:
+        raise InputError(f"confidence must be between 0 and 1, got {joint}.")
+    delta = delta_for_test(earlier + 1, round(1.0 - joint, 15))
+    monitor = Monitor(limit, risk, delta)
+    played, failure = play_episodes(player, seeds, sample, stop, monitor if until_certified else None)
+    cost = played.cost
     if (cost < 0.0).any():
         warn(negative_cost_warning(cfg, cost))
     if until_certified:
-        bound, certified = monitor.bound, monitor.certified
+        bound, certified = monitor.bound, monitor.certified and not monitor.unsafe
     else:
-        exact = certify(np.maximum(cost, 0.0), limit, risk, confidence)
+        exact = certify(np.maximum(cost, 0.0), limit, risk, 1.0 - delta)
         bound, certified = exact.bound, exact.certified
     step = player.epoch * cfg.steps_per_epoch
-    result = Episodes(cost=cost, ret=ret, length=length)
-    return Evaluation(
-        player.which, player.epoch, step, sample, tuple(seeds[:episodes]), result, limit, risk, confidence,
-        bound, certified,
+    found = Evaluation(
+        earlier + 1, player.which, player.epoch, step, sample, tuple(seeds[: len(cost)]), played, limit, risk,
+        1.0 - delta, joint, bound, certified and not failure, failure,
     )  # fmt: skip
+    record = {"sha256": player.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
+    add_evaluation(run, earlier, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
+    return found
+
+
+def play_episodes(
+    player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool], monitor: Monitor | None = None
+) -> tuple[Episodes, str]:
+    """Play one episode per seed, or until the monitor has decided; return them and why they are no sample, if so."""
+    envs = make_envs(player.cfg, params=EnvParams(player.cost_budget_fraction))
+    groups: list[Episodes] = []
+    marks: list[list[int]] = []
+    try:
+        for first in range(0, len(seeds), envs.num_envs):
+            marks.append([])
+            groups.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop, marks=marks[-1]))
+            if monitor is not None:
+                update_until_decided(monitor, np.maximum(groups[-1].cost, 0.0).tolist())
+                if monitor.certified or monitor.unsafe:
+                    break
+    finally:
+        envs.close()
+    count = len(seeds) if monitor is None else monitor.episodes
+    cost, ret, length = (
+        np.concatenate([getattr(each, name) for each in groups])[:count] for name in ("cost", "ret", "length")
+    )
+    return Episodes(cost=cost, ret=ret, length=length), ignored_seeds(marks)

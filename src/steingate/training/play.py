@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,10 @@ import numpy.typing as npt
 from steingate.algorithms.base import Episodes, Params
 from steingate.errors import RunError
 from steingate.policies.action_space import discrete_actions, n_outputs
-from steingate.policies.load import Which, choose_checkpoint
+from steingate.policies.load import Which, choose_checkpoint, policy_arrays
 from steingate.policies.normalizer import Stats
+from steingate.policies.policy import Policy
+from steingate.runs import Checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv
@@ -36,6 +39,7 @@ class Player(NamedTuple):
     stats: Stats  # of observations; frozen
     cost_budget_fraction: float = 1.0  # of the environments
     which: str = "last"  # or "certified"
+    sha256: str = ""
 
 
 def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_budget_fraction: float) -> Player:
@@ -43,6 +47,14 @@ def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_b
     params = {name: tuple(value) if name in ("w", "b") else value for name, value in policy.items()}
     # The published codes evaluate with the whole budget, whatever fraction training used last.
     return Player(cfg, epoch, params, stats, 1.0 if cfg.algo.is_published else float(cost_budget_fraction))
+
+
+def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certified") -> Player:
+    """Return the player of the policy in a checkpoint of the run."""
+    tree, saved = checkpoint.tree, checkpoint.tree["stats"]
+    stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("cost_budget_fraction", 1.0))
+    return player._replace(which=which, sha256=Policy(policy_arrays(checkpoint)).sha256)
 
 
 def load_player(
@@ -54,16 +66,12 @@ def load_player(
 ) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     cfg = load_run_config(path, env, trust_code)
-    checkpoint, which = choose_checkpoint(Path(path), policy, warn)
-    tree, saved = checkpoint.tree, checkpoint.tree["stats"]
-    stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
-    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("cost_budget_fraction", 1.0))
-    return player._replace(which=which)
+    return stored_player(cfg, *choose_checkpoint(Path(path), policy, warn))
 
 
 def play(
     envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool] = lambda: False,
-    chunk: int = CHUNK, max_steps: int | None = None,
+    chunk: int = CHUNK, max_steps: int | None = None, marks: list[int] | None = None,
 ) -> Episodes:  # fmt: skip
     """Return one whole episode per seed, in the order of ``seeds``.
 
@@ -85,11 +93,15 @@ def play(
         Vector steps per rollout; sampled actions depend on it.
     max_steps
         A longer episode raises an ``EpisodeTooLongError``; one million by default.
+    marks
+        Gets a checksum of each episode: of its first observations, return, cost and length.
     """
     groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
     most = max_steps or MAX_STEPS
     rows = [_play_together(envs, player, group, sample, stop, chunk, most) for group in groups]
-    ret, cost, length = np.concatenate(rows).T
+    ret, cost, length, seen = np.concatenate(rows).T
+    if marks is not None:
+        marks += [hash(row) for row in zip(ret.tolist(), cost.tolist(), length.tolist(), seen.tolist(), strict=True)]
     return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
 
 
@@ -97,10 +109,10 @@ def _play_together(
     envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool], chunk: int,
     max_steps: int,
 ) -> npt.NDArray[np.float64]:  # fmt: skip
-    """Return (return, cost, length) of the first episode of each environment, for at most E seeds."""
+    """Return (return, cost, length, checksum of observations) of the first episode of each environment."""
     space, mode = envs.single_action_space, FROZEN if player.cfg.algo.networks.normalize_obs else OFF
     padded = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # unused environments run along
-    first = np.full((envs.num_envs, 3), np.nan)
+    first = np.full((envs.num_envs, 4), np.nan)
     carry: Carry | None = None
     for number in range(-(-max_steps // chunk)):
         noise = np.zeros((chunk, envs.num_envs, n_outputs(space)), np.float32)
@@ -113,9 +125,13 @@ def _play_together(
             name=player.cfg.env, steps_before=number * chunk * envs.num_envs,
         )  # fmt: skip
         carry, done = rollout.carry, rollout.episodes
+        if number == 0:
+            ends = dict(reversed([(int(env), int(t)) for t, env in rollout.finished_at]))
+            for env in range(envs.num_envs):
+                first[env, 3] = crc32(rollout.obs[: ends.get(env, chunk) + 1, env].tobytes())
         for (_, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
             if np.isnan(first[env, 0]):
-                first[env] = outcome
+                first[env, :3] = outcome
         if not np.isnan(first[: len(seeds), 0]).any():
             return first[: len(seeds)]
     raise EpisodeTooLongError(

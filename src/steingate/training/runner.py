@@ -12,7 +12,7 @@ from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_confi
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
-from steingate.training.config_file import load_run_config, version_warnings, write_run_config
+from steingate.training.config_file import load_run_config, require_same_certify, version_warnings, write_run_config
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import build_algorithm, make_envs, new_messages, require_snapshots, restorable
 from steingate.training.logging.display import Display
@@ -100,6 +100,11 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             display.message(message)
         files = RunWriter(run, envs, cfg, algorithm)
         files.truncate(state, marks)
+        if not fresh:
+            selection, message = files.restore_certification(state.selection)
+            state = state._replace(selection=selection)
+            if message:
+                display.message(message)
         if state.env_state is not None:
             envs.reset(seed=0)
             restorable(envs).restore(state.env_state)
@@ -109,7 +114,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         for logger in loggers:
             stack.callback(logger.close)
         pool = stack.enter_context(background_thread(cfg.overlap))
-        selector = stack.enter_context(closing(CertifiedCheckpointSelector(cfg, run, files.save_certified, stop)))
+        selector = stack.enter_context(closing(CertifiedCheckpointSelector(cfg, files, stop)))
         trainer = Trainer(cfg, algorithm, run_epoch, envs, files, tuple(loggers), display, pool, selector, stop)
         state = train_epochs(trainer, state)
         again = f"continue with: steingate resume {run.path}"
@@ -118,10 +123,15 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             stop.leave()
         if cfg.certify.enabled:
             try:
-                display.message(selector.finish(state.selection, last_candidate(trainer, state), state.epoch))
+                selection = selector.finish(state.selection, last_candidate(trainer, state), state.epoch)
             except RolloutStoppedError:
                 display.message(f"Stopped before the last test; {again}")
                 stop.leave()
+            if selection is not state.selection:  # the number of tests first: no file may give delta back
+                files.save(state._replace(selection=selection), replace=True)
+                files.write_certification(selection.report)
+            assert selection.report is not None
+            display.message(selection.report["sentence"])
     return run.path
 
 
@@ -135,6 +145,7 @@ def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[Tr
     )
     if checkpoint is None:
         return first, {}
+    require_same_certify(run, checkpoint.tree["config"])
     for epoch, path in checkpoint_files(run.checkpoints):
         if epoch > checkpoint.epoch:
             put_aside(path)

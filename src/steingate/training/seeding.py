@@ -21,6 +21,7 @@ class Purpose(IntEnum):
     EVALUATION = 5
     TEST = 6  # certification tests during training
     FINAL_TEST = 7  # certification tests at the end of training
+    RETURN = 8  # episodes that estimate the return of the certified policy
 
 
 def stream(seed: int, epoch: int, purpose: Purpose) -> np.random.Generator:
@@ -33,9 +34,9 @@ def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
     return [int(np.random.SeedSequence([seed, epoch, i]).generate_state(1)[0]) for i in range(num_envs)]
 
 
-def evaluation_seeds(seed: int, episodes: int) -> list[int]:
-    """Return one reset seed per evaluation episode; a longer list begins with the shorter one."""
-    return [_reset_seed(seed, i, int(Purpose.EVALUATION)) for i in range(episodes)]
+def evaluation_seeds(seed: int, episodes: int, number: int = 1) -> list[int]:
+    """Return one reset seed per episode of evaluation ``number``; a longer list begins with the shorter one."""
+    return [_reset_seed(seed, i, number, int(Purpose.EVALUATION)) for i in range(episodes)]
 
 
 def certification_seed(seed: int, purpose: Purpose, test: int, episode: int) -> int:

@@ -7,29 +7,33 @@ the candidates; certificates rest on fresh episodes (``steingate.training.certif
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steingate.algorithms.base import Params
+from steingate.algorithms.base import EnvParams, Params
 from steingate.algorithms.common.episodes import cvar
+from steingate.errors import RunError
 from steingate.policies.normalizer import Stats
-from steingate.runs import RunFolder, load_certification, write_certification
+from steingate.runs import Checkpoint, certified_checkpoint
 from steingate.training.certification import (
     CertificationTest,
     certification_report,
     certify_checkpoint,
     delta_for_test,
     min_episodes,
-    saved_test,
 )
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import TrainerEnv, make_envs
-from steingate.training.play import make_player
+from steingate.training.environment import TrainerEnv, make_envs, set_params
+from steingate.training.play import make_player, play, stored_player
 from steingate.training.seeding import Purpose, certification_seed
 
+if TYPE_CHECKING:
+    from steingate.training.logging.run_writer import RunWriter
+
 MAX_CANDIDATES = 6
+RETURN_EPISODES = 100  # to estimate the return of the certified policy without the bias of its selection
 MIN_EPISODES = 8  # to rank a candidate; if an epoch finished fewer, earlier ones are included
 TAIL = 0.2  # fraction of worst episodes in the risk
 _AFTER_FAILURE, _AFTER_SUCCESS = 0.8, 1.2  # factors on a tested candidate's risk for the new ``max_risk``
@@ -59,6 +63,8 @@ class SelectionState(NamedTuple):
     steps: int = 0  # environment steps of all tests
     best: tuple[Candidate, CertificationTest] | None = None  # the certified one with the highest return
     closest: CertificationTest | None = None  # the failed test with the smallest bound
+    final_tests: int = 0  # number of tests at the end of training, also before it was extended
+    report: dict[str, Any] | None = None  # content of certification.json after the last test
 
 
 def make_candidate(
@@ -128,10 +134,11 @@ def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> Selection
         one = Candidate(*values)
         return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats))
 
-    candidates, max_risk, tests, steps, best, closest = tree
+    candidates, max_risk, tests, steps, best, closest, final_tests, report = tree
     best = None if best is None else (candidate(best[0]), CertificationTest(*best[1]))
     closest = None if closest is None else CertificationTest(*closest)
-    return SelectionState(tuple(map(candidate, candidates)), max_risk, tests, steps, best, closest)
+    candidates = tuple(map(candidate, candidates))
+    return SelectionState(candidates, max_risk, tests, steps, best, closest, final_tests, report)
 
 
 def _sorted(policy: Params) -> Params:
@@ -148,19 +155,16 @@ class CertifiedCheckpointSelector:
 
     Parameters
     ----------
-    cfg, folder
-        The run and its folder.
-    save
-        Writes a certified policy with its test, unless a better one is in the folder.
+    cfg
+        The run.
+    files
+        Its folder, to which certified policies and ``certification.json`` are written.
     stop
         Called before every step of a test; if it returns true, ``RolloutStoppedError`` is raised.
     """
 
-    def __init__(
-        self, cfg: RunConfig, folder: RunFolder, save: Callable[[Candidate, CertificationTest], None],
-        stop: Callable[[], bool],
-    ) -> None:  # fmt: skip
-        self.cfg, self._folder, self._save, self._stop = cfg, folder, save, stop
+    def __init__(self, cfg: RunConfig, files: "RunWriter", stop: Callable[[], bool]) -> None:
+        self.cfg, self._files, self._stop = cfg, files, stop
         self._envs: TrainerEnv | None = None
 
     def close(self) -> None:
@@ -178,19 +182,20 @@ class CertifiedCheckpointSelector:
         selection, _ = self._test(selection, head, Purpose.TEST, number, settings.max_episodes)
         best = None if selection.best is None else selection.best[1]
         tests = [] if selection.closest is None else [selection.closest]
-        self._report(epochs, best, tests, False, self._last_report().get("final_tests", 0))
+        ledger = selection.tests, selection.final_tests
+        selection = selection._replace(report=certification_report(self.cfg, epochs, best, tests, False, ledger))
+        self._files.write_certification(selection.report)
         return selection
 
-    def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> str:
-        """Test the last policy, and others if needed; write ``certification.json``, return its sentence.
+    def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> SelectionState:
+        """Test the last policy, and others if needed; return the state with the final report and number of tests.
 
         The results are not part of the training state, so that a run that is extended continues as if it had been
         longer from the start. ``last`` is None if no training episode has finished.
         """
-        report = self._last_report()
-        if report.get("finished") and report.get("epoch") == epochs:
-            return str(report["sentence"])
-        earlier, allowed = int(report.get("final_tests", 0)), _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
+        if before.report is not None and before.report["finished"] and before.report["epoch"] == epochs:
+            return before
+        earlier, allowed = before.final_tests, _FINAL_FRACTION * epochs * self.cfg.steps_per_epoch
         selection, tests, candidate = before, list[CertificationTest](), last
         while candidate is not None and len(tests) < _MAX_FINAL_TESTS:
             number = earlier + len(tests) + 1
@@ -204,11 +209,31 @@ class CertifiedCheckpointSelector:
             if candidate is None and selection.best is None and selection.candidates:
                 candidate = selection.candidates[0]  # the least risky, whatever its return
         if before.best is not None:
-            self._save(*before.best)
+            self._files.save_certified(*before.best)
         closest = [] if selection.closest is None else [selection.closest]
         failure = "" if last is not None else "no episode ended during training"
-        final_tests = earlier + len(tests)
-        return self._report(epochs, saved_test(self._folder), tests + closest, True, final_tests, failure)
+        best, ledger = self._files.saved_test(), (before.tests, earlier + len(tests))
+        fresh = None if best is None else self._estimate(certified_checkpoint(self._files.run.path))
+        report = certification_report(self.cfg, epochs, best, tests + closest, True, ledger, failure, fresh)
+        return before._replace(final_tests=ledger[1], report=report)
+
+    def _estimate(self, best: Checkpoint | None) -> dict[str, Any] | None:
+        """Return means over episodes of the certified policy that did not select it; None if they fail."""
+        assert best is not None
+        player, most = stored_player(self.cfg, best), 10 * self.cfg.episode_length
+        seeds = [certification_seed(self.cfg.seed, Purpose.RETURN, best.epoch, i) for i in range(RETURN_EPISODES)]
+        self._envs = self._envs or make_envs(self.cfg)
+        set_params(self._envs, EnvParams(player.cost_budget_fraction))
+        try:
+            found = play(self._envs, player, seeds, False, self._stop, max_steps=most)
+        except RunError:
+            return None
+        error = float(found.ret.std(ddof=1)) / len(seeds) ** 0.5
+        return {
+            "episodes": len(seeds), "return": float(found.ret.mean()), "return_error": error,
+            "cost": float(found.cost.mean()), "violations": int((found.cost > self.cfg.cost_limit).sum()),
+            "seeds": seeds,
+        }  # fmt: skip
 
     def _min_episodes(self, number: int) -> int:
         """Return the smallest number of episodes that test ``number`` needs."""
@@ -234,16 +259,8 @@ class CertifiedCheckpointSelector:
         except Exception as error:
             failure = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             test, steps = CertificationTest(epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, f"of an error ({failure})"), 0
+        test = test._replace(purpose=int(purpose), number=number, sha256=self._files.policy_sha256(candidate))
         selection = add_test(selection, candidate, test, steps)
         if selection.best is not None:
-            self._save(*selection.best)
+            self._files.save_certified(*selection.best)
         return selection, test
-
-    def _last_report(self) -> dict[str, Any]:
-        return load_certification(self._folder.path) or {}
-
-    def _report(self, epochs: int, *results: Any) -> str:
-        """Write ``certification.json`` and return its sentence."""
-        report = certification_report(self.cfg, epochs, *results)
-        write_certification(self._folder, report)
-        return str(report["sentence"])

@@ -6,21 +6,27 @@ from typing import Any
 from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.errors import RunError
 from steingate.policies.action_space import action_arrays
+from steingate.policies.load import policy_arrays
+from steingate.policies.policy import Policy
 from steingate.runs import (
+    Checkpoint,
     RunFolder,
     Table,
+    certified_checkpoint,
     deciding,
+    load_certification,
     read_config,
     read_progress,
+    write_certification,
     write_checkpoint,
     write_tree,
 )
 from steingate.storage.checkpoint import checkpoint_path
 from steingate.storage.tables import EPISODE_COLUMNS
-from steingate.training.certification import CertificationTest, saved_test
+from steingate.training.certification import CertificationTest
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.selection import Candidate
+from steingate.training.selection import Candidate, SelectionState
 from steingate.training.state import TrainState, plain, to_tree
 
 
@@ -49,7 +55,7 @@ class RunWriter:
             "normalize": algorithm.networks.normalize_obs,
             "lidar_features": None if features is None else features.to_dict(),
             "identity": record.get("identity"),
-            "config": deciding(record["config"]),
+            "config": {**deciding(record["config"]), "certify": record["config"]["certify"]},
         }
 
     def truncate(self, state: TrainState, marks: dict[str, Any]) -> None:
@@ -69,9 +75,9 @@ class RunWriter:
         tables = {"progress": self.progress, "episodes": self.episodes}
         self._marks[epoch] = {name: table.fingerprint() for name, table in tables.items()}
 
-    def save(self, state: TrainState) -> None:
-        """Write a checkpoint of the state, unless it exists, after syncing the rows that belong to it."""
-        if checkpoint_path(self.run.checkpoints, state.epoch).exists():
+    def save(self, state: TrainState, replace: bool = False) -> None:
+        """Write a checkpoint of the state, after syncing the rows that belong to it; ``replace`` one of the epoch."""
+        if not replace and checkpoint_path(self.run.checkpoints, state.epoch).exists():
             return
         tree = to_tree(state)
         self.episodes.sync()
@@ -85,16 +91,56 @@ class RunWriter:
 
     def save_certified(self, best: Candidate, test: CertificationTest) -> None:
         """Write the certified policy with its test, unless the file holds one with a higher return."""
-        saved = saved_test(self.run)
-        if saved is not None and saved.mean_return >= test.mean_return:
-            return
-        tree = {
-            "policy": plain(best.policy),
-            "stats": plain(best.stats._asdict()),
-            "test": test._asdict(),
-            **self._policy_context(best.cost_budget_fraction),
-        }
-        write_tree(self.run.certified, best.epoch, tree)
+        saved = self.saved_test()
+        if saved is None or saved.mean_return < test.mean_return:
+            write_tree(self.run.certified, best.epoch, {**self._policy_tree(best), "test": test._asdict()})
+
+    def saved_test(self) -> CertificationTest | None:
+        """Return the test in ``certified.safetensors``; None unless it is of its policy and for the run's settings."""
+        try:
+            found = certified_checkpoint(self.run.path)
+            if found is None:
+                return None
+            test = CertificationTest(**found.tree["test"])
+            same = test.sha256 == Policy(policy_arrays(found)).sha256
+            return test if same and test.holds_for(self._cfg) else None
+        except (RunError, KeyError, TypeError, ValueError):
+            return None
+
+    def policy_sha256(self, candidate: Candidate) -> str:
+        """Return the digest that names the policy of a candidate."""
+        found = Checkpoint(self.run.certified, candidate.epoch, self._policy_tree(candidate))
+        return Policy(policy_arrays(found)).sha256
+
+    def _policy_tree(self, candidate: Candidate) -> dict[str, Any]:
+        tree = {"policy": plain(candidate.policy), "stats": plain(candidate.stats._asdict())}
+        return {**tree, **self._policy_context(candidate.cost_budget_fraction)}
+
+    def write_certification(self, report: dict[str, Any] | None) -> None:
+        """Write ``certification.json``; without a report, remove the file."""
+        if report is None:
+            self.run.certification.unlink(missing_ok=True)
+        else:
+            write_certification(self.run, report)
+
+    def restore_certification(self, selection: SelectionState) -> tuple[SelectionState, str]:
+        """Write ``certification.json`` again if it does not fit the checkpoint; return the state and a message.
+
+        A file that a killed run wrote after its checkpoint stays: the same tests follow again. Tests that only the
+        file counts are counted.
+        """
+        stored, message = None, ""
+        try:
+            stored = load_certification(self.run.path)
+        except RunError as error:
+            message = f"{str(error).partition(';')[0]}: it is written again from the checkpoint."
+        if stored is not None and stored.get("identity") == self._cfg.identity:
+            spent = int(stored["ledger"]["final_tests"])
+            selection = selection._replace(final_tests=max(selection.final_tests, spent))
+            if selection.report is None or stored["epoch"] > selection.report["epoch"]:
+                return selection, message
+        self.write_certification(selection.report)
+        return selection, message
 
     def _policy_context(self, fraction: float) -> dict[str, Any]:
         """Return what is needed to use a policy besides its parameters.
