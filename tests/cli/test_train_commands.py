@@ -115,6 +115,7 @@ def test_evaluate_prints_tables_for_both_kinds_of_actions(run, tmp_path, capsys)
 
 def test_evaluate_checks_and_writes_costs(run, tmp_path, capsys):
     costs = tmp_path / "costs.csv"
+    (run / "evaluations.jsonl").unlink(missing_ok=True)
     words = ["--episodes", "40", "--policy", "last", "--actions", "mean", "--json", "--check"]
     assert main(["evaluate", str(run), *words, "--limit", "1e6", "--costs-out", str(costs)]) == 0
     found = json.loads(capsys.readouterr().out)
