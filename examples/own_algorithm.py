@@ -12,18 +12,16 @@ from typing import NamedTuple
 import numpy as np
 
 from steingate.algorithms.base import (
-    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    Metrics,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
+    TrustRegionAlgorithm,
 )
-from steingate.algorithms.config import CostAdvantageConfig, LineSearchConfig, TrustRegionConfig
+from steingate.algorithms.config import CostAdvantageConfig, LineSearchConfig, NetworkConfig, TrustRegionConfig
 from steingate.settings import group, option
 
 
@@ -34,12 +32,13 @@ class PatientState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Patient(OnPolicyAlgorithm):
-    """Maximize reward after violation-free epochs only."""
+class Patient(TrustRegionAlgorithm):
+    """Maximize reward after violation-free epochs only. Its fields are its settings, such as ``--patience``."""
 
     info = MethodInfo("patient", "maximize reward after violation-free epochs, minimize cost until then")
     episode_filter = "complete"
     patience: int = option(3, "violation-free epochs before the reward is maximized")
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
@@ -56,13 +55,3 @@ class Patient(OnPolicyAlgorithm):
         mode = Mode.IMPROVE if state.safe_epochs >= self.patience else Mode.RECOVER
         metrics = {"Gate/SafeEpochs": float(state.safe_epochs)}
         return state, GateOutput(Objective(mode), metrics)
-
-    def update(
-        self, context: RunContext, state: PatientState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[PatientState, Params, Metrics]:
-        """Take one trust-region step for reward or cost."""
-        from steingate.algorithms.common.trust_region import StepRule, trust_region_update
-
-        del context
-        rule = StepRule(self.trust_region, self.line_search)
-        return state, *trust_region_update(policy, batch, objective, rule)

@@ -8,7 +8,7 @@ from scipy.special import digamma, polygamma
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.steingate import make_certificate
 from steingate.experiments.grid import plan_runs
-from steingate.experiments.grids import GRIDS, REFERENCES
+from steingate.experiments.grids import EQUAL, GRIDS, REFERENCES
 from steingate.tasks.catalog import TASKS
 from steingate.training.config import make_config
 
@@ -17,7 +17,7 @@ VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Hum
 UNSEEN = {f"Safety{robot}{task}2-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 UNSEEN |= {"SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
-SMALL = ("learning", "quick", "allowance", "unseen")
+SMALL = ("learning", "quick", "allowance", "equal", "unseen")
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
     "velocity": (120, VELOCITY, MAIN),
@@ -31,6 +31,7 @@ EXPECTED = {
     "learning": (2 * len(ALGORITHMS), {"SafetyPointGoal1-v0", "SafetyPointCircle1-v0"}, set(ALGORITHMS)),
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
     "allowance": (12, NAVIGATION, {"allowance"}),
+    "equal": (96, NAVIGATION, {"cpo", "trpo-lag", "trpo-saute", "evo", "steingate", "allowance"}),
     "unseen": (6, UNSEEN, {"allowance"}),
 }
 
@@ -124,6 +125,17 @@ def test_the_ablations_change_one_thing():
             for run in runs_of(name)
         ]
         assert all(one == rest[0] for one in rest)
+
+
+def test_equal_means_the_settings_of_the_default_algorithm():
+    default = flat(make_config({"algo": "allowance"}))
+    for run in runs_of("equal"):
+        options = flat(run)
+        for name in ("lidar_powers", "lidar_positions", "gae_lambda", "init_std", "advantage_clip", "saturation_coef"):
+            assert name in EQUAL
+            assert options[name] == default[name]
+        for name in ("hidden", "gamma", "vf_lr", "vf_epochs", "vf_batch_size", "max_kl", "steps_per_epoch", "num_envs"):
+            assert options[name] == default[name], (run.algo.name, name)
 
 
 def test_the_references_make_certificates():

@@ -34,7 +34,7 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.algorithms.config import (
     EPISODE_FILTER,
     VARIANT,
@@ -127,75 +127,6 @@ def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, cost
     return GateResult(result.is_open, result.advice, metrics)
 
 
-def decide(
-    algorithm: "SteinGate | SteinGatePPO", context: RunContext, state: SteinGateState, episodes: Episodes
-) -> tuple[SteinGateState, GateOutput]:
-    """Open or close the gate: the first half of Algorithm 1.
-
-    The slack is the limit minus the mean cost of the epoch's episodes (with ``recovery="tail"``, the budget minus
-    their mean risk); the update compares it with the change of the cost surrogate. An epoch without a finished
-    episode cannot be certified: as in the released code, the mean cost of the last ``window`` episodes is compared
-    with the limit, and ``Gate/Fallback`` is 1.
-    """
-    limit, recent = context.cost_limit, state.recent.extend(episodes, context.window)
-    if len(episodes.cost):
-        gate = evaluate_gate(algorithm.preset, algorithm.certificate, limit, episodes.cost)
-        slack = limit - float(np.mean(episodes.cost))
-    else:
-        slack = limit - float(recent.costs.mean()) if len(recent.costs) else nan
-        budget = gate_budget(algorithm.preset, algorithm.certificate, limit)
-        gate = GateResult(slack >= 0.0, "no episode has finished", {"Bound": nan, "Budget": budget})
-    if algorithm.recovery == "tail":
-        risk = tail_risk(algorithm, context)
-        slack = gate.metrics["Budget"] - float(np.mean(risk(episodes.cost))) if len(episodes.cost) else 0.0
-    slack = slack if slack == slack else 0.0  # unknown: nothing to spend
-    mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
-    closed = 0 if gate.is_open else state.epochs_closed + 1
-    metrics = {f"Gate/{name}": value for name, value in gate.metrics.items()}
-    metrics |= {
-        "Gate/Mode": float(mode),
-        "Gate/EpochsClosed": float(closed),
-        "Gate/Episodes": float(len(episodes.cost)),
-        "Gate/Fallback": float(len(episodes.cost) == 0),
-    }
-    messages: tuple[str, ...] = ()
-    if closed and closed % MESSAGE_EPOCHS == 0:
-        messages = (f"The gate has been closed for {closed} epochs in a row: {gate.advice}",)
-    objective = Objective(mode, slack if algorithm.is_published else recent.per_step(slack))
-    return state._replace(recent=recent, epochs_closed=closed), GateOutput(objective, metrics, messages)
-
-
-def gate_budget(preset: Preset, options: Mapping[str, Any], limit: float) -> float:
-    """Return the largest value of the bound at which the gate is open."""
-    if preset == "violation":
-        return violation_options(options)["risk"]
-    return float(make_certificate(preset, options, limit).budget)
-
-
-def tail_risk(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> Callable[[Array], Array]:
-    """Return the risk of an accumulated cost, which a recovery with ``recovery="tail"`` minimizes."""
-    if algorithm.preset == "violation":
-        return lambda cost: np.asarray(cost > context.cost_limit, np.float64)
-    certificate = make_certificate(algorithm.preset, algorithm.certificate, context.cost_limit)
-    return lambda cost: np.asarray(certificate.risk_function(certificate.normalize(np.maximum(cost, 0.0))))
-
-
-def initial_messages(algorithm: "SteinGate | SteinGatePPO", context: RunContext) -> tuple[str, ...]:
-    """Return what the gate does and what it promises."""
-    rule = (
-        "After every epoch the gate evaluates the costs of the finished episodes: open, the policy update maximizes "
-        "reward; closed, it minimizes cost."
-    )
-    if algorithm.preset == "violation":
-        given = violation_options(algorithm.certificate)
-        needed = episodes_needed(given["risk"], given["confidence"])
-        return rule, f"With fewer than {needed} episodes per epoch it stays closed: raise --steps-per-epoch if needed."
-    certificate = make_certificate(algorithm.preset, algorithm.certificate, context.cost_limit)
-    if not certificate.guard and certificate.reference_risk > certificate.budget:
-        return rule, "It never opens, because the reference's risk exceeds the budget: give a larger budget."
-    return rule, "It tests the episodes seen. The policy is certified by fresh episodes at the end of training."
-
-
 class _SteinGate(OnPolicyAlgorithm):
     """What both updates share. Abstract."""
 
@@ -206,11 +137,6 @@ class _SteinGate(OnPolicyAlgorithm):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.resolve(1)
-
-    def init(self, context: RunContext, policy: Params) -> SteinGateState:
-        """Return the state before the first epoch."""
-        del context
-        return SteinGateState(optimizer=self.init_optimizer(policy))
 
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the certificate's options validated and in their text form."""
@@ -227,6 +153,54 @@ class _SteinGate(OnPolicyAlgorithm):
             }
         return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
 
+    def init(self, context: RunContext, policy: Params) -> SteinGateState:
+        """Return the state before the first epoch."""
+        del context
+        return SteinGateState(optimizer=self.init_optimizer(policy))
+
+    def decide(
+        self, context: RunContext, state: SteinGateState, episodes: Episodes
+    ) -> tuple[SteinGateState, GateOutput]:
+        """Open or close the gate: the first half of Algorithm 1.
+
+        The slack is the limit minus the mean cost of the epoch's episodes (with ``recovery="tail"``, the budget minus
+        their mean risk); the update compares it with the change of the cost surrogate. An epoch without a finished
+        episode cannot be certified: as in the released code, the mean cost of the last ``window`` episodes is compared
+        with the limit, and ``Gate/Fallback`` is 1.
+        """
+        limit, recent = context.cost_limit, state.recent.extend(episodes, context.window)
+        if len(episodes.cost):
+            gate = evaluate_gate(self.preset, self.certificate, limit, episodes.cost)
+            slack = limit - float(np.mean(episodes.cost))
+        else:
+            slack = limit - float(recent.costs.mean()) if len(recent.costs) else nan
+            gate = GateResult(slack >= 0.0, "no episode has finished", {"Bound": nan, "Budget": self.budget(limit)})
+        if self.recovery == "tail":
+            risk = self.tail_risk(limit)
+            slack = gate.metrics["Budget"] - float(np.mean(risk(episodes.cost))) if len(episodes.cost) else 0.0
+        slack = slack if slack == slack else 0.0  # unknown: nothing to spend
+        mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
+        closed = 0 if gate.is_open else state.epochs_closed + 1
+        metrics = gate_metrics(mode, episodes, **gate.metrics, EpochsClosed=float(closed))
+        messages: tuple[str, ...] = ()
+        if closed and closed % MESSAGE_EPOCHS == 0:
+            messages = (f"The gate has been closed for {closed} epochs in a row: {gate.advice}",)
+        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
+        return state._replace(recent=recent, epochs_closed=closed), GateOutput(objective, metrics, messages)
+
+    def budget(self, limit: float) -> float:
+        """Return the largest value of the bound at which the gate is open."""
+        if self.preset == "violation":
+            return violation_options(self.certificate)["risk"]
+        return float(make_certificate(self.preset, self.certificate, limit).budget)
+
+    def tail_risk(self, limit: float) -> Callable[[Array], Array]:
+        """Return the risk of an accumulated cost, which a recovery with ``recovery="tail"`` minimizes."""
+        if self.preset == "violation":
+            return lambda cost: np.asarray(cost > limit, np.float64)
+        certificate = make_certificate(self.preset, self.certificate, limit)
+        return lambda cost: np.asarray(certificate.risk_function(certificate.normalize(np.maximum(cost, 0.0))))
+
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
         """Return the accumulated cost in limits with ``recovery="tail"``, otherwise None."""
         del params
@@ -235,17 +209,22 @@ class _SteinGate(OnPolicyAlgorithm):
     def cost_transform(self, context: RunContext, state: SteinGateState) -> Callable[[Array], Array] | None:
         """Return the risk function with ``recovery="tail"``."""
         del state
-        return tail_risk(self, context) if self.recovery == "tail" else None  # type: ignore[arg-type]
-
-    def decide(
-        self, context: RunContext, state: SteinGateState, episodes: Episodes
-    ) -> tuple[SteinGateState, GateOutput]:
-        """Open or close the gate."""
-        return decide(self, context, state, episodes)  # type: ignore[arg-type]
+        return self.tail_risk(context.cost_limit) if self.recovery == "tail" else None
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
         """Return what the gate does and what it promises."""
-        return initial_messages(self, context)  # type: ignore[arg-type]
+        rule = (
+            "After every epoch the gate evaluates the costs of the finished episodes: open, the policy update "
+            "maximizes reward; closed, it minimizes cost."
+        )
+        if self.preset == "violation":
+            options = violation_options(self.certificate)
+            needed = episodes_needed(options["risk"], options["confidence"])
+            return rule, f"With fewer than {needed} episodes per epoch it stays closed: raise --steps-per-epoch."
+        certificate = make_certificate(self.preset, self.certificate, context.cost_limit)
+        if not certificate.guard and certificate.reference_risk > certificate.budget:
+            return rule, "It never opens, because the reference's risk exceeds the budget: give a larger budget."
+        return rule, "It tests the episodes seen. The policy is certified by fresh episodes at the end of training."
 
 
 @dataclass(frozen=True)

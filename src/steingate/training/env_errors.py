@@ -1,10 +1,14 @@
-"""Errors of environments during a rollout, in one sentence with environment, index and step."""
+"""Errors of environments in one sentence with environment, index and step; checks for finite numbers."""
 
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from steingate.envs.worker_pool import describe_error
 from steingate.errors import RunError, SteingateError
 from steingate.training import rollout_kernels as kernels
+from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 
 
@@ -47,3 +51,30 @@ class EnvErrors:
 
     def _step(self) -> str:
         return f"step {self._steps_before + self.t * self._envs.num_envs}"
+
+
+def require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:
+    """Raise an error that names the first quantity with a NaN or an infinity."""
+    bad = first_not_finite(quantities)
+    if bad is not None:
+        raise RunError(
+            f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
+            f"{bad} is not finite; the state before this epoch is saved."
+        )
+
+
+def first_not_finite(quantities: dict[str, Any]) -> str | None:
+    """Return the name of the first array, or tree of arrays, with a NaN or an infinity; None if all are finite."""
+    for name, value in quantities.items():
+        if isinstance(value, dict):
+            parts: dict[str, Any] = {f"{name}/{key}": part for key, part in value.items()}
+        elif isinstance(value, (tuple, list)):
+            parts = {f"{name}/{index}": part for index, part in enumerate(value)}
+        elif np.isfinite(np.asarray(value)).all():
+            continue
+        else:
+            return name
+        bad = first_not_finite(parts)
+        if bad is not None:
+            return bad
+    return None

@@ -11,12 +11,12 @@ from steingate.algorithms.base import OnPolicyAlgorithm, Trajectories
 from steingate.algorithms.common.critics import Critics, fit_critics
 from steingate.algorithms.common.episodes import complete_episodes
 from steingate.algorithms.common.networks import forward
-from steingate.errors import RunError
 from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.config import RunConfig
+from steingate.training.env_errors import require_finite
 from steingate.training.environment import TrainerEnv, restorable, set_params
-from steingate.training.logging.rows import append_window, episode_warnings, progress_row
-from steingate.training.rollout import Rollout, collect
+from steingate.training.logging.rows import append_window, episode_rows, episode_warnings, progress_row
+from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import OFF, UPDATE
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
 from steingate.training.state import TrainState
@@ -98,7 +98,7 @@ def run_epoch(
         logits = np.asarray(forward(state.policy, batch.obs)) if discrete else None
         flat = noise.reshape(len(batch.adv), -1)
         batch = penalize_saturation(batch, coef, flat, state.policy.get("log_std"), logits)
-    _require_finite(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
+    require_finite(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
     def fit(epochs: int | None) -> "Future[Critics]":
         return pool.submit(_fit, cfg, algorithm, critics, state.epoch, batch.obs, targets, batch.weight, epochs)
@@ -108,7 +108,7 @@ def run_epoch(
     watch.lap("advantages")
 
     updated, policy, loss_metrics = algorithm.update(context, decided, state.policy, batch, output.objective)
-    _require_finite(cfg, state.epoch, {"the policy": policy})
+    require_finite(cfg, state.epoch, {"the policy": policy})
     fitting = fitting or fit(algorithm.update_epochs(updated))
     watch.lap("policy")
 
@@ -130,7 +130,9 @@ def run_epoch(
     )
     messages = (*output.messages, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
     texts = tuple(f"Epoch {state.epoch + 1}: {message}" for message in messages)
-    return next_state, EpochReport(row, _episode_rows(cfg, state.epoch, rollout), watch.seconds, texts)
+    return next_state, EpochReport(
+        row, episode_rows(cfg, state.epoch, rollout.episodes, rollout.finished_at), watch.seconds, texts
+    )
 
 
 def _fit(
@@ -148,42 +150,5 @@ def _fit(
         epochs=epochs,
         fit_cost=algorithm.cost_advantages is not None,
     )
-    _require_finite(cfg, epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
+    require_finite(cfg, epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
     return fitted
-
-
-def _episode_rows(cfg: RunConfig, epoch: int, rollout: Rollout) -> list[dict[str, Any]]:
-    """Return one row per finished episode, by time of completion; ``step`` counts all environments."""
-    episodes = rollout.episodes
-    steps = epoch * cfg.steps_per_epoch + (rollout.finished_at[:, 0] + 1) * cfg.num_envs
-    return [
-        {"epoch": epoch, "step": int(step), "return": float(ret), "cost": float(cost), "length": int(length)}
-        for step, ret, cost, length in zip(steps, episodes.ret, episodes.cost, episodes.length, strict=True)
-    ]
-
-
-def _require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:
-    """Raise an error that names the first quantity with a NaN or an infinity."""
-    bad = first_not_finite(quantities)
-    if bad is not None:
-        raise RunError(
-            f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
-            f"{bad} is not finite; the state before this epoch is saved."
-        )
-
-
-def first_not_finite(quantities: dict[str, Any]) -> str | None:
-    """Return the name of the first array, or tree of arrays, with a NaN or an infinity; None if all are finite."""
-    for name, value in quantities.items():
-        if isinstance(value, dict):
-            parts: dict[str, Any] = {f"{name}/{key}": part for key, part in value.items()}
-        elif isinstance(value, (tuple, list)):
-            parts = {f"{name}/{index}": part for index, part in enumerate(value)}
-        elif np.isfinite(np.asarray(value)).all():
-            continue
-        else:
-            return name
-        bad = first_not_finite(parts)
-        if bad is not None:
-            return bad
-    return None

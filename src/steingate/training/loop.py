@@ -20,6 +20,7 @@ from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import EpochReport, run_epoch
 from steingate.training.logging.display import Display
+from steingate.training.logging.rows import time_columns
 from steingate.training.logging.run_writer import RunWriter
 from steingate.training.logging.trackers import TensorBoardLog, WandbLog
 from steingate.training.selection import (
@@ -90,7 +91,7 @@ def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
             seconds = time.perf_counter() - start
             total_seconds += seconds
             parts = {**report.seconds, "test": time.perf_counter() - trained}
-            row = {**report.row, **_times(cfg, seconds, total_seconds, parts)}
+            row = {**report.row, **time_columns(cfg, seconds, total_seconds, parts)}
             files.add(row, report.episodes)
             before, state = state, after
             for logger in trainer.loggers:
@@ -131,12 +132,3 @@ def _candidate(trainer: Trainer, state: TrainState, episodes: Any, after: TrainS
 def _wait(saving: "Future[None] | None") -> None:
     if saving is not None:
         saving.exception()
-
-
-def _times(cfg: RunConfig, seconds: float, total: float, parts: dict[str, float]) -> dict[str, float]:
-    return {
-        "Time/FPS": cfg.steps_per_epoch / max(seconds, 1e-9),
-        "Time/Total": total,
-        "Time/Epoch": seconds,
-        **{f"Time/{name.capitalize()}": value for name, value in parts.items()},
-    }

@@ -4,10 +4,12 @@ Compiled without fast-math, so that results do not depend on the number of threa
 ``rollout.collect`` makes every array. Rows are environments, t counts vector steps.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Params
 from steingate.compiled import compiled
 from steingate.policies.normalizer import CLIP, STD_FLOOR
 
@@ -17,7 +19,7 @@ OFF, UPDATE, FROZEN = 0, 1, 2  # observation normalization: none, update and nor
 
 
 def flat_policy(
-    policy: Params,
+    policy: Mapping[str, Any],
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return the arguments ``weights``, ``sizes``, ``std`` of the kernels: all layers as one vector, layer sizes, std.
 

@@ -1,4 +1,4 @@
-"""Rows of ``progress.csv`` (OmniSafe's column names where the quantity is the same), and data warnings."""
+"""Rows of ``progress.csv`` and ``episodes.csv`` with OmniSafe's column names, and data warnings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,6 +55,30 @@ def progress_row(
         if name not in ("Gate/Mode", "Gate/Slack", "Gate/Fallback"):
             row[name] = float(value) if np.isfinite(value) else None
     return row
+
+
+def episode_rows(
+    cfg: RunConfig, epoch: int, episodes: Episodes, finished_at: npt.NDArray[np.int64]
+) -> list[dict[str, Any]]:
+    """Return one row of ``episodes.csv`` per finished episode, by time of completion.
+
+    ``step`` counts the steps of all environments; ``finished_at`` (n, 2) has vector step and environment.
+    """
+    steps = epoch * cfg.steps_per_epoch + (finished_at[:, 0] + 1) * cfg.num_envs
+    return [
+        {"epoch": epoch, "step": int(step), "return": float(ret), "cost": float(cost), "length": int(length)}
+        for step, ret, cost, length in zip(steps, episodes.ret, episodes.cost, episodes.length, strict=True)
+    ]
+
+
+def time_columns(cfg: RunConfig, seconds: float, total: float, parts: Mapping[str, float]) -> dict[str, float]:
+    """Return the columns ``Time/*``: seconds of the epoch, of the whole run so far, and of the epoch's phases."""
+    return {
+        "Time/FPS": cfg.steps_per_epoch / max(seconds, 1e-9),
+        "Time/Total": total,
+        "Time/Epoch": seconds,
+        **{f"Time/{name.capitalize()}": value for name, value in parts.items()},
+    }
 
 
 def _mean(values: npt.NDArray[Any]) -> float | None:
