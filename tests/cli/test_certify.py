@@ -100,6 +100,18 @@ def test_training_episodes_certify_no_policy(capsys, tmp_path):
         assert "2 policies with exploration noise" in values["note"]
 
 
+def test_the_smallest_limit(capsys, tmp_path):
+    """With 60 episodes one may be over the limit at 10 % and 95 %, so it is the second largest cost."""
+    path = tmp_path / "costs.txt"
+    path.write_text("\n".join(str(cost / 2) for cost in range(60)))
+    values = read_json(capsys, "certify", str(path), "--smallest-limit")
+    assert (values["smallest_limit"], values["episodes"]) == (29.0, 60)
+    assert main(["certify", str(path), "--smallest-limit", "--check"]) == 0
+    assert capsys.readouterr().out.startswith("Smallest limit: 29. With 95 % confidence at most 10 % of the episodes")
+    assert main(["certify", str(path), "--smallest-limit", "--risk", "0.01", "--check"]) == 1
+    assert "60 episodes certify no limit for 1 %: at least 299 are needed." in capsys.readouterr().out
+
+
 def test_columns_and_monitor_files(capsys, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("step,EpCost\n" + "\n".join(f"{i},{cost}" for i, cost in enumerate(COSTS)))
@@ -136,6 +148,8 @@ def test_a_limit_of_0_counts_every_cost(capsys, tmp_path):
         ),
         (["--limit", "25", "--stein", "certifed"], "'certifed'"),
         (["--limit", "25", "--certificate", "zero_mass=0.1"], "--certificate needs --stein"),
+        (["--limit", "25", "--smallest-limit"], "not allowed with"),
+        (["--smallest-limit", "--stein", "paper"], "need --limit"),
         (["--limit", "25", "--column", "reward"], "no column 'reward'"),
         (["--limit", "25", "--plot", "figure.gif"], "figure.gif"),
         (["--limit", "25", "--plot", "/no/such/folder/a.png"], "cannot be written"),
@@ -208,6 +222,19 @@ def test_what_n_episodes_can_certify(capsys):
     assert (with_one["certifiable"], with_one["episodes_needed"]) == (False, 46)
 
 
+def test_the_power_of_a_plan(capsys):
+    plan = read_json(capsys, "plan", "--expect", "0.03", "--power", "0.9")
+    assert (plan["episodes_for_power"], plan["violations_allowed"]) == (103, 5)
+    assert "expected" not in read_json(capsys, "plan")
+    assert main(["plan", "--expect", "0.03"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Probability of certifying 10 % if 3 % of the episodes are violations"
+    assert [line.split() for line in lines[1:3]] == [
+        ["29", "episodes", "41.3", "%"],
+        ["103", "episodes", "91.0", "%"],
+    ]
+
+
 def test_the_tables_of_plan(capsys):
     assert main(["plan", "--violations", "7"]) == 0
     out = capsys.readouterr().out
@@ -228,6 +255,8 @@ def test_the_tables_of_plan(capsys):
         (["--risk", "0"], "risk is 0.0"),
         (["--risk", "1"], "risk is 1.0"),
         (["--confidence", "2"], "confidence is 2.0"),
+        (["--expect", "0.1"], "expected is 0.1"),
+        (["--expect", "0.01", "--power", "1"], "power is 1.0"),
         (["--confidence", "nan"], "confidence is nan"),
         (["--violations", "-2"], "violations is -2"),
         (["--episodes", "0"], "episodes is 0"),

@@ -55,8 +55,9 @@ from steingate.algorithms.config import (
     Variant,
 )
 from steingate.algorithms.saute import require_cost_budget
+from steingate.certificates.betting import RHO, WEIGHTS
 from steingate.errors import InputError, require_between, require_positive
-from steingate.monitoring.wealth import RHO, THETA, WEIGHTS
+from steingate.monitoring.wealth import THETA
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 

@@ -1,17 +1,19 @@
 """Exact upper bound on P(cost > limit) from the costs of a fixed number of episodes.
 
 With k violations in n independent episodes of one policy, the bound of Clopper and Pearson (1934) is the
-largest p for which k or fewer violations have probability at least 1 - confidence.
+largest p for which k or fewer violations have probability at least 1 - confidence. ``shift_radius`` says how much
+the distribution of the episodes may change; ``episodes_for_power`` plans the number of episodes.
 """
 
+from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import ceil, expm1, inf, log, log1p
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv
+from scipy.special import betainc, betainccinv, xlog1py, xlogy
 
 from steingate.certificates.formatting import count, percent, violations_text
 from steingate.certificates.io import check_costs
@@ -29,6 +31,8 @@ ASSUMPTIONS = (
     ("fixed claim", "Limit, risk and confidence were chosen without looking at these costs."),
     ("all episodes", "Every episode that was started counts; else short ones are overrepresented."),
 )
+MAX_ALLOWED = 1 << 14  # violations that a plan may allow
+_BLOCK = 1024
 _HUGE = 1e300  # sums of costs from here on may overflow
 
 
@@ -73,6 +77,11 @@ class ViolationResult:
     def certified(self) -> bool:
         """Whether the bound is at most ``risk``."""
         return self.bound <= self.risk
+
+    @property
+    def shift(self) -> "ShiftRadius | None":
+        """How much the distribution of the episodes may change with the risk still certified; else ``None``."""
+        return shift_radius(self.bound, self.risk) if self.certified else None
 
     @cached_property
     def more_episodes(self) -> int | None:
@@ -119,7 +128,8 @@ class ViolationResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and texts as JSON types."""
         names = ("violation_rate", "bound", "certified", "more_episodes", "summary", "advice")
-        return {**asdict(self), **{name: getattr(self, name) for name in names}}
+        shift = None if self.shift is None else self.shift._asdict()
+        return {**asdict(self), **{name: getattr(self, name) for name in names}, "shift": shift}
 
 
 def certify(costs: npt.ArrayLike, limit: float, risk: float = 0.1, confidence: float = 0.95) -> ViolationResult:
@@ -144,14 +154,9 @@ def certify(costs: npt.ArrayLike, limit: float, risk: float = 0.1, confidence: f
     (True, 0.089)
     """
     values = check_costs(costs)
-    for name, value, low, high in (
-        ("limit", limit, 0.0, inf),
-        ("risk", risk, SMALLEST, 1.0),
-        ("confidence", confidence, 0.0, 1.0),
-    ):
-        if not (is_real(value) and low <= value < high):
-            raise InputError(f"{name} is {value!r}; give a number in [{low:g}, {high:g}).")
-    _error_probability(confidence)
+    check_interval("limit", limit, 0.0, inf, left=True)
+    check_interval("risk", risk, SMALLEST, 1.0, left=True)
+    error_probability(confidence)
     largest, n = float(values.max()), values.size
     mean = float(np.add.reduce(values)) / n if largest < _HUGE / n else float(np.add.reduce(values / n))
     violations = int(np.count_nonzero(values > limit))
@@ -164,7 +169,7 @@ def clopper_pearson_upper(k: int, n: int, confidence: float = 0.95) -> float:
     >>> round(clopper_pearson_upper(0, 29), 4)
     0.0981
     """
-    delta = _error_probability(confidence)
+    delta = error_probability(confidence)
     if n != int(n) or n < 1:
         raise InputError(f"n is {n!r}; give a whole number of samples, at least 1.")
     if k != int(k) or not 0 <= k <= n:
@@ -184,7 +189,7 @@ def episodes_needed(risk: float, confidence: float = 0.95, violations: int = 0) 
     """
     if not SMALLEST <= risk < 1.0:
         raise InputError(f"risk is {risk!r}; give a probability in [{SMALLEST:g}, 1).")
-    delta = _error_probability(confidence)
+    delta = error_probability(confidence)
     if not 0 <= violations <= MAX_EPISODES or violations != int(violations):
         raise InputError(f"violations is {violations!r}; give a whole number from 0 to {MAX_EPISODES:g}.")
     low = violations
@@ -207,7 +212,97 @@ def certifiable_risk(episodes: int, confidence: float = 0.95, violations: int = 
     return clopper_pearson_upper(violations, episodes, confidence)
 
 
-def _error_probability(confidence: float) -> float:
+class ShiftRadius(NamedTuple):
+    """Largest change from the distribution P of the tested episodes to Q for which Q(cost > limit) <= risk.
+
+    Attributes
+    ----------
+    total_variation
+        Largest difference between the probabilities of any event under P and Q.
+    density_ratio
+        Largest factor dQ/dP by which any event becomes more likely.
+    kl_divergence, chi_squared
+        KL(Q | P) in nats, and the chi-squared divergence, the mean of (dQ/dP - 1)^2 under P.
+    """
+
+    total_variation: float
+    density_ratio: float
+    kl_divergence: float
+    chi_squared: float
+
+
+def shift_radius(bound: float, risk: float) -> ShiftRadius:
+    """Return the shifts that an upper bound u <= B = risk on P(cost > limit) survives.
+
+    B - u, B / u, kl(B, u) = B log(B / u) + (1 - B) log((1 - B) / (1 - u)), (B - u)^2 / (u (1 - u)). Each is sharp: by
+    the data processing inequality only the two events cost > limit and cost <= limit matter, and a larger shift of
+    their probabilities (u, 1 - u) reaches B.
+
+    >>> [round(value, 3) for value in shift_radius(clopper_pearson_upper(0, 300), 0.1)]
+    [0.09, 10.064, 0.145, 0.825]
+    """
+    if not 0.0 < bound <= risk < 1.0:
+        raise InputError(f"The bound {bound!r} and the risk {risk!r} do not satisfy 0 < bound <= risk < 1.")
+    kl = xlogy(risk, risk / bound) + xlog1py(1.0 - risk, (bound - risk) / (1.0 - bound))
+    return ShiftRadius(risk - bound, risk / bound, max(float(kl), 0.0), (risk - bound) ** 2 / (bound * (1.0 - bound)))
+
+
+def certification_power(episodes: int, expected: float, risk: float = 0.1, confidence: float = 0.95) -> float:
+    """Return the probability that ``certify`` certifies ``risk`` if the violation probability is ``expected``.
+
+    >>> round(certification_power(29, 0.03), 2)
+    0.41
+    """
+    certifiable_risk(episodes, confidence)
+    check_interval("expected", expected, 0.0, 1.0, left=True)
+    allowed = bisect_right(range(episodes), risk, key=lambda v: clopper_pearson_upper(v, episodes, confidence)) - 1
+    return float(betainc(episodes - allowed, allowed + 1, 1.0 - expected)) if allowed >= 0 else 0.0
+
+
+def episodes_for_power(
+    expected: float, power: float = 0.9, risk: float = 0.1, confidence: float = 0.95
+) -> tuple[int, int]:
+    """Return the smallest number of episodes that certifies with probability ``power``, and the violations allowed.
+
+    For each number v of allowed violations the best number of episodes is the smallest that certifies with v.
+
+    Parameters
+    ----------
+    expected
+        Violation probability that the policy is expected to have, below ``risk``.
+
+    Examples
+    --------
+    >>> episodes_for_power(0.03)
+    (103, 5)
+    """
+    check_interval("risk", risk, SMALLEST, 1.0, left=True)
+    check_interval("power", power, 0.0, 1.0)
+    check_interval("expected", expected, 0.0, risk, left=True)
+    delta = error_probability(confidence)
+    for start in range(0, MAX_ALLOWED, _BLOCK):
+        v = np.arange(start, start + _BLOCK, dtype=np.float64)
+        low, high = v, np.ceil((v + 1.0) * (1.0 - log(delta)) * 3.0 / risk)  # n <= v is too few, 3 times is enough
+        while np.any(high - low > 1.0):
+            middle = np.floor(0.5 * (low + high))
+            enough = betainc(middle - v, v + 1.0, 1.0 - risk) <= delta * (1.0 + 1e-12)
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        passing = np.flatnonzero(betainc(high - v, v + 1.0, 1.0 - expected) >= power)
+        if passing.size:
+            return int(high[passing[0]]), int(v[passing[0]])
+    raise InputError(
+        f"expected {expected:g} is too close to the risk {risk:g}: more than {MAX_ALLOWED:,} violations would occur."
+    )
+
+
+def check_interval(name: str, value: object, low: float, high: float, left: bool = False, closed: bool = False) -> None:
+    """Refuse a value outside of the interval from ``low`` (itself with ``left``) to ``high`` (with ``closed``)."""
+    if not (is_real(value) and (low < value < high or (left and value == low) or (closed and value == high))):
+        interval = f"{'[' if left else '('}{low:g}, {high:g}{']' if closed else ')'}"
+        raise InputError(f"{name} is {value!r}; give a number in {interval}.")
+
+
+def error_probability(confidence: float) -> float:
     """Return 1 - confidence without the rounding error of the difference: 0.05 for 0.95."""
     delta = round(1.0 - confidence, 15)
     if not SMALLEST <= delta < 1.0:

@@ -2,14 +2,18 @@
 
 import json
 from argparse import Namespace
+from math import floor
 
 from steingate.certificates.formatting import count, number, percent, rate, upper
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
+from steingate.certificates.tail import smallest_limit
 from steingate.certificates.violation import (
     ASSUMPTIONS,
     ViolationResult,
     certifiable_risk,
+    certification_power,
+    episodes_for_power,
     episodes_needed,
 )
 from steingate.certificates.violation import certify as certify_costs
@@ -32,7 +36,9 @@ def certify_arguments(parser: Parser) -> None:
         help="episode costs: CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; "
         "- for standard input",
     )
-    add("--limit", type=float, required=True, metavar="D", help="limit on the episode cost")
+    claim = parser.add_mutually_exclusive_group(required=True)
+    claim.add_argument("--limit", type=float, metavar="D", help="limit on the episode cost")
+    claim.add_argument("--smallest-limit", action="store_true", help="print the smallest limit that is certified")
     add_claim_options(parser)
     add("--stein", choices=tuple(PRESETS), help="also evaluate this Stein certificate, with --risk as budget")
     add(
@@ -54,6 +60,8 @@ def certify(args: Namespace) -> int:
     if args.certificate and not args.stein:
         raise InputError("--certificate needs --stein NAME.")
     data = read_costs(args.file, args.column)
+    if args.smallest_limit:
+        return _smallest_limit(args, data, risk, confidence)
     result = certify_costs(data.costs, args.limit, risk, confidence)
     stein = None
     if args.stein:
@@ -82,6 +90,27 @@ def certify(args: Namespace) -> int:
     return NOT_CERTIFIED if args.check and not certified else 0
 
 
+def _smallest_limit(args: Namespace, data: CostData, risk: float, confidence: float) -> int:
+    """Print the smallest limit that is certified; return as ``certify``."""
+    if args.stein or args.plot:
+        raise InputError("--stein and --plot need --limit.")
+    found, n = smallest_limit(data.costs, risk, confidence), len(data.costs)
+    if args.json:
+        numbers = {"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}
+        print(json.dumps({**numbers, "one_policy": data.one_policy, "note": data.note}, allow_nan=False))
+    elif found is None:
+        needed = episodes_needed(risk, confidence)
+        print(f"{count(n)} certify no limit for {percent(risk)}: at least {needed:,} are needed.")
+    else:
+        print(
+            f"Smallest limit: {found:.10g}. With {percent(confidence)} confidence at most {percent(risk)} of the "
+            f"episodes cost more ({count(n)}, whose number was fixed in advance)."
+        )
+        if data.note:
+            print(data.note)
+    return NOT_CERTIFIED if args.check and (found is None or not data.one_policy) else 0
+
+
 def _claim(args: Namespace) -> tuple[float, float]:
     """Return the accepted risk and the confidence."""
     return 0.1 if args.risk is None else args.risk, 0.95 if args.confidence is None else args.confidence
@@ -96,6 +125,10 @@ def _print_result(result: ViolationResult, data: CostData, explain: bool) -> Non
         ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
         ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
     ]  # fmt: skip
+    if result.shift is not None:
+        variation, ratio = (floor(1000.0 * value) / 1000.0 for value in result.shift[:2])  # rounded down
+        claim = f"total variation to deployment at which {percent(result.risk)} still holds"
+        rows.append(("shift", f"{variation:g}", f"{claim}; or no event more than {ratio:.4g} times as likely"))
     if data.one_policy:
         color = "green" if result.certified else "red"
         print_rows(f"[bold {color}]{result.summary}[/]", rows, result.advice)
@@ -136,6 +169,10 @@ def plan_arguments(parser: Parser) -> None:
     add_claim_options(parser)
     parser.add_argument("--episodes", type=int, metavar="N", help="also show what N episodes can certify")
     parser.add_argument("--violations", type=int, default=0, metavar="K", help="violations among them (default: 0)")
+    parser.add_argument("--expect", type=float, metavar="P", help="expected violation probability of the policy")
+    parser.add_argument(
+        "--power", type=float, default=0.9, metavar="Q", help="wanted probability of a certificate (default: 0.9)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
@@ -144,6 +181,8 @@ def plan(args: Namespace) -> int:
     risk, confidence = _claim(args)
     needed = episodes_needed(risk, confidence, args.violations)
     best = None if args.episodes is None else certifiable_risk(args.episodes, confidence, args.violations)
+    if args.expect is not None:
+        enough, allowed = episodes_for_power(args.expect, args.power, risk, confidence)
     if args.json:
         numbers = {
             "risk": risk,
@@ -154,8 +193,19 @@ def plan(args: Namespace) -> int:
             "certifiable_risk": best,
             "certifiable": None if best is None else best <= risk,
         }
+        if args.expect is not None:
+            numbers |= {"expected": args.expect, "power": args.power}
+            numbers |= {"episodes_for_power": enough, "violations_allowed": allowed}
         print(json.dumps(numbers, allow_nan=False))
         return 0
+    if args.expect is not None:
+        sizes = sorted({needed, *([] if args.episodes is None else [args.episodes]), enough})
+        print_rows(
+            f"Probability of certifying {percent(risk)} if {percent(args.expect)} of the episodes are violations",
+            [(count(n), rate(certification_power(n, args.expect, risk, confidence)), "") for n in sizes],
+            f"{count(enough)} are the fewest for {percent(args.power)}; at most {_violations(allowed)} may occur.",
+        )
+        print()
     counts = sorted({*range(PLANNED_VIOLATIONS + 1), args.violations})
     print_rows(
         f"Episodes that certify a risk of {percent(risk)} with {percent(confidence)} confidence",

@@ -11,7 +11,7 @@ reaches 1 / delta with probability at most delta, so it may be evaluated after e
 on the violation rate is the m at which W(m) = 1 / delta.
 
 A cluster of episodes (a day, a storm, a robot) counts once, with x = y, the fraction of its episodes that are
-violations. Its factor 1 + c (m - y) / (1 - m) has expectation at most 1 if E[y | past] >= m.
+violations. The factor 1 + c (m - y) / (1 - m) (``certificates.betting``) has expectation at most 1 if E[y | past] >= m.
 
 Bets of size theta that the rate is above m multiply their wealth by 1 + theta (x - m) / m.
 """
@@ -23,10 +23,8 @@ from math import exp, expm1, log, log1p
 
 import numpy as np
 
-# rho_k = 1 - c_k. Weight 0.9 follows quantiles of Beta(0.4, 1), which suits few violations; the last four
-# bets are for rates close to the bound after many episodes.
-RHO = (*(((k + 0.5) / 16) ** 2.5 for k in range(16)), 0.95, 0.975, 0.9875, 0.994)
-WEIGHTS = (0.9 / 16,) * 16 + (0.1 / 4,) * 4
+from steingate.certificates.betting import RHO, WEIGHTS
+
 THETA = (0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.4, 0.6)  # equal weights
 
 BLOCK = 8  # episodes between two restarts of the bets against "the rate is at most the budget"
