@@ -279,15 +279,21 @@ class _Allowance(OnPolicyAlgorithm):
         """Return how the budget adapts, and what that guarantees."""
         del context
         risk, schedule = self.risk, self.schedule
+        rate, noise = schedule.alarm * risk, self._noise(self.networks.init_std)
+        early = f" ({_percent(min(rate * noise, 1.0))} at first, because it explores)" if noise > 1.0 else ""
         wrong = "in the whole run" if schedule.spend else "for each value of the budget"
         return (
             "Cost is penalized lightly up to a budget and heavily beyond it. The budget starts at "
             f"{_percent(schedule.init_fraction)} of the limit.",
             f"Every {self.episodes_per_update} episodes it shrinks on evidence that more than "
-            f"{_percent(schedule.alarm * risk)} of the episodes exceed the limit, and grows on evidence that less than "
+            f"{_percent(rate)} of the episodes exceed the limit{early}, and grows on evidence that less than "
             f"{_percent(risk)} do; {wrong}, it grows wrongly with probability at most {_percent(schedule.delta)}.",
             "This does not certify the policy; fresh episodes do, at the end of training.",
         )
+
+    def _noise(self, max_std: float) -> float:
+        """Return the largest action standard deviation as a multiple of its final value."""
+        return max_std / min(self.exploration.min_std, self.networks.init_std)
 
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
         """Return the budget fraction m and the return scale R."""
@@ -352,7 +358,7 @@ class _Allowance(OnPolicyAlgorithm):
             self.risk,
             violations=int((cost > limit).sum()),
             episodes=len(cost),
-            noise=state.max_std / final_std,
+            noise=self._noise(state.max_std),
             hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
         )
         messages: tuple[str, ...] = ()

@@ -60,7 +60,7 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
     'maximize reward, cost penalized lightly up to 56 % of the limit'
     >>> row = {"Gate/Mode": 0, "Gate/BudgetFraction": 0.56, "Gate/BudgetViolationRate": 0.02, "Gate/Budget": 0.01}
     >>> describe_update(row)[0]
-    'maximize reward, cost penalized lightly up to 56 % of the limit (there 2 % violations, target 1 %)'
+    'maximize reward, cost penalized lightly up to 56 % of the limit (at this budget 2 % violations, target 1 %)'
     """
     mode = Mode(int(effective_modes(row["Gate/Mode"], row.get("Loss/Case"))))
     names = ("LagrangeMultiplier", "CostBudget", "BudgetFraction")
@@ -71,9 +71,9 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
         return f"maximize reward, cost budget {budget:.2f}", mode
     if fraction is not None:
         rate = row.get("Gate/BudgetViolationRate")  # since the budget changed
-        known = (
-            "" if rate is None else f" (there {100 * rate:.2g} % violations, target {100 * row['Gate/Budget']:.2g} %)"
-        )
+        known = ""
+        if rate is not None:
+            known = f" (at this budget {100 * rate:.2g} % violations, target {100 * row['Gate/Budget']:.2g} %)"
         return f"maximize reward, cost penalized lightly up to {100 * fraction:.0f} % of the limit{known}", mode
     texts = {Mode.IMPROVE: "maximize reward", Mode.BALANCE: "maximize reward within the limit"}
     return texts.get(mode, "minimize cost"), mode
