@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RunError as RunError,
         SteingateError as SteingateError,
     )
+    from steingate.monitoring.compare import ComparisonMonitor as ComparisonMonitor
     from steingate.monitoring.episodes import StepWatcher as StepWatcher, certify_policy as certify_policy
     from steingate.monitoring.monitor import Monitor as Monitor
     from steingate.monitoring.monitors import Monitors as Monitors
@@ -56,6 +57,7 @@ _MODULES = {  # module -> public names
     "certificates.violation": ("ViolationResult", "certify"),
     "envs.make": ("make_vec",),
     "errors": ("InputError", "MissingExtraError", "RunError", "SteingateError"),
+    "monitoring.compare": ("ComparisonMonitor",),
     "monitoring.episodes": ("StepWatcher", "certify_policy"),
     "monitoring.monitor": ("Monitor",),
     "monitoring.monitors": ("Monitors",),

@@ -132,10 +132,7 @@ class Monitor:
 
     def update(self, cost: float) -> None:
         """Count one finished episode; an invalid cost raises ``InputError`` and changes nothing."""
-        if cost.__class__ is not float:
-            cost = _number(cost)
-        if not 0.0 <= cost < inf:
-            raise InputError(f"The cost {cost} is not usable: costs are finite and not negative.")
+        cost = check_cost(cost)
         violation = cost > self.limit
         self.episodes += 1
         self.violations += violation
@@ -477,11 +474,18 @@ def status(monitor: Any) -> str:
     return next((name for name in ("unsafe", "drift", "certified") if getattr(monitor, name)), "undecided")
 
 
-def _number(cost: object) -> float:
-    value = cost[()] if isinstance(cost, np.ndarray) and cost.ndim == 0 else cost
-    if not is_real(value):
-        raise InputError(f"The cost {cost!r} is not a number: pass one real number per episode.")
-    return float(value)
+def check_cost(cost: object) -> float:
+    """Return the cost of an episode as a float; anything but a finite number from 0 on raises ``InputError``."""
+    if type(cost) is float:
+        number = cost
+    else:
+        value = cost[()] if isinstance(cost, np.ndarray) and cost.ndim == 0 else cost
+        if not is_real(value):
+            raise InputError(f"The cost {cost!r} is not a number: pass one real number per episode.")
+        number = float(value)
+    if not 0.0 <= number < inf:
+        raise InputError(f"The cost {number} is not usable: costs are finite and not negative.")
+    return number
 
 
 def _positive(name: str, value: object) -> float:
