@@ -153,7 +153,7 @@ def test_a_continued_rollout_equals_a_longer_one():
     whole, end = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
     first, middle = collect(envs, policy, stats, noise[:23], seeds=[1, 2, 3])
     given = first.carry.obs.copy(), first.carry.totals.copy(), middle.mean.copy()
-    second, later = collect(envs, policy, middle, noise[23:], start=first.carry)
+    second, later = collect(envs, policy, middle, noise[23:], carry=first.carry)
     for before, after in zip(given, (first.carry.obs, first.carry.totals, middle.mean), strict=True):
         np.testing.assert_array_equal(before, after)  # arguments are not modified
     np.testing.assert_array_equal(np.concatenate([first.act, second.act]), whole.act)

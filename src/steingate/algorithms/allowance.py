@@ -33,7 +33,6 @@ from steingate.algorithms.base import (
     GateOutput,
     MethodInfo,
     Metrics,
-    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
@@ -54,6 +53,7 @@ from steingate.algorithms.config import (
     TrustRegionConfig,
     Variant,
 )
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.algorithms.saute import require_cost_budget
 from steingate.certificates.betting import RHO, WEIGHTS
 from steingate.errors import InputError, require_between, require_positive

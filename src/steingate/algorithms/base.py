@@ -27,12 +27,9 @@ from steingate.algorithms.config import (
     CriticConfig,
     EpisodeFilter,
     LineSearchConfig,
-    MinibatchConfig,
     NetworkConfig,
-    PPOConfig,
     TrustRegionConfig,
     Variant,
-    minibatch_critics,
 )
 from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
@@ -40,7 +37,6 @@ from steingate.policies.safety_state import SafetyState
 from steingate.settings import object_name
 
 if TYPE_CHECKING:
-    from steingate.algorithms.common.ppo_update import Phase, PPOState
     from steingate.algorithms.common.trust_region import StepRule
 
 Array = npt.NDArray[np.float64]
@@ -172,12 +168,10 @@ class Algorithm(ABC):
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return options that were published for a task; options of the user have priority."""
-        del task, variant
         return {}
 
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with settings filled in that follow from its variant or the task."""
-        del episode_length
         return self
 
     @abstractmethod
@@ -193,12 +187,10 @@ class Algorithm(ABC):
 
     def env_params(self, context: RunContext, state: State) -> EnvParams:
         """Return the numbers that the environments use in the next epoch."""
-        del context, state
         return EnvParams()
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
         """Return the safety state that is appended to observations; None appends nothing."""
-        del context, params
         return None
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
@@ -208,7 +200,6 @@ class Algorithm(ABC):
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
         """Return sentences that the user sees when training starts."""
-        del context
         return ()
 
 
@@ -274,45 +265,3 @@ class TrustRegionAlgorithm(OnPolicyAlgorithm):
 
         del context
         return state, *trust_region_update(policy, batch, objective, self.step_rule())
-
-
-class MinibatchAlgorithm(OnPolicyAlgorithm):
-    """An algorithm whose policy update is minibatch Adam on PPO's loss, or on ``phases`` (``common.ppo_update``).
-
-    Its state has a field ``optimizer``, which starts as ``init_optimizer(policy)``.
-    """
-
-    critics: CriticConfig = minibatch_critics()
-    ppo: MinibatchConfig = PPOConfig()
-
-    @property
-    def depends_on_total_steps(self) -> bool:
-        """Whether the learning rate decays over the run."""
-        return self.ppo.lr_decay
-
-    def init_optimizer(self, policy: Params) -> "PPOState":
-        """Return the optimizer before the first update."""
-        from steingate.algorithms.common.ppo_update import init_ppo
-
-        return init_ppo(policy)
-
-    def phases(self, batch: Batch, objective: Objective) -> "tuple[Phase, ...]":
-        """Return the losses to minimize, one after the other: PPO's."""
-        from steingate.algorithms.common.ppo_update import ppo_phase
-
-        assert isinstance(self.ppo, PPOConfig)
-        return (ppo_phase(batch, objective, self.ppo.clip),)
-
-    def update(
-        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[State, Params, Metrics]:
-        """Minimize the losses of all phases by epochs of minibatch Adam."""
-        from steingate.algorithms.common.ppo_update import minibatch_update
-
-        phases = self.phases(batch, objective)
-        optimizer, policy, metrics = minibatch_update(context, state.optimizer, policy, batch, self.ppo, phases)
-        return state._replace(optimizer=optimizer), policy, metrics
-
-    def update_epochs(self, state: State) -> int:
-        """Return the epochs of the last policy update."""
-        return int(state.optimizer.epochs)

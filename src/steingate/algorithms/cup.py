@@ -13,7 +13,6 @@ from typing import Any, Literal
 from steingate.algorithms.base import (
     Batch,
     MethodInfo,
-    MinibatchAlgorithm,
     Objective,
     Params,
 )
@@ -31,6 +30,7 @@ from steingate.algorithms.config import (
     minibatch_critics,
 )
 from steingate.algorithms.lagrangian import Lagrangian
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
 from steingate.settings import group, option
 

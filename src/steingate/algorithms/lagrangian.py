@@ -14,7 +14,6 @@ from steingate.algorithms.base import (
     Episodes,
     GateOutput,
     MethodInfo,
-    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
@@ -38,6 +37,7 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
 from steingate.settings import group, option
 

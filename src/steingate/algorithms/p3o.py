@@ -15,7 +15,6 @@ from steingate.algorithms.base import (
     Episodes,
     GateOutput,
     MethodInfo,
-    MinibatchAlgorithm,
     Mode,
     Objective,
     Params,
@@ -34,6 +33,7 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import require_positive
 from steingate.settings import group, option
 

@@ -2,31 +2,82 @@
 
     maximize  mean(min(ratio A, clip(ratio, 1 - clip, 1 + clip) A)),   ratio = pi(a|s) / pi_old(a|s)
 
-by epochs of minibatch Adam, until the KL from the old policy exceeds ``ppo.max_kl``.
+by epochs of minibatch Adam, until the KL from the old policy exceeds ``ppo.max_kl``. ``MinibatchAlgorithm`` is the base
+class of all methods with this kind of update.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steingate.algorithms.base import (
+    Batch,
     Episodes,
     GateOutput,
     MethodInfo,
-    MinibatchAlgorithm,
+    Metrics,
+    Objective,
+    OnPolicyAlgorithm,
     Params,
     RunContext,
+    State,
 )
 from steingate.algorithms.common.episodes import maximize_reward
 from steingate.algorithms.config import (
     VARIANT,
     AdvantageConfig,
     CriticConfig,
+    MinibatchConfig,
     NetworkConfig,
     PPOConfig,
     Variant,
     minibatch_critics,
 )
 from steingate.settings import group, option
+
+if TYPE_CHECKING:
+    from steingate.algorithms.common.ppo_update import Phase, PPOState
+
+
+class MinibatchAlgorithm(OnPolicyAlgorithm):
+    """An algorithm whose policy update is minibatch Adam on PPO's loss, or on ``phases`` (``common.ppo_update``).
+
+    Its state has a field ``optimizer``, which starts as ``init_optimizer(policy)``.
+    """
+
+    critics: CriticConfig = minibatch_critics()
+    ppo: MinibatchConfig = PPOConfig()
+
+    @property
+    def depends_on_total_steps(self) -> bool:
+        """Whether the learning rate decays over the run."""
+        return self.ppo.lr_decay
+
+    def init_optimizer(self, policy: Params) -> "PPOState":
+        """Return the optimizer before the first update."""
+        from steingate.algorithms.common.ppo_update import init_ppo
+
+        return init_ppo(policy)
+
+    def phases(self, batch: Batch, objective: Objective) -> "tuple[Phase, ...]":
+        """Return the losses to minimize, one after the other: PPO's."""
+        from steingate.algorithms.common.ppo_update import ppo_phase
+
+        assert isinstance(self.ppo, PPOConfig)
+        return (ppo_phase(batch, objective, self.ppo.clip),)
+
+    def update(
+        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
+    ) -> tuple[State, Params, Metrics]:
+        """Minimize the losses of all phases by epochs of minibatch Adam."""
+        from steingate.algorithms.common.ppo_update import minibatch_update
+
+        phases = self.phases(batch, objective)
+        optimizer, policy, metrics = minibatch_update(context, state.optimizer, policy, batch, self.ppo, phases)
+        return state._replace(optimizer=optimizer), policy, metrics
+
+    def update_epochs(self, state: State) -> int:
+        """Return the epochs of the last policy update."""
+        return int(state.optimizer.epochs)
 
 
 class OptimizerState(NamedTuple):

@@ -24,7 +24,6 @@ from steingate.algorithms.base import (
     Episodes,
     GateOutput,
     MethodInfo,
-    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
@@ -46,6 +45,7 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError, require_between, require_positive
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option

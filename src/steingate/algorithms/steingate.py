@@ -26,7 +26,6 @@ from steingate.algorithms.base import (
     GateOutput,
     MethodInfo,
     Metrics,
-    MinibatchAlgorithm,
     Mode,
     Objective,
     OnPolicyAlgorithm,
@@ -49,6 +48,7 @@ from steingate.algorithms.config import (
     Variant,
     minibatch_critics,
 )
+from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.text_forms import from_text
 from steingate.certificates.violation import certify, episodes_needed

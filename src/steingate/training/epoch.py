@@ -1,6 +1,5 @@
 """One epoch of on-policy training. Start here to read the trainer."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import require_finite
 from steingate.training.environment import TrainerEnv, restorable, set_params
-from steingate.training.logging.rows import append_window, episode_rows, episode_warnings, progress_row
+from steingate.training.logging.rows import Stopwatch, append_window, episode_rows, episode_warnings, progress_row
 from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import OFF, UPDATE
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
@@ -30,20 +29,6 @@ class EpochReport(NamedTuple):
     episodes: list[dict[str, Any]]  # rows of episodes.csv
     seconds: dict[str, float]  # by phase
     messages: tuple[str, ...]  # for the user
-
-
-class Stopwatch:
-    """Seconds between laps, by name."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, name: str) -> None:
-        """Add the time since the last lap to ``name``."""
-        now = time.perf_counter()
-        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
-        self._last = now
 
 
 def run_epoch(
@@ -72,7 +57,7 @@ def run_epoch(
         noise,
         mode=UPDATE if algorithm.networks.normalize_obs else OFF,
         seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
-        start=state.carry,
+        carry=state.carry,
         stop=stop,
         name=cfg.env,
         steps_before=state.epoch * cfg.steps_per_epoch,

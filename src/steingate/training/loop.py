@@ -64,8 +64,7 @@ class Trainer:
 def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
     """Run the remaining epochs, until the end or a request to stop; save and return the last state."""
     cfg, files = trainer.cfg, trainer.files
-    before, saving = state, None
-    total_seconds = files.seconds_before()
+    before, saving, total_seconds = state, None, files.seconds_before()
 
     def save_after_error(kind: object, error: BaseException | None, trace: object) -> None:
         # If the critics of the last state are not finite, the state before is the last good one.
@@ -81,9 +80,8 @@ def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
         while state.epoch < cfg.epochs and not trainer.stop():
             start = time.perf_counter()
             try:
-                after, report = trainer.run_epoch(
-                    trainer.algorithm, cfg, state, trainer.envs, trainer.pool, trainer.stop
-                )
+                shared = trainer.algorithm, cfg, state, trainer.envs, trainer.pool, trainer.stop
+                after, report = trainer.run_epoch(*shared)
                 trained = time.perf_counter()
                 after = after._replace(selection=_select(trainer, state, after))
             except RolloutStoppedError:

@@ -121,7 +121,7 @@ def _play_together(
             draw = rng.standard_normal if discrete_actions(space) is None else rng.gumbel
             noise[:, i] = draw(size=noise[:, i].shape)
         rollout, _ = collect(
-            envs, player.policy, player.stats, noise, mode=mode, seeds=padded, start=carry, stop=stop,
+            envs, player.policy, player.stats, noise, mode=mode, seeds=padded, carry=carry, stop=stop,
             name=player.cfg.env, steps_before=number * chunk * envs.num_envs,
         )  # fmt: skip
         carry, done = rollout.carry, rollout.episodes

@@ -47,7 +47,7 @@ def collect(
     *,
     mode: int = kernels.UPDATE,
     seeds: Sequence[int] | None = None,
-    start: Carry | None = None,
+    carry: Carry | None = None,
     stop: Callable[[], bool] = lambda: False,
     name: str = "the environment",
     steps_before: int = 0,
@@ -72,7 +72,7 @@ def collect(
         ``OFF``.
     seeds
         One reset seed per environment.
-    start
+    carry
         Continue the episodes of an earlier rollout instead of resetting; ``seeds`` are then not used.
     stop
         Called before every step; if it returns true, the rollout ends with ``RolloutStoppedError``.
@@ -95,7 +95,7 @@ def collect(
     finals = np.empty((steps * num_envs, obs_dim), np.float32)
     final_at = np.empty(steps * num_envs, np.int64)
     episodes = np.empty((steps * num_envs, 5))
-    totals = np.zeros((num_envs, 3)) if start is None else start.totals.copy()
+    totals = np.zeros((num_envs, 3)) if carry is None else carry.totals.copy()
     counters = np.zeros(2, np.int64)
     logp = np.empty((steps, num_envs), np.float32)
     command = np.empty((num_envs, act_dim), np.float64 if discrete is None else np.int64)
@@ -110,13 +110,13 @@ def collect(
     zeros, never = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
 
     with EnvErrors(envs, name, steps_before, error_hint) as errors:
-        if start is None:
+        if carry is None:
             raw, _ = envs.reset(seed=None if seeds is None else list(seeds))
             if raw.shape[1] != obs_dim:
                 raise InputError(f"Observations of {name} have {raw.shape[1]} numbers; the policy expects {obs_dim}.")
             errors.check(advance(0, mode, raw, zeros, zeros, zeros, never, never, raw, *buffers))
         else:
-            obs[0] = start.obs
+            obs[0] = carry.obs
             kernels.act(0, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch)
         for t in range(1, steps + 1):
             if stop():
@@ -129,7 +129,9 @@ def collect(
                 errors.check(bad)
 
     finished, cut = int(counters[0]), int(counters[1])
-    done = episodes[:finished]
+    done = episodes[:finished]  # step, environment, return, cost, length
+    length = done[:, 4].astype(np.int64)
+    start = done[:, 0].astype(np.int64) + 1 - length  # negative if the episode began in an earlier rollout
     rollout = Rollout(
         obs=obs,
         act=actions,
@@ -138,18 +140,11 @@ def collect(
         ends=ends,
         finals=finals[:cut].copy(),
         final_at=final_at[:cut].copy(),
-        episodes=_episodes(done),
+        episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start),
         finished_at=done[:, :2].astype(np.int64),
         carry=Carry(obs[-1].copy(), totals),
     )
     return rollout, Stats(int(count[0]), mean, m2)
-
-
-def _episodes(done: npt.NDArray[np.float64]) -> Episodes:
-    """Return the finished episodes from rows of (step, environment, return, cost, length)."""
-    length = done[:, 4].astype(np.int64)
-    start = done[:, 0].astype(np.int64) + 1 - length  # negative if the episode began in an earlier rollout
-    return Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start)
 
 
 def _log_prob(noise: npt.NDArray[np.float32], log_std: Any) -> npt.NDArray[np.float32]:

@@ -24,6 +24,7 @@ from steingate.algorithms.common import fisher
 from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig, Variant
 
+Measures = tuple[jax.Array, jax.Array, jax.Array]  # reward gain, cost change, KL
 SMALL = 1e-8
 NO_COST_GRADIENT = 1e-6  # squared norm below which the cost surrogate counts as constant
 
@@ -72,9 +73,9 @@ class StepRule(NamedTuple):
 def conjugate_gradient(
     product: Callable[[jax.Array], jax.Array], target: jax.Array, iters: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return x with product(x) ~ target, and x . product(x), from the residual without a further product.
+    """Return x with product(x) ~ target, and x . product(x); stops at a residual norm below 1e-10.
 
-    Stops when the norm of the residual is below 1e-10. The 1e-6 in both denominators bounds tiny residuals.
+    The 1e-6 in both denominators bounds tiny residuals.
     """
 
     def unfinished(state: Any) -> Any:
@@ -146,8 +147,7 @@ def balance(x: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float, varia
 def limit_is_far(c: Any, bb: Any, rule: TrustRegionConfig) -> jax.Array:
     """Return whether the limit is certainly outside the trust region, known before p is computed.
 
-    H is at least ``cg_damping`` times the identity, hence s <= b.b / cg_damping, and conjugate gradients
-    approach s from below. The factor 1.01 covers rounding.
+    s <= b.b / cg_damping, since H is at least cg_damping times the identity; 1.01 covers rounding.
     """
     return jnp.asarray((c < 0) & (c * c * rule.cg_damping > 2.0 * rule.max_kl * 1.01 * bb))
 
@@ -167,9 +167,7 @@ def solve_direction(
 
     Only the systems that the case needs are solved: one for IMPROVE and RECOVER, mostly one for BALANCE.
     """
-    region = rule.trust_region
-    zero = jnp.zeros_like(g)
-    bb = jnp.vdot(b, b)
+    region, zero, bb = rule.trust_region, jnp.zeros_like(g), jnp.vdot(b, b)
     balanced = mode == Mode.BALANCE
     flat = (c < 0) & (bb <= NO_COST_GRADIENT)
     far = limit_is_far(c, bb, region)
@@ -207,12 +205,8 @@ def accepts(case: Any, gain: Any, cost_change: Any, kl: Any, c: Any, max_kl: flo
 
 
 def line_search(
-    measure: Callable[[Any], tuple[jax.Array, jax.Array, jax.Array]],
-    case: Any,
-    c: Any,
-    rule: StepRule,
-    recovers: Any = False,
-) -> tuple[jax.Array, jax.Array, tuple[jax.Array, jax.Array, jax.Array]]:
+    measure: Callable[[Any], Measures], case: Any, c: Any, rule: StepRule, recovers: Any = False
+) -> tuple[jax.Array, jax.Array, Measures]:
     """Return the accepted fraction of the step (0 if none), the number of trials, and its measures.
 
     ``measure(fraction)`` gives reward gain, cost change and KL; fractions are 1, a, a^2, ... with a =
@@ -260,7 +254,7 @@ def _compiled(rule: StepRule) -> Callable[..., tuple[Params, dict[str, jax.Array
 
         direction, case, solves = solve(product, g, b, mode, c, rule)
 
-        def measure(fraction: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+        def measure(fraction: Any) -> Measures:
             trial = unravel(theta + fraction * direction.step)
             reward, cost, kl = fisher.surrogates_and_kl(trial, policy, blocks)
             return reward - reward_old, cost - cost_old, kl

@@ -1,5 +1,6 @@
 """Rows of ``progress.csv`` and ``episodes.csv`` with OmniSafe's column names, and data warnings."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,20 @@ from steingate.algorithms.base import Episodes, Objective
 from steingate.training.config import RunConfig
 
 Window = npt.NDArray[np.float64]  # (n, 3): return, cost, length of the last episodes, oldest first
+
+
+class Stopwatch:
+    """Seconds between laps, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        """Add the time since the last lap to ``name``."""
+        now = time.perf_counter()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._last
+        self._last = now
 
 
 def empty_window() -> Window:
