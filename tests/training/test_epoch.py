@@ -100,7 +100,7 @@ class TestRandomNumbers:
         assert len({tuple(epoch_seeds(seed, epoch, 3)) for seed in (0, 1) for epoch in (0, 1)}) == 4
         assert len(set(epoch_seeds(0, 0, 50))) == 50
         # The numbers define what a seed means, so they must not change.
-        assert [purpose.value for purpose in Purpose] == list(range(8))
+        assert [purpose.value for purpose in Purpose] == list(range(9))
         np.testing.assert_array_equal(
             action_noise(3, 4, (2, 2, 1)).ravel(), stream(3, 4, Purpose.ACTIONS).standard_normal(4, dtype=np.float32)
         )
