@@ -8,7 +8,7 @@ TESTS ?= tests
 PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[1-4]*/bin/python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint types imports unit test-slow test-sb3 test-ray test-pythons mutate fuzz bench docs \
+.PHONY: help train test lint types kernels imports unit test-slow test-sb3 test-ray test-pythons mutate fuzz bench docs \
 	tutorials release-check format clean
 
 help:
@@ -20,7 +20,7 @@ help:
 	@echo "make test-ray       grids on Ray clusters; creates .venv-ray"
 	@echo "make test-pythons   the test suite on several interpreters (PYTHONS=...); creates .venv-3.x"
 	@echo "make mutate         mutation testing of the training wiring with mutmut; writes mutants/"
-	@echo "make fuzz           damaged files, closed outputs, kills; writes build/fuzz.csv"
+	@echo "make fuzz           commands on randomly damaged files; writes build/fuzz.csv"
 	@echo "make bench          run the speed benchmarks; writes results/bench_*.csv"
 	@echo "make docs           build the documentation; open build/site/index.html"
 	@echo "make tutorials      run the tutorials at full size; rewrites their output in docs/tutorials"
@@ -38,9 +38,10 @@ $(VENV)/.installed-%: pyproject.toml | $(BIN)/python
 train: $(VENV)/.installed-all
 	$(BIN)/python examples/train_circle.py
 
-# mypy uses one core for half a minute, so it runs beside the others.
+# mypy uses one core for half a minute, so it runs beside the others. The kernels are compiled once here, because the
+# two processes of pytest would compile all of them twice.
 test: $(VENV)/.installed-test
-	$(MAKE) --no-print-directory -j 2 types lint imports
+	$(MAKE) --no-print-directory -j 2 types kernels lint imports
 	$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.installed-test
@@ -49,6 +50,9 @@ lint: $(VENV)/.installed-test
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
+
+kernels: $(VENV)/.installed-test
+	$(BIN)/python -m tests.compile_kernels
 
 imports: $(VENV)/.installed-test
 	$(BIN)/lint-imports --no-cache

@@ -52,22 +52,15 @@ def set_cell(path, column, text, row=-1):
     path.write_text("\n".join(",".join(line) for line in lines) + "\n")
 
 
-CELLS = ["text", "", "nan", "inf", "9" * 400, "9" * 5000, "x" * 200_000, "[/red]"]
+CELLS = ["text", "", "inf", "9" * 5000, "x" * 200_000, "[/red]"]
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell[:8] or "empty")
-@pytest.mark.parametrize("column", ["TotalEnvSteps", "Train/EpCost", "Time/Total", "Gate/Mode"])
+@pytest.mark.parametrize("column", ["TotalEnvSteps", "Gate/Mode"])
 def test_odd_cells_of_progress(run, tmp_path, capsys, cell, column):
     set_cell(run / "progress.csv", column, cell)
     assert "progress.csv" in said(capsys, "resume", run, "--quiet")
     reported(capsys, run, tmp_path)
-
-
-@pytest.mark.parametrize("column", ["TotalEnvSteps", "Time/Total"])
-def test_odd_cells_beside_a_checkpoint_that_tells_nothing_of_tables(run, capsys, monkeypatch, column):
-    monkeypatch.setattr("steingate.storage.tables.Table._adopt", lambda *arguments: None)
-    set_cell(run / "progress.csv", column, "text")
-    assert f"{column} is 'text'" in said(capsys, "resume", run, "--quiet")
 
 
 @pytest.mark.parametrize("file", ["progress.csv", "episodes.csv"])
@@ -104,17 +97,15 @@ def test_something_else_where_a_file_should_be(run, tmp_path, capsys, file, kind
         said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
 def test_a_checkpoint_that_is_no_file_is_put_aside(run, good, capsys, kind):
     _, newest = checkpoint_files(run / "checkpoints")[-1]
     newest.with_name(newest.name + ".damaged").mkdir()  # the usual name is taken
     newest.unlink()
     if kind == "folder":
         newest.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(newest)
     else:
-        newest.symlink_to(newest)
+        os.mkfifo(newest)
     if kind == "folder":
         assert main(["resume", str(run)]) == 0
         assert "is not a regular file" in capsys.readouterr().err
@@ -125,7 +116,7 @@ def test_a_checkpoint_that_is_no_file_is_put_aside(run, good, capsys, kind):
         assert "is not a regular file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["seed", "total_steps", "cost_limit", "num_envs"])
+@pytest.mark.parametrize("name", ["seed", "cost_limit"])
 @pytest.mark.parametrize("digits", [400, 5000])
 def test_integers_of_many_digits_in_the_configuration(run, tmp_path, capsys, name, digits):
     text = (run / "config.json").read_text()
@@ -136,19 +127,6 @@ def test_integers_of_many_digits_in_the_configuration(run, tmp_path, capsys, nam
     assert "config.json" in said(capsys, "resume", run, "--quiet")
     assert "config.json" in said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
     reported(capsys, run, tmp_path)
-
-
-def test_many_digits_in_a_file_of_settings(tmp_path, capsys):
-    (tmp_path / "run.toml").write_text(f"seed = {'9' * 5000}\n")
-    assert "is not valid TOML" in said(capsys, "train", "--config", tmp_path / "run.toml")
-
-
-@pytest.mark.parametrize("sizes", [["--num-envs", "200000000000"], ["--hidden", "200000,200000"]])
-def test_sizes_beyond_any_memory(tmp_path, capsys, sizes):
-    steps = ["--steps-per-epoch", "200000000000", "--total-steps", "200000000000"]
-    argv = ["train", "--env", "tests.training.probes:Walk", "--out", tmp_path / "runs", *steps, *sizes]
-    assert "memory" in (sentence := said(capsys, *argv)) or "do not fit a checkpoint" in sentence
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("name", ["[/red]", "[bold]x", "a[/]b", "\ud800", "\x1b[31m"])
@@ -162,12 +140,6 @@ def test_names_are_neither_markup_nor_broken_text(tmp_path, capsys, name):
         assert "config.json is damaged" in shown
     elif "\x1b" not in name:
         assert shown.count(name) >= 2
-
-
-def test_names_of_costs_are_no_markup(tmp_path, capsys):
-    (tmp_path / "costs.csv").write_text("a[/red],b\n1,2\n3,4\n")
-    assert main(["monitor", str(tmp_path / "costs.csv"), "--limit", "a[/red]=25", "--limit", "b=25"]) == 0
-    assert "Monitor of a[/red]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["x" * 200_000, '{"cost": ' + "9" * 400 + "}", "1,2\n" * 2])
@@ -197,7 +169,7 @@ class Lost(io.StringIO):
         raise OSError(self.number, os.strerror(self.number))
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EBADF, errno.EPIPE, errno.EIO])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
 def test_an_output_that_cannot_be_written(monkeypatch, capsys, number):
     monkeypatch.setattr(sys, "stdout", Lost(number))
     monkeypatch.setattr(sys, "__stdout__", None)
@@ -246,7 +218,7 @@ cli.command()
 }
 
 
-@pytest.mark.parametrize("pair", [("INT", "INT"), ("INT", "TERM"), ("TERM", "INT"), ("TERM", "TERM")])
+@pytest.mark.parametrize("pair", [("INT", "INT"), ("TERM", "INT")])
 @pytest.mark.parametrize("what", COMMANDS)
 def test_two_signals_leave_no_traceback(what, pair):
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Options of ``steingate train``: one for every field. ``tests/training/test_config.py`` tests their values."""
+"""Options of ``steingate train``: one for every field. ``tests/training/test_run_config.py`` tests their values."""
 
 import argparse
 import json

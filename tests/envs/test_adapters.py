@@ -190,22 +190,6 @@ def test_a_cost_function_receives_the_transition_and_replaces_the_cost():
         shown = after
 
 
-def test_dict_observations_are_flattened_also_in_final_obs():
-    class Nested(Walk):
-        observation_space = spaces.Dict({"place": spaces.Box(-9, 9, (2,)), "side": spaces.Discrete(2)})
-
-        def _obs(self):
-            return {"place": np.float32([self.position, self.start]), "side": int(self.position > 0)}
-
-    env = batch(Nested, num_envs=2, max_episode_steps=3)
-    env.reset(seed=0)
-    for _ in range(3):
-        obs, _, _, _, info = env.step(np.full((2, 1), 0.2))
-    assert obs.shape == (2, 4)
-    assert obs[:, 2:].sum(axis=1).tolist() == [1, 1]
-    assert np.array_equal(info["final_obs"][:, 3], info["final_obs"][:, 0] > 0)
-
-
 def test_actions_are_clipped_and_nan_is_refused():
     env = batch(noise_free)
     start, _ = env.reset(seed=0)
@@ -263,15 +247,6 @@ def test_errors_of_reset_and_construction():
         batch().reset(seed=[1, 2])
 
 
-def test_copies_and_frames():
-    for copy in (True, False):
-        env = batch(copy=copy)
-        first, _ = env.reset(seed=0)
-        second, *_ = env.step(np.ones((3, 1)))
-        assert np.shares_memory(first, second) == (not copy)
-    assert [frame.shape for frame in env.render()] == [(4, 4, 3)] * 3
-
-
 def test_snapshots_need_methods_of_the_environment():
     env = batch()
     env.reset(seed=0)
@@ -294,15 +269,6 @@ def test_snapshots_need_methods_of_the_environment():
         batch(Saving, num_envs=2).restore(saved)
     with pytest.raises(InputError, match="has a cost function"):
         batch(Saving, cost=lambda *_: 0.0).snapshot()
-
-
-def test_the_time_limit_of_a_wrapper_is_found():
-    env = batch(lambda: gymnasium.wrappers.TimeLimit(Walk(), 12), num_envs=1)
-    assert env.max_episode_steps == 12
-    env.reset(seed=0)
-    ends = [bool(env.step(np.zeros((1, 1)))[3][0]) for _ in range(24)]
-    assert [k + 1 for k, end in enumerate(ends) if end] == [12, 24]
-    assert batch().max_episode_steps is None
 
 
 class TestDiscreteActions:

@@ -105,25 +105,6 @@ def test_names_of_environments_in_modules(spec, limit):
         assert np.array_equal(info["cost"], (shown[:, 0] > 0).astype(float))
 
 
-def test_a_registered_id_equals_a_callable():
-    import user_tasks
-
-    by_id, by_class = make_vec("LineFive-v0", 2), make_vec(user_tasks.Line, 2, max_episode_steps=4)
-    by_function = make_vec(lambda: user_tasks.Line(gain=1.0), 2, max_episode_steps=4)
-    for left, middle, right in zip(steps(by_id, 9), steps(by_class, 9), steps(by_function, 9), strict=True):
-        for a, b, c in zip(left[:4], middle[:4], right[:4], strict=True):
-            assert np.array_equal(a, b)
-            assert np.array_equal(a, c)
-
-
-def test_options_reach_the_environment():
-    doubled = make_vec("user_tasks:Line", 1, gain=2.0, threads=2, copy=False)
-    start = doubled.reset(seed=0)[0].copy()
-    assert doubled.step(np.array([[0.5]]))[0][0, 0] - start[0, 0] == pytest.approx(1.0, abs=1e-15)
-    short = make_vec("user_tasks:LineFive-v0", 1, max_episode_steps=2)
-    assert [bool(step[3][0]) for step in steps(short, 4)] == [False, True, False, True]
-
-
 def test_the_cost_may_be_given_by_name():
     env = make_vec("user_tasks:Silent", 1, cost="user_tasks:far")
     costs = [(step[4]["cost"][0], abs(step[0][0, 0]) > 1) for step in steps(env, 6)]
@@ -249,17 +230,6 @@ def test_recorded_names(value, text):
         assert isinstance(name, EnvName)
         vec = make_vec(name, 2)
         assert isinstance(vec.envs[0], Walk)
-
-
-def test_local_and_main_classes_cannot_be_imported_by_name(monkeypatch):
-    class Inner(Walk):
-        pass
-
-    assert env_name(Inner) == "python:Inner"
-    monkeypatch.setattr(Walk, "__module__", "__main__")
-    assert env_name(Walk) == "python:Walk"
-    with pytest.raises(InputError, match="env is 3: give a name"):
-        env_name(3)
 
 
 def test_a_python_object_has_to_be_passed_env_with_source():

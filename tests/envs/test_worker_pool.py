@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-from steingate.envs import worker_pool
-from steingate.envs.adapters import EnvAdapter
 from steingate.envs.make import make_vec
 from steingate.envs.worker_pool import EnvFailedError, WorkerPool
 from steingate.errors import InputError, RunError
@@ -116,25 +114,6 @@ def test_an_environment_without_a_name_is_stepped_in_this_process():
     ]
     with pytest.raises(InputError, match="workers is 0"):
         make_vec(WALK, 2, workers=0)
-
-
-@pytest.mark.parametrize(("seconds", "expected"), [(1e-6, 1), (1e-4, 1), (1e-3, 2), (1.0, 2)])
-def test_slow_environments_get_several_processes(monkeypatch, seconds, expected):
-    env = EnvAdapter(Crashes("none"), "it")
-    monkeypatch.setattr(worker_pool, "measure_step", lambda env: seconds)
-    count, message = worker_pool.choose_num_processes(env, 8, None, True, max_processes=2)
-    assert count == expected
-    assert bool(message) == (expected > 1)
-    count, message = worker_pool.choose_num_processes(env, 8, None, False, max_processes=2)
-    assert count == 1
-    assert ("only one process can be used" in message) == (expected > 1)
-    assert worker_pool.choose_num_processes(env, 8, None, True, max_processes=1) == (1, "")
-    assert worker_pool.choose_num_processes(env, 3, 5, True) == (3, "")
-
-
-def test_an_environment_that_fails_is_not_measured():
-    assert worker_pool.measure_step(EnvAdapter(Crashes("raise", failing_seed=0), "it")) is None
-    assert worker_pool.measure_step(EnvAdapter(Crashes("none"), "it")) > 0.0
 
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz``: damage run folders and cost files, close outputs, kill runs; count the results.
+"""``python -m tests.fuzz``: damage run folders and cost files, run commands on them; count the results.
 
 Takes minutes and is not part of the test suite. A try fails if a command prints a traceback or a warning,
 ends with a status other than 0 to 4, ends with status 2 without a message, hangs, or continues a damaged run
@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.processes import run_commands, run_kills
 from tests.fuzz.tries import Originals, run_try
 
 COLUMNS = ("what", "tries", "refused", "accepted", "failures")
@@ -24,8 +23,6 @@ def main() -> int:
     """Run the campaign and return 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("--tries", type=int, default=10_000, help="damaged files, in this process")
-    parser.add_argument("--commands", type=int, default=40, help="commands with closed outputs or signals")
-    parser.add_argument("--kills", type=int, default=100, help="kills and signals at random moments")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="repeat one try and print its result")
     parser.add_argument("--out", type=Path, help="CSV file for the table")
@@ -52,10 +49,6 @@ def main() -> int:
             note(kind, result, f"try {number}: {what}")
             if number % 1000 == 999:
                 print(f"{number + 1} tries, {failures} failures", flush=True)
-        for outcome in run_commands(originals, args.seed, args.commands):
-            note(*outcome)
-        for outcome in run_kills(Path(folder), args.seed, args.kills):
-            note(*outcome)
     rows = [
         [kind, sum(found.values()), found["refused"], found["accepted"], found["failed"]]
         for kind, found in sorted(counts.items())

@@ -130,41 +130,6 @@ def test_results_do_not_depend_on_the_edges_the_solver_starts_from():
         assert all(np.array_equal(run, runs[0]) for run in runs)
 
 
-def test_the_solution_minimizes_the_cost():
-    """The gradient of MuJoCo's cost, computed with plain matrices, is zero at the solution."""
-    w, size = np.zeros(cc.SIZE), cc.COLUMNS
-    for q, v, action in states(20):
-        edges = np.zeros(5, np.int64)
-        car.advance(PARAMETERS, q.copy(), v.copy(), edges, *action, 0, *NO_VASES, np.zeros(3), w)
-        rolling = w[cc.ROLLING :][:12].reshape(3, 4)
-        y, force = w[cc.Y :][:11], w[cc.FORCE :][:11]
-        k = PARAMETERS[0]
-        turned = np.zeros(9)
-        mujoco.mju_quat2Mat(turned, q[3:7])
-        turned = turned.reshape(3, 3)
-        xx, yy, zz, xy, xz, yz = k["inertia"]
-        mass = np.diag([k["mass"]] * 3 + [0.0] * 3 + [k["wheel"]] * 2 + [k["ball"]] * 3)
-        mass[3:6, 3:6] = turned @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turned.T
-        gradient, contacts = mass @ y - force, w[: 5 * size].reshape(5, size)
-        for i in np.flatnonzero(contacts[:, cc.STIFFNESS]):
-            c, rows = contacts[i], np.zeros((6, 11))
-            rows[0, 2] = rows[1, 1] = rows[2, 0] = 1.0
-            rows[:3, 3:6] = c[:9].reshape(3, 3)
-            if i == 0:
-                rows[1, 8], rows[2, 9] = c[9], c[10]
-                rows[3, 10] = rows[4, 9] = rows[5, 8] = 1.0
-            else:
-                rotor = 6 + (i > 2)
-                rows[1, rotor], rows[2, rotor] = c[9], c[10]
-                rows[3:, 3:6], rows[3:, rotor] = rolling[:, :3], rolling[:, 3]
-            mu = k["friction"][[0, 0, 1, 2, 2]]
-            for j, sign in itertools.product(range(5), (1.0, -1.0)):
-                edge = rows[0] + sign * mu[j] * rows[1 + j]
-                value = edge @ y + c[cc.OFFSET]
-                gradient += c[cc.STIFFNESS] * min(value, 0.0) * edge
-        assert np.abs(gradient).max() < 1e-11 * np.abs(force).max()
-
-
 def standing(height=0.0, turn=(1.0, 0.0, 0.0, 0.0)):
     data = mujoco.MjData(MODEL)
     mujoco.mj_step(MODEL, data, 200)
@@ -210,16 +175,6 @@ def test_a_solver_that_does_not_end_is_refused_at_any_substep():
     assert refused > 20
 
 
-def test_a_step_is_its_substeps():
-    for q, v, action in states(20):
-        _, whole_q, whole_v, acc = move(q, v, action)
-        for _ in range(10):
-            _, q, v, part = move(q, v, action, substeps=1)
-        np.testing.assert_allclose(q, whole_q, atol=1e-13)
-        np.testing.assert_allclose(v, whole_v, atol=1e-12)
-        np.testing.assert_allclose(acc, part, atol=1e-11)
-
-
 def test_fast_rotations_do_not_use_the_series():
     q, v = standing(0.3)
     v[3:6], v[8:11] = [30.0, -200.0, 100.0], [0.0, 300.0, 0.0]
@@ -248,49 +203,21 @@ WHEELS_AND_BALL = [MODEL.geom(name).id for name in ("left", "right", "rear")]
 FLOOR = MODEL.geom("floor").id
 CHANGES = {
     "mass of the chassis": _scale("body_mass", 1, 1.5),
-    "mass of both wheels": _scale("body_mass", [2, 3], 2.0),
     "mass of one wheel": _scale("body_mass", 2, 2.0),
-    "inertia of the chassis": _scale("body_inertia", 1, 1.7),
     "inertia of the ball": _scale("body_inertia", 4, [1.0, 2.0, 1.0]),
     "center of mass": _set("body_ipos", (1, 2), 0.02),
     "sliding friction": _scale("geom_friction", (slice(None), 0), 0.6),
-    "sliding friction of the ball": _set("geom_friction", (WHEELS_AND_BALL[2], 0), 1.4),
-    "spin friction": _scale("geom_friction", (slice(None), 1), 3.0),
     "roll friction": _scale("geom_friction", (slice(None), 2), 50.0),
-    "solref": _set("geom_solref", slice(None), [0.03, 0.8]),
-    "solref of the floor": _set("geom_solref", FLOOR, [0.03, 0.8]),
     "solref of a wheel": _set("geom_solref", WHEELS_AND_BALL[0], [0.03, 0.8]),
-    "direct solref": _set("geom_solref", slice(None), [-1000.0, -30.0]),
     "solimp": _set("geom_solimp", slice(None), [0.8, 0.9, 0.003, 0.3, 2.0]),
-    "power in solimp": _set("geom_solimp", (slice(None), 4), 3.0),
-    "margin": _set("geom_margin", WHEELS_AND_BALL, 0.001),
-    "condim": _set("geom_condim", slice(None), 4),
-    "wheel size": _set("geom_size", (WHEELS_AND_BALL[0], 0), 0.045),
-    "ball size": _set("geom_size", (WHEELS_AND_BALL[2], 0), 0.045),
-    "damping": _set("dof_damping", slice(6, 11), 0.004),
     "damping of a wheel": _set("dof_damping", 6, 0.004),
-    "damping of the chassis": _set("dof_damping", slice(0, 6), 0.004),
-    "armature": _set("dof_armature", slice(6, 8), 1e-4),
-    "dry friction": _set("dof_frictionloss", 6, 0.001),
-    "springs": _set("jnt_stiffness", 1, 0.1),
-    "gear": _set("actuator_gear", (0, 0), 2.0),
-    "gain": _set("actuator_gainprm", (slice(None), 0), 2.0),
     "motor limit": _set("actuator_forcerange", slice(None), [-0.01, 0.01]),
-    "one motor limit": _set("actuator_forcerange", 0, [-0.01, 0.01]),
-    "time step": _option("timestep", 0.003),
     "gravity": _option("gravity", [0.0, 0.0, -3.0]),
-    "sideways gravity": _option("gravity", [1.0, 0.0, -9.81]),
-    "air": _option("viscosity", 0.1),
     "elliptic cones": _option("cone", mujoco.mjtCone.mjCONE_ELLIPTIC),
-    "impratio": _option("impratio", 2.0),
-    "another integrator": _option("integrator", mujoco.mjtIntegrator.mjINT_RK4),
     "no contacts": _option("disableflags", int(mujoco.mjtDisableBit.mjDSBL_CONTACT)),
-    "exact diagonal": _option("enableflags", int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT)),
 }
 FOLLOWED = {
-    *("mass of the chassis", "mass of both wheels", "inertia of the chassis", "center of mass"),
-    *("sliding friction", "spin friction", "roll friction", "solref", "solref of the floor", "solimp"),
-    *("ball size", "damping", "motor limit", "time step", "gravity"),
+    *("mass of the chassis", "center of mass", "sliding friction", "roll friction", "solimp", "motor limit", "gravity")
 }
 
 

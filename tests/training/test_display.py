@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from steingate.training.config import RunConfig
-from steingate.training.logging.display import Display, _bar
+from steingate.training.logging.display import Display
 
 ROW = {
     "Train/Epoch": 4,
@@ -80,10 +80,3 @@ def test_the_update_is_described():
     balance = {**ROW, "Gate/Mode": 1}
     for case, text in ((0, "minimize cost"), (1, "maximize reward within the limit"), (3, "maximize reward")):
         assert f"{text}  10,000" in shown(False, [{**balance, "Loss/Case": case}])
-
-
-def test_a_limit_of_0_fills_the_bar_when_it_is_exceeded():
-    full, empty = _bar(1.0, 1.0, "red"), _bar(0.0, 1.0, "red")
-    assert full.spans != empty.spans
-    assert _bar(30.0, 0.0, "red").spans == full.spans
-    assert _bar(0.0, 0.0, "red").spans == empty.spans

@@ -22,12 +22,6 @@ class TestAlgorithm:
             assert output.objective.mode == Mode.BALANCE
             assert output.objective.cost_slack == pytest.approx(slack)
 
-    @pytest.mark.parametrize("length", [50, 100])
-    def test_a_budget_is_discounted_over_the_episodes_of_the_task(self, length):
-        cfg = small("trpo-saute", env_options={"max_episode_steps": length}, budget_discount=0.9)
-        expected = 4.0 * (1.0 - 0.9**length) / (0.1 * length)
-        assert build_algorithm(cfg).safety_state(cfg.context, EnvParams()).scale == pytest.approx(expected)
-
 
 class TestEnvironments:
     @pytest.fixture

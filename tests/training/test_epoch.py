@@ -19,11 +19,9 @@ from steingate.algorithms.base import EnvParams, Mode, Objective
 from steingate.algorithms.common.critics import values
 from steingate.algorithms.common.networks import forward
 from steingate.envs.safety_state import SafetyStateWrapper
-from steingate.errors import RunError
 from steingate.training import epoch as epoch_module
 from steingate.training import targets
 from steingate.training.background import InlineExecutor
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import build_algorithm
 from steingate.training.epoch import run_epoch
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream
@@ -213,16 +211,6 @@ class TestAdvantages:
         fits.clear()
         return record(small(**options, **RAW)).batches[0], fits[0].targets
 
-    def test_a_separate_lambda_of_cost_advantages_leaves_the_targets_unchanged(self, fits):
-        plain, targets = self.batch(fits, cost_gae_lambda=0.95)
-        separate, separate_targets = self.batch(fits, cost_gae_lambda=0.95, cost_adv_lambda=0.2)
-        both, both_targets = self.batch(fits, cost_gae_lambda=0.2)
-        np.testing.assert_array_equal(targets, separate_targets)
-        np.testing.assert_array_equal(separate.cost_adv, both.cost_adv)
-        np.testing.assert_array_equal(plain.adv, separate.adv)
-        assert not np.allclose(separate.cost_adv, plain.cost_adv)
-        assert not np.allclose(targets[1], both_targets[1])
-
     @pytest.mark.parametrize(
         ("name", "reward"),
         [("gamma", True), ("gae_lambda", True), ("cost_gamma", False), ("cost_gae_lambda", False)],
@@ -316,33 +304,6 @@ class TestOutcome:
     @pytest.mark.parametrize(("limit", "rate"), [(1.0, 1.0), (2.0, 0.5), (2.5, 0.0)])
     def test_violation_rate_is_the_fraction_above_the_limit(self, fits, limit, rate):
         assert record(small(cost_limit=limit)).reports[0].row["Train/ViolationRate"] == rate
-
-    def test_a_request_to_stop_ends_the_rollout(self, fits):
-        cfg, envs = small(), RestorableEnv()
-        algorithm, seen = recording(cfg)
-        requests = iter([False, False, True])
-        state = first_state(cfg, algorithm, 3, 2)
-        with pytest.raises(RolloutStoppedError):
-            run_epoch(algorithm, cfg, state, envs, InlineExecutor(), lambda: next(requests))
-        assert len(envs.of("step")) == 2
-        assert seen.episodes == []
-
-    def test_errors_of_environments_name_the_step_of_the_run(self, fits):
-        class Failing(RestorableEnv):
-            def step(self, actions):
-                if len(self.of("reset")) == 2 and len(self.of("step")) == 12:
-                    raise ZeroDivisionError("lost")
-                return super().step(actions)
-
-        with pytest.raises(RunError, match=r"fake failed at step 26 with ZeroDivisionError.*is kept"):
-            record(small(), Failing(), 2)
-
-    def test_quantities_that_are_not_finite_are_named_with_epoch_and_step(self, fits):
-        def update(self, context, state, policy, batch, objective):
-            return state, {**policy, "log_std": policy["log_std"] * np.nan}, {}
-
-        with pytest.raises(RunError, match=r"epoch 0 \(step 20\): the policy/log_std is not finite"):
-            record(small(), update=update)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_file_is_found_from_another_folder_until_it_moves(folders, monkeypatch
         resume(run, quiet=True, total_steps=320)
     assert main(["resume", str(run), "--total-steps=320", "--quiet", "--env=user_env.py:Mine"]) == 0
     whole = train(tiny(there / "whole", env="tests.training.probes:Walk", algo="trpo", workers=1, **SMALL,
-                       total_steps=320, critic_passes=10, critic_batch=128), quiet=True)  # fmt: skip
+                       total_steps=320, vf_epochs=10, vf_batch_size=128), quiet=True)  # fmt: skip
     assert facts(run)["episodes"] == facts(whole)["episodes"]
     assert evaluate(run, 2, policy="last", env="./user_env.py:Mine").episodes.cost.size == 2
 

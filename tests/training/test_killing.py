@@ -12,21 +12,24 @@ from steingate.training.runner import train
 
 ROOT = Path(__file__).parents[2]
 SLOW = pytest.mark.slow
+SIGNALS = ["KILL", "INT", "TERM", "INT INT", "INT TERM", "TERM TERM"]
 NATIVE = {"env": "SafetyPointGoal1-v0", "num_envs": 4, "steps_per_epoch": 4400, "cost_limit": 25.0}
 
 
 @pytest.mark.parametrize(
-    ("kills", "settings"),
+    ("kills", "signals", "settings"),
     [
-        (3, {"total_steps": 80 * 50, "carry_episodes": True}),
-        pytest.param(10, {"total_steps": 80 * 50}, marks=SLOW),
-        pytest.param(20, {"total_steps": 4400 * 100, **NATIVE}, marks=SLOW),
+        (3, [], {"total_steps": 80 * 50, "carry_episodes": True}),
+        pytest.param(20, SIGNALS, {"total_steps": 80 * 50, "algo": "evo"}, marks=SLOW),
+        pytest.param(10, SIGNALS, {"total_steps": 80 * 50, "workers": 2}, marks=SLOW),
+        pytest.param(20, [], {"total_steps": 4400 * 100, **NATIVE}, marks=SLOW),
     ],
 )
-def test_a_killed_run_equals_an_unbroken_one(tmp_path, kills, settings):
+def test_a_killed_run_equals_an_uninterrupted_one(tmp_path, kills, signals, settings):
     cfg = tiny(tmp_path / "killed", checkpoint_every=3, **settings)
+    numbers = [str(kills), str(kills)]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.training.killing", json.dumps(cfg.to_dict()), str(kills), str(kills)],
+        [sys.executable, "-m", "tests.training.killing", json.dumps(cfg.to_dict()), *numbers, *signals],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -34,5 +37,5 @@ def test_a_killed_run_equals_an_unbroken_one(tmp_path, kills, settings):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.split()) == 3 + kills
-    unbroken = train(tiny(tmp_path / "unbroken", overlap=False, **settings), quiet=True)
-    assert facts(cfg.path) == facts(unbroken)
+    uninterrupted = train(tiny(tmp_path / "uninterrupted", overlap=False, **settings), quiet=True)
+    assert facts(cfg.path) == facts(uninterrupted)

@@ -18,7 +18,6 @@ from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import runner
 from steingate.training.config_file import load_run_config
 from steingate.training.epoch import run_epoch
-from steingate.training.logging.run_writer import RunWriter
 from steingate.training.runner import resume, train
 
 NATIVE = {"env": "SafetyPointGoal1-v0", "cost_limit": 25.0, "steps_per_epoch": 800, "total_steps": 3200}
@@ -201,16 +200,6 @@ class TestErrors:
         assert newest_checkpoint(cfg.path).epoch == 3
         assert read_progress(cfg.path)["Train/Epoch"] == [0, 1, 2]
 
-    def test_of_the_learner(self, tmp_path, monkeypatch):
-        def fail():
-            raise FloatingPointError("from the learner")
-
-        cfg = tiny(tmp_path, checkpoint_every=100)
-        before_epoch(monkeypatch, 3, fail)
-        with pytest.raises(FloatingPointError, match="from the learner"):
-            train(cfg, quiet=True)
-        assert newest_checkpoint(cfg.path).epoch == 3
-
     def test_of_an_update_that_is_not_finite(self, tmp_path, monkeypatch):
         real, left = CPO.update, iter(range(3))
 
@@ -232,22 +221,6 @@ class TestErrors:
         with pytest.raises(RunError, match=r"the reward critic.* is not finite|an advantage is not finite"):
             train(cfg, quiet=True)
         assert all(np.isfinite(w).all() for w in newest_checkpoint(cfg.path).tree["critics"][0]["w"])
-
-    def test_of_a_row_that_cannot_be_written(self, whole, tmp_path, monkeypatch):
-        cfg = tiny(tmp_path, checkpoint_every=100)
-        real, left = RunWriter.add, iter(range(3))
-
-        def add(self, row, episodes):
-            if next(left, None) is None:
-                raise RunError("the disk is full")
-            real(self, row, episodes)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(RunWriter, "add", add)
-            with pytest.raises(RunError, match="the disk is full"):
-                train(cfg, quiet=True)
-        resume(cfg.path, quiet=True)
-        assert facts(cfg.path)["progress"] == whole[1]["progress"]
 
     def test_of_a_full_disk(self, whole, tmp_path, monkeypatch):
         cfg = tiny(tmp_path)
@@ -296,15 +269,6 @@ class TestFolder:
         (copy / "config.json").write_text(json.dumps(record))
         resume(copy)
         assert "started with jax 0.0.1" in capsys.readouterr().err
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [('{"config": {"nonsense": 1}}', r"config\.json cannot be used"), ('{"other": 1}', "no table 'config'")],
-    )
-    def test_damaged_configurations_are_refused(self, tmp_path, text, message):
-        (tmp_path / "config.json").write_text(text)
-        with pytest.raises(RunError, match=message):
-            resume(tmp_path, quiet=True)
 
 
 class TestSignals:

@@ -34,9 +34,7 @@ from steingate.training.selection import (
     add_test,
     make_candidate,
     next_candidate,
-    selection_from_tree,
 )
-from steingate.training.state import plain
 
 STATS = Stats(2, np.zeros(1), np.ones(1))
 LONG = {"total_steps": 80 * 40, "checkpoint_every": 3, "certify.max_step_fraction": 0.5}
@@ -121,18 +119,6 @@ def test_the_risk_of_a_candidate_is_the_mean_cost_of_its_worst_fifth():
     assert make_candidate(7, episodes, {}, STATS, 0.5, limit=0.0).risk == pytest.approx(0.2 / 0.2)
 
 
-def test_the_state_survives_a_checkpoint():
-    one, other = candidate(3, 0.5, 1.0), candidate(2, 0.4, 0.5)
-    state = SelectionState((one,), 0.8, 4, 900, (other, result(2, 0.6, True)), result(1, 0.2, False))
-    params = {"w": (np.ones((1, 1), np.float32),)}
-    state = state._replace(final_tests=3, report={"certified": True})
-    back = selection_from_tree(plain(state), lambda policy: params)
-    assert back._replace(candidates=(), best=None) == state._replace(candidates=(), best=None)
-    assert back.best[1] == state.best[1]
-    assert back.candidates[0][:6] == one[:6]
-    assert back.candidates[0].stats.count == 2
-
-
 def stored(path):
     """The bytes of the certified checkpoint and its report."""
     run = RunFolder(path)
@@ -178,12 +164,6 @@ def test_the_certified_checkpoint_is_the_one_that_was_tested(whole):
     assert fresh.which == "certified"
     assert np.mean(fresh.episodes.cost > 4.0) <= 0.1
     assert load_policy(path, "last").about["checkpoint"] == "last"
-
-
-def test_tests_during_training_use_their_fraction_of_the_steps(whole):
-    _, _, tests, steps, *_ = latest_checkpoint(whole[0] / "checkpoints").tree["selection"]
-    assert tests >= 1
-    assert steps <= 0.5 * 80 * 40 + 300 * 12
 
 
 def test_tests_do_not_change_training(whole, tmp_path):
@@ -302,20 +282,6 @@ def test_damaged_and_foreign_certified_checkpoints_are_named(whole, tmp_path):
     RunFolder(other).certified.write_bytes(content)
     with pytest.warns(UserWarning, match="does not belong to this run"):
         assert load_policy(other).about["checkpoint"] == "last"
-
-
-def test_settings_of_certification_are_part_of_the_run(tmp_path):
-    cfg = tiny(tmp_path, **{"certify.budget": "0.2", "certify.enabled": False})
-    assert (cfg.certify.budget, cfg.certify.enabled) == (0.2, False)
-    assert cfg.identity == tiny(tmp_path).identity
-    path = train(cfg, quiet=True)
-    assert json.loads((path / "config.json").read_text())["config"]["certify"]["budget"] == 0.2
-    assert load_run_config(path) == cfg
-    for name, value in (("budget", 0.0), ("delta", 1.0), ("max_step_fraction", 2.0), ("max_episodes", 0)):
-        with pytest.raises(InputError, match=f"certify.{name} is"):
-            tiny(tmp_path, **{f"certify.{name}": value})
-    with pytest.raises(InputError, match=r"did you mean certify\.budget"):
-        tiny(tmp_path, **{"certify.budgt": 0.2})
 
 
 @pytest.fixture

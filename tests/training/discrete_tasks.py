@@ -1,4 +1,4 @@
-"""Tasks with discrete actions whose best policies under a limit are known."""
+"""Tasks with discrete actions whose best policies under a cost limit are known."""
 
 import gymnasium
 import numpy as np
@@ -8,17 +8,14 @@ from scipy.optimize import linprog
 STAY, GO = 0, 1
 
 
-class Arms(gymnasium.Env):
-    """Ten choices between two arms that the task calls 3 and 4: the better one costs 1.
-
-    The arms pay 0 and 1. Under a limit of 5 the best policies take the better arm half of the time.
-    """
+class Bandit(gymnasium.Env):
+    """Ten steps with two actions, numbered 3 and 4: action 4 pays 1 and costs 1, action 3 nothing."""
 
     length = 10
 
-    def __init__(self, start=3):
+    def __init__(self):
         self.observation_space = Box(0.0, 1.0, (1,))
-        self.action_space = Discrete(2, start=start)
+        self.action_space = Discrete(2, start=3)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -27,22 +24,15 @@ class Arms(gymnasium.Env):
 
     def step(self, action):
         assert self.action_space.contains(action)
-        arm = int(action - self.action_space.start)
+        pay = float(action - 3)
         self.t += 1
-        return (
-            np.array([self.t / self.length]),
-            float(arm),
-            False,
-            self.t >= self.length,
-            {"cost": float(arm)},
-        )
+        return np.array([self.t / self.length]), pay, False, self.t >= self.length, {"cost": pay}
 
 
 class Ring(gymnasium.Env):
-    """Four places in a ring; staying pays by place, going on may slip, and the richest place costs.
+    """Four places in a ring: STAY pays by place, GO may slip, and staying at the best place costs 1.
 
-    A constrained Markov decision process small enough to be solved by linear programming: see
-    :func:`best_return`.
+    A constrained Markov decision process small enough for linear programming, see :func:`best_return`.
     """
 
     pay, charge = np.array([0.0, 0.4, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 1.0])
@@ -66,9 +56,9 @@ class Ring(gymnasium.Env):
 
 
 def best_return(limit):
-    """Return the largest mean return of ``Ring`` whose mean cost is at most ``limit``, by linear programming.
+    """Return the largest mean return of ``Ring`` with mean cost at most ``limit``, by linear programming.
 
-    Variables are the probabilities of (time, place, action); each time's flow comes from the one before.
+    The variables are the probabilities of (time, place, action); the flow into a time comes from the one before.
     """
     steps, places = Ring.length, 4
 
@@ -93,5 +83,5 @@ def best_return(limit):
 
 
 def pole_cost(obs, action, next_obs, info):
-    """Return 1 where CartPole's cart is right of 0.3: the pole must be balanced on the left."""
+    """Return 1 where CartPole's cart is right of 0.3."""
     return float(next_obs[0] > 0.3)

@@ -1,0 +1,46 @@
+"""Whole runs on tasks with known values and policies."""
+
+import numpy as np
+import pytest
+from tests.training.runs_of_probes import tiny
+
+from steingate.policies.load import load_policy
+from steingate.runs import read_episodes, read_progress
+from steingate.training.runner import train
+
+SIZES = {"steps_per_epoch": 800, "num_envs": 4, "hidden": (16, 16), "vf_epochs": 4, "cg_iters": 10}
+MATCH = {**SIZES, "env": "tests.training.probes:Match", "total_steps": 800 * 40, "max_kl": 0.03}
+DISCOUNT = {"gamma": 0.8, "cost_gamma": 0.8, "vf_weight_decay": 0.0, "vf_lr": 5e-3}
+
+
+def test_the_policy_learns_to_repeat_its_observation(tmp_path):
+    path = train(tiny(tmp_path, **MATCH), quiet=True)
+    shown = np.linspace(-0.6, 0.6, 13)
+    assert np.abs(load_policy(path, "last")(shown[:, None])[:, 0] - shown).max() < 0.15
+    assert set(read_progress(path)["Gate/Mode"]) == {0}
+
+
+def test_the_gate_reduces_costs_below_the_limit(tmp_path):
+    """At first half of the ten actions of an episode cost 1; the limit is 2."""
+    path = train(tiny(tmp_path, **MATCH, env_options={"free": 0.0}, cost_limit=2.0), quiet=True)
+    cost, modes = read_episodes(path)["cost"], read_progress(path)["Gate/Mode"]
+    assert cost[:80].mean() > 4.0
+    assert cost[-400:].mean() < 2.0
+    assert modes[0] == 2
+    assert 0 in modes
+
+
+@pytest.mark.parametrize(
+    ("terminates", "expected"),
+    [
+        (False, 1.0 / 0.2),  # time limits are bootstrapped: r / (1 - g)
+        (True, np.mean([(1.0 - 0.8 ** (10 - t)) / 0.2 for t in range(10)])),  # over after ten steps
+    ],
+)
+def test_critics_learn_the_discounted_sum_of_a_constant_reward(tmp_path, terminates, expected):
+    constant = {"env": "tests.training.probes:Constant", "env_options": {"over": terminates}}
+    path = train(tiny(tmp_path, **constant, total_steps=800 * 30, **SIZES, **DISCOUNT), quiet=True)
+    progress = read_progress(path)
+    assert abs(progress["Value/Reward"][-1] - expected) < 0.1
+    assert abs(progress["Value/Cost"][-1] - 0.5 * expected) < 0.1
+    assert progress["Value/RewardError"][-1] < 0.2

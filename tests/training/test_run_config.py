@@ -1,0 +1,215 @@
+"""RunConfig: one run from command line, TOML and Python; errors; identity; config.json."""
+
+import ast
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import steingate
+from steingate.algorithms import ALGORITHMS
+from steingate.algorithms.base import RunContext
+from steingate.algorithms.cpo import CPO
+from steingate.cli import main
+from steingate.errors import InputError
+from steingate.runs import WITHOUT_EFFECT
+from steingate.settings import option_names
+from steingate.training import runner
+from steingate.training.config import CertifyConfig, RunConfig, make_config, read_stored
+
+
+@dataclass(frozen=True)
+class OwnAlgorithm(CPO):
+    """An algorithm from outside the package."""
+
+    scale: float = 1.0
+
+
+class TestSources:
+    def test_text_files_and_python_give_the_same_run(self, tmp_path, monkeypatch):
+        python = make_config(
+            {
+                "algo": "ppo-lag", "env": "a:B", "total_steps": 40_000, "steps_per_epoch": 2000, "seed": 3,
+                "cost_limit": 10, "hidden": (32, 16), "ppo.epochs": 7, "ppo.lr_decay": False,
+                "multiplier": "pid", "pid.smoothing": 0.5, "env_options": {"limit": 5}, "threads": None,
+            }
+        )  # fmt: skip
+        file = tmp_path / "run.toml"
+        file.write_text(
+            'algo = "ppo-lag"\nenv = "a:B"\ntotal-steps = 40_000\nsteps_per_epoch = 2e3\nseed = 3\n'
+            'cost-limit = 10.0\nhidden = [32, 16]\nmultiplier = "pid"\n'
+            "[ppo]\nepochs = 7.0\nlr-decay = false\n[pid]\nsmoothing = 0.5\n[env-options]\nlimit = 5\n"
+        )
+        seen = []
+        monkeypatch.setattr(runner, "train", lambda cfg, quiet, stop: seen.append(cfg))
+        words = (
+            "train --algo ppo-lag --env a:B --total-steps 4e4 --steps-per-epoch 2000 --seed 3 "
+            "--cost-limit 10 --hidden 32,16 --ppo.epochs 7 --no-ppo.lr-decay "
+            "--multiplier pid --pid.smoothing 0.5 --env-options limit=5 --threads none"
+        )
+        assert main(words.split()) == 0
+        assert main(["train", "--config", str(file)]) == 0
+        assert [*seen, make_config({}, file), make_config({"seed": "3"}, file)] == [python] * 4
+        assert {cfg.identity for cfg in seen} == {python.identity}
+        assert make_config({"seed": "5", "ppo.epochs": 8}, file).algo.ppo.epochs == 8
+
+    def test_an_algorithm_may_be_a_name_a_class_an_object_or_a_path(self):
+        given = ("cpo", CPO, CPO(), f"{CPO.__module__}:CPO")
+        found = [make_config({"algo": algo, "max_kl": "0.5"}) for algo in given]
+        assert all(cfg == found[0] for cfg in found)
+        assert found[0].algo.trust_region.max_kl == 0.5
+        with pytest.raises(InputError, match="algo is 3: give a name, module:Class, or an algorithm"):
+            make_config({"algo": 3})
+        with pytest.raises(InputError, match="algo is 'cpo': give an algorithm, or make the run with make_config"):
+            RunConfig(algo="cpo")
+
+    @pytest.mark.parametrize(("one", "other"), [(2, 2.0), ("2", 2.0), ("2.0", 2), (2, "2e0")])
+    def test_equal_numbers_give_equal_runs(self, one, other):
+        names = ("cost_limit", "cg_damping", "cg_iters", "window")
+        cfg = [make_config({"algo": "trpo", **dict.fromkeys(names, value)}) for value in (one, other)]
+        assert cfg[0].identity == cfg[1].identity
+
+    def test_published_settings_of_the_task_are_filled_in(self):
+        algo = make_config({"algo": "ppo-saute", "env": "SafetyPointGoal1-v0"}).algo
+        assert (algo.ppo.epochs, algo.networks.normalize_obs) == (80, False)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"algo": "ppo", "max_kl": 0.5},
+             r"ppo has no option 'max_kl' \(did you mean ppo.max_kl\?\); steingate algos ppo lists"),
+            ({"algo": "ppo", "preset": "valid"}, r"ppo has no option 'preset'"),
+            ({"algo": "cpo", "ppo.epochs": 3}, r"cpo has no option 'ppo.epochs'"),
+            ({"algo": "cpo", "ppo": {"epochs": 3}}, r"cpo has no option 'ppo'"),
+            ({"algo": "cpo", "totl_steps": 3}, r"no option 'totl_steps' \(did you mean total_steps\?\)"),
+            ({"algo": "ppo", "ppo.epcohs": 3}, r"'ppo.epcohs' \(did you mean ppo.epochs\?\)"),
+            ({"algo": "trpo", "cost_gae_lambda": 0.5}, "trpo has no option 'cost_gae_lambda'"),
+            ({"algo": "cpoo"}, r"algorithm 'cpoo' is not known \(did you mean cpo\?\)"),
+            ({"ppo.epochs": True, "algo": "ppo"}, "ppo.epochs must be an integer, got True"),
+            ({"cost_limit": False}, "cost_limit must be a number, got False"),
+            ({"total_steps": 1000.5}, "total_steps must be an integer, got 1000.5"),
+            ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
+            ({"seed": 2**63}, "it must be a whole number from 0 to"),
+            ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
+            ({"cost_limit": "inf"}, "cost_limit is inf: it must be zero or a finite number above it"),
+            ({"window": 0}, "window is 0: it must be greater than zero"),
+            ({"threads": 0}, "threads is 0: it must be greater than zero, or none"),
+            ({"env": 3}, "env is 3: give a name, or a class or function that makes an environment"),
+            ({"num_envs": 3, "steps_per_epoch": 100}, "is 100, which 3 environments cannot share"),
+            ({"total_steps": 10, "steps_per_epoch": 16}, "is 10, less than one epoch of 16 steps"),
+            ({"env_options": {"cost": {1}}}, "'cost' of env_options is .*config.json cannot hold it"),
+            ({"certify.budget": 1.0}, "certify.budget is 1.0: it must be between 0 and 1"),
+        ],
+    )  # fmt: skip
+    def test_are_one_sentence_with_the_value_and_the_remedy(self, given, message):
+        with pytest.raises(InputError, match=message) as error:
+            make_config(given)
+        assert "\n" not in str(error.value)
+
+    def test_of_the_command_line_name_the_flag(self, capsys):
+        assert main(["train", "--algo", "ppo", "--max-kl", "0.5", "--preset", "valid"]) == 2
+        message = capsys.readouterr().err
+        assert "ppo has no option --max-kl (did you mean --ppo.max-kl?)" in message
+        assert message.count("\n") == 1
+
+
+class TestDerivedValues:
+    def test_epochs_horizon_and_context(self):
+        given = {"total_steps": 99, "steps_per_epoch": 20, "num_envs": 4, "cost_limit": 7, "window": 9, "seed": 11}
+        cfg = make_config({**given, "env": "a:B"})
+        assert (cfg.epochs, cfg.horizon) == (4, 5)
+        assert cfg.context == RunContext(cost_limit=7.0, window=9, epochs=4, seed=11, num_envs=4)
+
+    def test_episode_length_is_the_time_limit_of_the_task(self):
+        known = next(name for name, spec in gymnasium.registry.items() if spec.max_episode_steps == 200)
+        for env, length in (("SafetyPointCircle1-v0", 500), (known, 200), ("unknown:Task", 1000)):
+            assert make_config({"env": env}).episode_length == length
+        given = {"env": "SafetyPointGoal1-v0", "env_options": {"max_episode_steps": 77}, "algo": "trpo-saute"}
+        assert make_config(given).algorithm.budget.budget_length == 77
+        assert make_config({**given, "variant": "published"}).algorithm.budget.budget_length == 1000
+
+    def test_the_run_folder_has_algorithm_task_and_seed(self):
+        cfg = make_config({"algo": "ppo-lag", "env": "tests.x:Walk", "seed": 4, "out": "there"})
+        assert cfg.path.parts == ("there", "ppo-lag", "tests.x-Walk", "seed-4")
+
+
+def test_every_setting_of_an_algorithm_is_used():
+    """A setting that only its validation reads would have no effect."""
+    used = set()
+    for package in ("algorithms", "training", "envs"):
+        for file in (Path(steingate.__file__).parent / package).rglob("*.py"):
+            waiting = [ast.parse(file.read_text())]
+            while waiting:
+                node = waiting.pop()
+                if isinstance(node, ast.Attribute):
+                    used.add(node.attr)
+                if getattr(node, "name", "") != "__post_init__":
+                    waiting += ast.iter_child_nodes(node)
+    names = {name.rpartition(".")[2] for kind in ALGORITHMS.values() for name in option_names(kind())}
+    assert names <= used
+
+
+class TestIdentity:
+    """Runs with the same identity have the same results."""
+
+    def test_fields_of_the_run(self):
+        cfg = make_config({"algo": "cpo", "threads": 2})
+        effective = {
+            "env": "other", "steps_per_epoch": 10_000, "num_envs": 4, "seed": 1, "cost_limit": 24.0,
+            "window": 50, "carry_episodes": True, "env_options": {"x": 1}, "algo": OwnAlgorithm(),
+        }  # fmt: skip
+        without_effect = {
+            "overlap": False, "threads": 3, "workers": 3, "checkpoint_every": 7, "wandb": "x", "out": "there",
+            "certify": CertifyConfig(enabled=False),
+        }  # fmt: skip
+        assert all(replace(cfg, **{name: value}).identity != cfg.identity for name, value in effective.items())
+        assert all(replace(cfg, **{name: value}).identity == cfg.identity for name, value in without_effect.items())
+        assert without_effect.keys() == set(WITHOUT_EFFECT)
+        presets = ("paper", "released", "valid", "violation")
+        assert len({make_config({"algo": "steingate", "preset": preset}).identity for preset in presets}) == 4
+
+    @pytest.mark.parametrize("name", ALGORITHMS)
+    def test_the_number_of_steps_counts_where_the_learning_rate_decays(self, name):
+        decays = any(option == "ppo.lr_decay" for option in option_names(ALGORITHMS[name]()))
+        for options, same in (({}, not decays), ({"ppo.lr_decay": False} if decays else {}, True)):
+            cfg = make_config({"algo": name, "total_steps": 100_000, **options})
+            assert (replace(cfg, total_steps=200_000).identity == cfg.identity) is same
+
+    def test_defaults_that_follow_from_the_variant_count_as_given(self):
+        saute = {"algo": "trpo-saute", "variant": "published"}
+        assert make_config({**saute, "budget_length": 1000}).identity == make_config(saute).identity
+        evo = make_config({"algo": "evo"}).identity
+        assert make_config({"algo": "evo", "replay.everywhere": False}).identity == evo
+        assert make_config({"algo": "evo", "replay.everywhere": True}).identity != evo
+
+
+class TestStored:
+    @pytest.mark.parametrize("algo", [*ALGORITHMS, OwnAlgorithm(scale=0.5)])
+    def test_a_written_configuration_is_read_back(self, algo):
+        cfg = make_config({"algo": algo, "seed": 3, "out": "there", "hidden": "5", "env_options": {"x": [1]}})
+        text = json.dumps(cfg.to_dict(), allow_nan=False)
+        back = read_stored(json.loads(text), "config.json")
+        assert back.algo == cfg.algorithm
+        assert back.identity == cfg.identity
+        assert replace(back, algo=cfg.algo) == cfg
+
+        def flat(table, prefix=""):
+            for key, value in table.items():
+                nested = isinstance(value, dict) and key != "certificate"
+                yield from flat(value, f"{prefix}{key}.") if nested else [prefix + key]
+
+        assert set(flat(json.loads(text)["algorithm"])) == set(option_names(cfg.algo))
+
+    def test_damaged_configurations_are_refused(self):
+        stored = make_config({"algo": "cpo"}).to_dict()
+        for change, message in (
+            (3, r"x cannot be used: algorithm is 3: a table of names and values is expected\."),
+            ({"scale": 3}, "x cannot be used: cpo has no option 'scale'"),
+            ({"max_kl": "much"}, r"max_kl must be a number, got .much."),
+        ):
+            with pytest.raises(InputError, match=message):
+                read_stored({**stored, "algorithm": change}, "x")
