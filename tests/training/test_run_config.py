@@ -82,7 +82,7 @@ class TestErrors:
         [
             ({"algo": "ppo", "max_kl": 0.5},
              r"ppo has no option 'max_kl' \(did you mean ppo.max_kl\?\); steingate algos ppo lists"),
-            ({"algo": "ppo", "preset": "valid"}, r"ppo has no option 'preset'"),
+            ({"algo": "ppo", "preset": "released"}, r"ppo has no option 'preset'"),
             ({"algo": "cpo", "ppo.epochs": 3}, r"cpo has no option 'ppo.epochs'"),
             ({"algo": "cpo", "ppo": {"epochs": 3}}, r"cpo has no option 'ppo'"),
             ({"algo": "cpo", "totl_steps": 3}, r"no option 'totl_steps' \(did you mean total_steps\?\)"),
@@ -111,7 +111,7 @@ class TestErrors:
         assert "\n" not in str(error.value)
 
     def test_of_the_command_line_name_the_flag(self, capsys):
-        assert main(["train", "--algo", "ppo", "--max-kl", "0.5", "--preset", "valid"]) == 2
+        assert main(["train", "--algo", "ppo", "--max-kl", "0.5", "--preset", "released"]) == 2
         message = capsys.readouterr().err
         assert "ppo has no option --max-kl (did you mean --ppo.max-kl?)" in message
         assert message.count("\n") == 1
@@ -169,7 +169,7 @@ class TestIdentity:
         assert all(replace(cfg, **{name: value}).identity != cfg.identity for name, value in effective.items())
         assert all(replace(cfg, **{name: value}).identity == cfg.identity for name, value in without_effect.items())
         assert without_effect.keys() == set(WITHOUT_EFFECT)
-        presets = ("paper", "released", "valid", "violation")
+        presets = ("paper", "released", "corrected", "violation")
         assert len({make_config({"algo": "steingate", "preset": preset}).identity for preset in presets}) == 4
 
     @pytest.mark.parametrize("name", ALGORITHMS)
