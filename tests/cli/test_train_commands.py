@@ -63,7 +63,6 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
             ["train", "--algo", "ppo", "--max-kl", "0.5"],
             "no option --max-kl (did you mean --ppo.max-kl?)",
         ),
-        (["train", "--algo", "ppo", "--preset", "confident"], "ppo has no option --preset"),
         (["train", "--algo", "nowhere:Mine"], "cannot be imported"),
         (["resume", "nowhere"], "nowhere is not a run folder"),
         (["evaluate", "nowhere"], "nowhere is not a run folder"),

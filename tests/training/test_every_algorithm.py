@@ -5,9 +5,9 @@ import pytest
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms import ALGORITHMS
-from steingate.algorithms.base import MinibatchAlgorithm
 from steingate.policies.load import load_policy
 from steingate.runs import newest_checkpoint, read_progress
+from steingate.settings import option_names
 from steingate.training import runner
 from steingate.training.epoch import run_epoch
 from steingate.training.play import load_player
@@ -30,7 +30,7 @@ class Killed(BaseException):
 
 
 def run_of(out, name, **options):
-    if issubclass(ALGORITHMS[name], MinibatchAlgorithm):
+    if "ppo.epochs" in option_names(ALGORITHMS[name]()):
         options = {**MINIBATCH, **options}
     options = {"total_steps": 400, "certify.enabled": False, **options}
     return tiny(out, algo=name, **options)

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,7 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms.cpo import CPO
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_episodes, read_progress
+from steingate.runs import newest_checkpoint, read_episodes, read_progress
 from steingate.storage.checkpoint import checkpoint_files
 from steingate.training import runner
 from steingate.training.config_file import load_run_config
@@ -110,14 +109,7 @@ class TestSameResults:
         assert found[0] == found[1]
         assert found[0]["episodes"].count("\n") > 16
 
-    def test_in_another_thread(self, whole, tmp_path):
-        results = []
-        worker = threading.Thread(target=lambda: results.append(facts(train(tiny(tmp_path), quiet=True))))
-        worker.start()
-        worker.join()
-        assert results == [whole[1]]
-
-    @pytest.mark.parametrize("epochs", [0, 1, 2, 5])
+    @pytest.mark.parametrize("epochs", [0, 5])
     def test_after_a_kill_and_a_torn_row(self, whole, tmp_path, monkeypatch, epochs):
         cfg = tiny(tmp_path)
         train_and_kill(monkeypatch, cfg, epochs)
@@ -137,10 +129,9 @@ class TestSameResults:
         assert newest.with_name(newest.name + ".damaged").exists()
         assert facts(cfg.path) == whole[1]
 
-    @pytest.mark.parametrize("change", [{"seed": 1}, {"gamma": 0.5}, {"hidden": (6, 6)}])
-    def test_after_a_checkpoint_of_another_run(self, whole, tmp_path, monkeypatch, capsys, change):
+    def test_after_a_checkpoint_of_another_run(self, whole, tmp_path, monkeypatch, capsys):
         cfg = tiny(tmp_path / "run")
-        other = train(tiny(tmp_path / "other", **change), quiet=True)
+        other = train(tiny(tmp_path / "other", seed=1), quiet=True)
         train_and_kill(monkeypatch, cfg, 5)
         _, newest = checkpoint_files(cfg.path / "checkpoints")[-1]
         foreign = other / "checkpoints" / newest.name
@@ -150,12 +141,9 @@ class TestSameResults:
         assert newest.with_name(newest.name + ".damaged").read_bytes() == foreign.read_bytes()
         assert facts(cfg.path) == whole[1]
 
-    @pytest.mark.parametrize("options", [{"env_options": {"limit": 50, "out": 9.0}}, NATIVE])
-    def test_with_carried_episodes(self, tmp_path, monkeypatch, options):
-        cfg = tiny(tmp_path / "a", carry_episodes=True, **options)
+    def test_with_carried_episodes_of_a_native_task(self, tmp_path, monkeypatch):
+        cfg = tiny(tmp_path / "a", carry_episodes=True, **NATIVE)
         expected = facts(train(cfg, quiet=True))
-        if "env" not in options:
-            assert read_episodes(cfg.path)["length"].max() > 20  # longer than the 20 vector steps of an epoch
         interrupted = replace(cfg, out=str(tmp_path / "b"))
         train_and_kill(monkeypatch, interrupted, 3)
         resume(interrupted.path, quiet=True)
@@ -255,12 +243,6 @@ class TestFolder:
         with pytest.raises(RunError, match="already holds a run"):
             train(corrected, quiet=True)
 
-    def test_two_runs_on_one_folder_are_refused(self, whole):
-        with pytest.raises(RunError, match="already holds a run"):
-            train(tiny(whole[0].parents[2]), quiet=True)
-        with folder_lock(RunFolder(whole[0])), pytest.raises(RunError, match=f"in use by process {os.getpid()}"):
-            resume(whole[0], quiet=True)
-
     def test_other_versions_are_reported(self, whole, tmp_path, capsys):
         copy = tmp_path / "copy"
         shutil.copytree(whole[0], copy)
@@ -285,7 +267,7 @@ class TestSignals:
         resume(cfg.path, quiet=True)
         assert facts(cfg.path) == whole[1]
 
-    @pytest.mark.parametrize("where", ["configure", "make_envs", "first_state"])
+    @pytest.mark.parametrize("where", ["configure", "first_state"])
     @pytest.mark.parametrize(("number", "kind"), SIGNALS)
     def test_during_start_up_leave_no_folder(self, tmp_path, monkeypatch, where, number, kind):
         real = getattr(runner, where)

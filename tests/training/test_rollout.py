@@ -1,13 +1,11 @@
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
 from tests.training.probes import Broken, Constant, Endless, Walk
 
 from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.networks import forward, init_policy
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
-from steingate.policies.action_space import action_map
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
 from steingate.training import rollout_kernels as kernels
 from steingate.training.env_errors import RolloutStoppedError
@@ -120,14 +118,6 @@ def test_compiled_statistics_equal_those_of_numpy_bit_for_bit():
     np.testing.assert_array_equal(rollout.obs[-1], seen[-1].astype(np.float32))
 
 
-def test_first_observation_of_a_single_environment_is_raw():
-    envs, policy, stats, noise = setup(num_envs=1, steps=2)
-    rollout, _ = collect(envs, policy, stats, noise, seeds=[4])
-    first, _ = Walk().reset(seed=4)
-    np.testing.assert_array_equal(rollout.obs[0, 0], first.astype(np.float32))
-    assert rollout.obs[1, 0, 0] != rollout.obs[0, 0, 0]
-
-
 def test_log_probabilities():
     envs, policy, stats, noise = setup()
     rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
@@ -176,14 +166,6 @@ def test_no_finished_episode():
     assert len(rollout.episodes.cost) == 0
     assert rollout.finals.shape == (0, 3)
     np.testing.assert_array_equal(rollout.carry.totals, [[40.0, 20.0, 40.0]] * 3)
-
-
-def test_every_step_may_end_an_episode():
-    envs, policy, stats, noise = setup(env=lambda: Constant(length=1))
-    rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
-    assert len(rollout.episodes.cost) == 120
-    assert len(rollout.finals) == 120
-    np.testing.assert_array_equal(rollout.final_at, np.arange(120))
 
 
 @pytest.mark.parametrize(("what", "quantity"), [("reward", "a reward"), ("cost", "a cost"), ("obs", "an observation")])
@@ -245,10 +227,3 @@ def test_compiled_tanh_is_exact_to_rounding():
     expected = np.tanh(x.astype(np.float64))
     np.testing.assert_allclose(rows[0], expected, rtol=1.2e-7, atol=0)
     assert np.abs(rows).max() <= 1.0
-
-
-def test_actions_between_minus_one_and_one_fill_the_range_of_the_task():
-    shift, scale = action_map(Box(np.array([-2.0, 0.0, -np.inf]), np.array([2.0, 1.0, np.inf]), dtype=np.float64))
-    np.testing.assert_array_equal(shift + scale * -1.0, [-2.0, 0.0, -1.0])
-    np.testing.assert_array_equal(shift + scale * 1.0, [2.0, 1.0, 1.0])
-    np.testing.assert_array_equal(shift + scale * 3.0, [6.0, 2.0, 3.0])
