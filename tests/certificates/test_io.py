@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -142,7 +144,7 @@ def test_bad_files_are_refused_by_name(tmp_path):
     with pytest.raises(InputError, match="folder"):
         read_costs(tmp_path)
     (tmp_path / "image.csv").write_bytes(b"\xff\xd8\xff\xe0")
-    with pytest.raises(InputError, match="neither UTF-8"):
+    with pytest.raises(InputError, match=r"image\.csv, line 1 is not UTF-8"):
         read_costs(tmp_path / "image.csv")
     np.savez(tmp_path / "costs.npz", cost=np.ones(3))
     with pytest.raises(InputError, match="archive"):
@@ -209,6 +211,57 @@ def test_an_npy_with_python_objects_is_refused_and_runs_nothing(tmp_path):
     with pytest.raises(InputError, match="Python objects"):
         read_costs(tmp_path / "objects.npy")
     assert not trap.exists()
+
+
+@pytest.mark.parametrize("column", [None, "cost"])
+def test_labels_of_clusters(tmp_path, column):
+    path = tmp_path / "costs.csv"
+    path.write_text("day,cost\nmon,1\nmon,20.5\ntue,0\n")
+    data = read_costs(path, column, cluster="day")
+    assert (data.costs.tolist(), data.clusters.tolist()) == (WANTED, ["mon", "mon", "tue"])
+    text = '{"day": 1, "cost": 1}\n{"day": 1, "cost": 20.5}\n{"day": 2, "cost": 0}'
+    assert read_costs("-", column, io.BytesIO(text.encode()), "day").clusters.tolist() == ["1", "1", "2"]
+    np.save(tmp_path / "costs.npy", np.array([(4, 1.0), (4, 20.5), (5, 0.0)], dtype=[("day", "i8"), ("cost", "f8")]))
+    assert read_costs(tmp_path / "costs.npy", column, cluster="day").clusters.tolist() == [4, 4, 5]
+    with pytest.raises(InputError, match=r"no column 'night' \(it has day, cost\)"):
+        read_costs(path, column, cluster="night")
+    with pytest.raises(InputError, match="1 columns without names"):
+        read_costs("-", column, io.BytesIO(b"1\n2\n"), "day")
+    with pytest.raises(InputError, match="has no key 'day'"):
+        read_costs("-", column, io.BytesIO(b'{"cost": 1}'), "day")
+
+
+class Endless(io.RawIOBase):
+    """The same bytes without end; it counts what is read."""
+
+    def __init__(self, data):
+        self.data, self.taken = data, 0
+
+    def read(self, size=-1):
+        self.taken += size
+        return (self.data * (size // len(self.data) + 1))[:size]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"\0", "longer than 1 MiB"), (b"[[", "larger than 1 MiB"), (b"1\n", "more than")]
+)
+def test_sources_without_end_are_refused(monkeypatch, data, words):
+    monkeypatch.setattr("steingate.certificates.io._MAX_DOCUMENT", 1 << 20)
+    monkeypatch.setattr("steingate.certificates.io.MAX_COSTS", 10_000)
+    source = Endless(data)
+    with pytest.raises(InputError, match=words):
+        read_costs("-", None, source)
+    assert source.taken < 3 << 20
+
+
+def test_devices_and_pipes(tmp_path):
+    with pytest.raises(InputError, match="/dev/zero, line 1 is longer than 1 MiB"):
+        read_costs("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("1\n20.5\n0\n",))
+    writer.start()
+    assert read_costs(tmp_path / "pipe").costs.tolist() == WANTED
+    writer.join()
 
 
 def test_a_long_file_keeps_every_cost(tmp_path):
@@ -280,7 +333,11 @@ def test_folders_that_are_no_runs_are_refused(tmp_path):
     (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n")
     with pytest.raises(InputError, match="no episode of this run has finished"):
         read_costs(tmp_path)
-    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n1,2,x,4,5\n")
+    row = ",".join(["x"] * len(EPISODE_COLUMNS))
+    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + f"\n{row}\n")
+    with pytest.raises(InputError, match=r"episodes\.csv is damaged: could not convert"):
+        read_costs(tmp_path)
+    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n1,2\n1,2\n")
     with pytest.raises(InputError, match=r"episodes\.csv is damaged"):
         read_costs(tmp_path)
 

@@ -112,6 +112,22 @@ def test_the_smallest_limit(capsys, tmp_path):
     assert "60 episodes certify no limit for 1 %: at least 299 are needed." in capsys.readouterr().out
 
 
+def test_clusters(capsys, tmp_path):
+    """Forty days of ten episodes; on one day all of them cost too much."""
+    path = tmp_path / "costs.csv"
+    path.write_text("day,cost\n" + "\n".join(f"d{i // 10},{30 if i < 10 else 3}" for i in range(400)))
+    argv = ["certify", str(path), "--limit", "25", "--cluster", "day"]
+    values = read_json(capsys, *argv)
+    assert (values["clusters"], values["violations"], values["certified"]) == (40, 10, False)
+    assert values["violation_rate"] == pytest.approx(1 / 40)
+    assert certify_costs([30.0] * 10 + [3.0] * 390, 25.0).certified
+    assert main([*argv, "--explain", "--check"]) == 1
+    out = capsys.readouterr().out
+    assert "10 of 400 episodes in 40 clusters" in out
+    assert "The clusters are independent" in out
+    assert "The episodes are independent" not in out
+
+
 def test_columns_and_monitor_files(capsys, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("step,EpCost\n" + "\n".join(f"{i},{cost}" for i, cost in enumerate(COSTS)))

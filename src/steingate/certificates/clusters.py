@@ -16,6 +16,8 @@ from steingate.certificates.formatting import number, percent, rate, upper
 from steingate.certificates.violation import ViolationResult, certify, error_probability
 from steingate.errors import InputError
 
+CLUSTERS_INDEPENDENT = "The clusters are independent, and from the environment that the policy will meet."
+
 
 @dataclass(frozen=True)
 class ClusterResult(ViolationResult):

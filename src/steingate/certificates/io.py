@@ -1,7 +1,8 @@
 """Episode costs from arrays, files and streams. What is not a list of costs is refused with one sentence.
 
-``read_costs`` reads a whole source at once; ``follow`` and ``pipe`` yield the lines of a growing file or of
-standard input, and ``CostParser`` turns them into costs. Nothing in a file is executed.
+All text is read by one generator of lines with bounded memory: ``read_costs`` takes a whole source, ``follow`` and
+``pipe`` yield the lines of a growing file or of standard input, and ``CostParser`` turns lines into costs. Nothing in
+a file is executed.
 """
 
 import csv
@@ -9,8 +10,11 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain, islice
 from math import ceil, inf
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -20,15 +24,16 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError
-from steingate.storage.files import read_regular
 from steingate.storage.tables import EPISODE_COLUMNS
 
 Costs = npt.NDArray[np.float64]
 
 LAST = 0.2  # fraction of the training episodes of a run that is taken
 POLL = 0.2  # seconds between looks at a file that may have grown
+MAX_COSTS = 50_000_000
 _BLOCK = 1 << 16
 _MAX_LINE = 1 << 20  # bytes
+_MAX_DOCUMENT = 1 << 27  # bytes of a file that is read as a whole: NPY, or one JSON document
 _MISSING = ("null", "na", "n/a", "nan", "none", "nil", "missing", "inf", "infinity")
 
 
@@ -42,10 +47,13 @@ class CostData:
         One cost per episode, shape (n,).
     note
         Where the costs come from, if they are not those of one fixed policy; else empty.
+    clusters
+        Label of the cluster of each episode, shape (n,), or ``None``.
     """
 
     costs: Costs
     note: str = ""
+    clusters: npt.NDArray[Any] | None = None
 
     @property
     def one_policy(self) -> bool:
@@ -78,7 +86,9 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
     return values
 
 
-def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | None = None) -> CostData:
+def read_costs(
+    source: str | Path, column: str | None = None, stdin: BinaryIO | None = None, cluster: str | None = None
+) -> CostData:
     """Return the costs in a file, in a run folder, or on standard input if ``source`` is ``-``.
 
     The format is recognized by the content: CSV with or without a header, JSON lines or one JSON list, NPY, a
@@ -93,41 +103,77 @@ def read_costs(source: str | Path, column: str | None = None, stdin: BinaryIO | 
         one called ``cost``.
     stdin
         Binary stream for ``-``; default: that of the process.
+    cluster
+        Column or key of the labels of clusters.
     """
-    name = "standard input" if str(source) == "-" else str(source)
-    path = Path(source)
+    path, name = Path(source), "standard input" if str(source) == "-" else str(source)
     if name == str(source) and path.is_dir():
         if not (path / "config.json").is_file():
             raise InputError(f"{path} is a folder but not a run; name the file that holds the costs.")
         path = path / "episodes.csv"
         if not path.is_file():
             raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
-        return _from_run(read_regular(path).decode(errors="replace"), path)
-    data = _read_bytes(source, stdin)
-    if data.startswith(b"\x93NUMPY"):
-        return CostData(_from_npy(data, name, column))
-    if data.startswith(b"PK"):
-        raise InputError(f"{name} is an archive; extract the array of costs and store it as .npy or .csv.")
+        name = str(path)
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{name} is neither UTF-8 text nor NPY; store the costs as CSV, JSON or NPY.") from None
-    lines = text.splitlines()
-    if lines and lines[0] == ",".join(EPISODE_COLUMNS) and column in (None, "cost"):
-        return _from_run(text, path)
+        with nullcontext(stdin or _standard_input()) if str(source) == "-" else open(path, "rb") as stream:
+            return _read(iter(lambda: stream.read(_BLOCK), b""), name, path, column, cluster)
+    except FileNotFoundError:
+        raise InputError(f"There is no file {source}.") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+
+
+def _read(blocks: Iterator[bytes], name: str, path: Path, column: str | None, cluster: str | None) -> CostData:
+    start = next(blocks, b"")
+    blocks = chain([start], blocks)
+    if start.startswith(b"\x93NUMPY"):
+        return _from_npy(_document(blocks, name), name, column, cluster)
+    if start.startswith(b"PK"):
+        raise InputError(f"{name} is an archive; extract the array of costs and store it as .npy or .csv.")
+    parser = CostParser(("cost",), column, name, cluster)
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+        text = _document(blocks, name).decode("utf-8-sig")
+        return _collect(_parse_json(text, parser), parser, name)
+    lines = chain.from_iterable(_lines(blocks, name))
+    head = list(islice(lines, 2))
+    first, second = [*(line.text for line in head), "", ""][:2]
+    lines = chain(head, lines)
+    if first == ",".join(EPISODE_COLUMNS) and column in (None, "cost") and cluster is None:
+        return _from_run(lines, path)
     note = ""
-    if len(lines) > 1 and _is_object(lines[0].removeprefix("#")) and lines[1].startswith("r,l,t"):
-        column = column or _monitor_column(lines[1].split(",")[3:], name)
+    if _is_object(first.removeprefix("#")) and second.startswith("r,l,t"):
+        column = column or _monitor_column(second.split(",")[3:], name)
+        parser = CostParser(("cost",), column, name, cluster)
         note = (
             f"{name} is a Monitor file of Stable-Baselines3. Its column {column} is info[{column!r}] at the "
             "last step of each episode: the episode cost only if the environment adds it up. If the file was "
             "written in training, its episodes are of many policies, and none of them is certified."
         )
-    parser = CostParser(("cost",), column, name)
-    costs = [cost["cost"] for cost in _parse(text, lines, parser) if cost is not None]
+    return _collect((parser.line(line.number, line.text) for line in lines), parser, name, note)
+
+
+def _collect(found: Iterable[dict[str, float] | None], parser: "CostParser", name: str, note: str = "") -> CostData:
+    costs = array("d")
+    for cost in found:
+        if cost is not None:
+            costs.append(cost["cost"])
+            if len(costs) > MAX_COSTS:
+                raise InputError(f"{name} has more than {MAX_COSTS:,} costs; certify a part of them.")
     if not costs:
         raise InputError(f"{name} is empty; it should hold one cost per episode.")
-    return CostData(np.array(costs), note)
+    return CostData(np.frombuffer(costs), note, None if parser.label is None else np.array(parser.labels))
+
+
+def _document(blocks: Iterable[bytes], name: str) -> bytes:
+    """Return all blocks as one, if they are not too large."""
+    found = bytearray()
+    for block in blocks:
+        found += block
+        if len(found) > _MAX_DOCUMENT:
+            raise InputError(f"{name} is larger than {_MAX_DOCUMENT >> 20} MiB; write one cost per line.")
+    return bytes(found)
 
 
 class CostParser:
@@ -141,16 +187,21 @@ class CostParser:
         Column or key of a single cost; see :func:`read_costs`.
     source
         Name of the source in error messages.
+    label
+        Column or key of a label of each cost, which is added to ``labels``.
     """
 
-    def __init__(self, names: tuple[str, ...], column: str | None = None, source: str = "") -> None:
+    def __init__(
+        self, names: tuple[str, ...], column: str | None = None, source: str = "", label: str | None = None
+    ) -> None:
         single = len(names) == 1
         self.keys = {name: column if single and column is not None else name for name in names}
-        self.unnamed = single and column is None
+        self.unnamed = single and column is None and label is None
+        self.label, self.labels = label, list[str]()
         self.source = f"{source}, line" if source else "Line"
         self._indices: list[int] | None = None
         self._delimiter = ","
-        self._width = 0
+        self._width = self._label_index = 0
         self._is_json = False
 
     def line(self, number: int, text: str) -> dict[str, float] | None:
@@ -171,11 +222,13 @@ class CostParser:
     def value(self, number: int, value: Any) -> dict[str, float]:
         """Return the costs in a JSON value: an object, or the number itself."""
         if isinstance(value, dict):
-            for key in self.keys.values():
+            for key in (*self.keys.values(), *([] if self.label is None else [self.label])):
                 if key not in value:
                     known = ", ".join(value) or "none"
                     raise self._error(number, f"has no key {key[:60]!r} (it has {known[:200]}); use --column")
             found = {name: value[key] for name, key in self.keys.items()}
+            if self.label is not None:
+                self.labels.append(str(value[self.label]))
         elif self.unnamed:
             found = dict.fromkeys(self.keys, value)
         else:
@@ -199,10 +252,14 @@ class CostParser:
             header = not no_name and all(_number(cell) is None for cell in cells)
             self._indices = [0 if lone else self._index(number, key, cells, header) for key in self.keys.values()]
             self._width = len(cells)
+            if self.label is not None:
+                self._label_index = self._index(number, self.label, cells, header)
             if header:
                 return None
         if len(cells) != self._width:
             raise self._error(number, f"has {len(cells)} columns, but the first line has {self._width}")
+        if self.label is not None:
+            self.labels.append(cells[self._label_index])
         found = zip(self.keys, self._indices, strict=True)
         return {name: self._cost(number, cells[index]) for name, index in found}
 
@@ -253,6 +310,11 @@ def follow(
         time.sleep(POLL)
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a file that can be followed; pipe its lines to - instead.")
+    yield from _lines(_file_blocks(path, offset, grows), "", number, offset, torn and not grows)
+
+
+def _file_blocks(path: Path, offset: int, grows: bool) -> Iterator[bytes]:
+    """Yield the blocks of a file from ``offset`` on; empty ones while it waits for more."""
     try:
         with open(path, "rb") as file:
             if file.seek(0, io.SEEK_END) < offset:
@@ -260,67 +322,46 @@ def follow(
                     f"{path} is shorter than what was already counted, so it is another file: use another --state."
                 )
             file.seek(offset)
-            rest = b""
-            while True:
-                data = file.read(_BLOCK)
-                lines, rest, number, offset = _split(rest + data, number, offset)
-                if data:
-                    yield lines
-                elif grows:
-                    yield []
+            while (data := file.read(_BLOCK)) or grows:
+                yield data
+                if not data:
                     time.sleep(POLL)
-                    if path.exists() and path.stat().st_size < offset:
+                    if path.exists() and path.stat().st_size < file.tell():
                         raise InputError(f"{path} has become shorter; start again with another --state.")
-                else:
-                    break
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).") from None
-    if rest.strip() and torn:
-        yield [Line(number + 1, _text(rest, number + 1), offset + len(rest))]
 
 
 def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
     """Yield batches of complete lines of standard input as they arrive."""
     source: Any = stream or _standard_input()
-    rest, number, offset = b"", 0, 0
-    while data := source.read1(_BLOCK):
-        lines, rest, number, offset = _split(rest + data, number, offset)
-        yield lines
-    if rest.strip():
-        yield [Line(number + 1, _text(rest, number + 1), offset + len(rest))]
+    return _lines(iter(lambda: source.read1(_BLOCK), b""))
 
 
-def _split(data: bytes, number: int, offset: int) -> tuple[list[Line], bytes, int, int]:
-    """Return complete lines, the rest, and the number and offset that they reach."""
-    *complete, rest = data.split(b"\n")
-    lines = []
-    for part in complete:
-        number, offset = number + 1, offset + len(part) + 1
-        lines.append(Line(number, _text(part, number), offset))
-    if len(rest) > _MAX_LINE:
-        raise InputError(f"Line {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
-    return lines, rest, number, offset
+def _lines(
+    blocks: Iterable[bytes], name: str = "", number: int = 0, offset: int = 0, torn: bool = True
+) -> Iterator[list[Line]]:
+    """Yield the complete lines of each block; a last one without newline if ``torn``."""
+    rest, place = b"", f"{name}, line" if name else "Line"
 
-
-def _text(part: bytes, number: int) -> str:
-    try:
-        return part.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-    except UnicodeDecodeError:
-        raise InputError(f"Line {number} is not UTF-8 text; write one cost per line.") from None
-
-
-def _read_bytes(source: str | Path, stdin: BinaryIO | None) -> bytes:
-    if str(source) == "-":
+    def line(part: bytes, end: int) -> Line:
         try:
-            return (stdin or _standard_input()).read()
-        except (OSError, ValueError) as error:
-            raise InputError(f"Standard input cannot be read ({error}).") from None
-    try:
-        return Path(source).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"There is no file {source}.") from None
-    except OSError as error:
-        raise InputError(f"{source} cannot be read ({error.strerror}).") from None
+            return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8").strip(), end)
+        except UnicodeDecodeError:
+            raise InputError(f"{place} {number} is not UTF-8 text; write one cost per line, or NPY.") from None
+
+    for data in blocks:
+        *complete, rest = (rest + data).split(b"\n")
+        batch = []
+        for part in complete:
+            number, offset = number + 1, offset + len(part) + 1
+            batch.append(line(part, offset))
+        if len(rest) > _MAX_LINE:
+            raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
+        yield batch
+    if torn and rest.strip():
+        number += 1
+        yield [line(rest, offset + len(rest))]
 
 
 def _standard_input() -> BinaryIO:
@@ -329,33 +370,44 @@ def _standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _from_npy(data: bytes, name: str, column: str | None) -> Costs:
+def _from_npy(data: bytes, name: str, column: str | None, cluster: str | None) -> CostData:
     try:
         with catch_warnings():
             simplefilter("error")
-            array = np.load(io.BytesIO(data), allow_pickle=False)
+            table = np.load(io.BytesIO(data), allow_pickle=False)
     except Exception:  # NumPy parses headers as Python literals, and raises many kinds of errors
         raise InputError(f"{name} is damaged or holds Python objects; store a plain array of numbers.") from None
-    if column is not None:
-        if array.dtype.names is None or column not in array.dtype.names:
-            raise InputError(f"{name} has no column {_shown(column)}; leave --column out for a plain NPY array.")
-        array = array[column]
+
+    def field(key: str) -> Any:
+        if table.dtype.names is None or key not in table.dtype.names:
+            raise InputError(f"{name} has no column {_shown(key)}; leave --column out for a plain NPY array.")
+        return table[key]
+
     try:
-        return check_costs(array)
+        costs = check_costs(table if column is None and cluster is None else field(column or "cost"))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+    return CostData(costs, clusters=None if cluster is None else field(cluster))
 
 
-def _from_run(text: str, path: Path) -> CostData:
+def _from_run(lines: Iterable[Line], path: Path) -> CostData:
     """Return the costs of the last training episodes in ``episodes.csv``, in whole epochs."""
-    complete = text[: text.rfind("\n") + 1]  # without a line that is still being written
-    if complete.count("\n") < 2:
+    columns = [EPISODE_COLUMNS.index(name) for name in ("epoch", "cost")]
+    rows, torn = array("d"), ""
+    for line in islice(lines, 1, None):
+        cells = line.text.split(",")
+        try:
+            if torn:  # only the last line may be incomplete: it is still being written
+                raise ValueError(f"line {line.number - 1} is {_shown(torn)}")
+            if len(cells) == len(EPISODE_COLUMNS):
+                rows.extend([float(cells[index]) for index in columns])
+            else:
+                torn = line.text or " "
+        except ValueError as error:
+            raise InputError(f"{path} is damaged: {error}.") from None
+    if not rows:
         raise InputError(f"{path} is empty: no episode of this run has finished yet.")
-    try:
-        table = np.loadtxt(io.StringIO(complete), delimiter=",", skiprows=1, ndmin=2)
-        epochs, costs = (table[:, EPISODE_COLUMNS.index(name)] for name in ("epoch", "cost"))
-    except (ValueError, IndexError) as error:
-        raise InputError(f"{path} is damaged: {error}.") from None
+    epochs, costs = np.frombuffer(rows).reshape(-1, 2).T
     values = check_costs(np.maximum(costs, 0.0))  # as training counts them
     first = epochs[len(epochs) - ceil(LAST * len(epochs))]
     taken = epochs >= first
@@ -383,17 +435,15 @@ def _monitor_column(extra: list[str], name: str) -> str:
     return costly[0]
 
 
-def _parse(text: str, lines: list[str], parser: CostParser) -> Iterator[dict[str, float] | None]:
+def _parse_json(text: str, parser: CostParser) -> Iterator[dict[str, float] | None]:
     """Yield the costs of one JSON document or, if the text is none, of each line."""
     try:
-        whole = json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
+        whole = json.loads(text)
     except (ValueError, RecursionError):
-        whole = None
-    if whole is not None:
+        yield from (parser.line(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
+    else:
         entries = whole if isinstance(whole, list) else [whole]
         yield from (parser.value(number, value) for number, value in enumerate(entries, start=1))
-    else:
-        yield from (parser.line(number, line.strip()) for number, line in enumerate(lines, start=1))
 
 
 def _is_object(text: str) -> bool:

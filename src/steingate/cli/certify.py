@@ -4,6 +4,7 @@ import json
 from argparse import Namespace
 from math import floor
 
+from steingate.certificates.clusters import CLUSTERS_INDEPENDENT, ClusterResult, certify_clusters
 from steingate.certificates.formatting import count, number, percent, rate, upper
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
@@ -48,6 +49,7 @@ def certify_arguments(parser: Parser) -> None:
         help="option of the Stein certificate, such as 'reference=Beta(2, 9)' or risk_function=hinge:0.5",
     )
     add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
+    add("--cluster", metavar="C", help="column of clusters of dependent episodes: days, robots, training seeds")
     add("--explain", action="store_true", help="also show the assumptions")
     add("--json", action="store_true", help="print JSON and nothing else")
     add("--plot", metavar="FILE", help="plot the certificate to FILE (.png, .svg or .pdf)")
@@ -59,10 +61,13 @@ def certify(args: Namespace) -> int:
     risk, confidence = _claim(args)
     if args.certificate and not args.stein:
         raise InputError("--certificate needs --stein NAME.")
-    data = read_costs(args.file, args.column)
+    data = read_costs(args.file, args.column, cluster=args.cluster)
     if args.smallest_limit:
         return _smallest_limit(args, data, risk, confidence)
-    result = certify_costs(data.costs, args.limit, risk, confidence)
+    if data.clusters is None:
+        result = certify_costs(data.costs, args.limit, risk, confidence)
+    else:
+        result = certify_clusters(data.costs, data.clusters, args.limit, risk, confidence)
     stein = None
     if args.stein:
         options = convert(dict, args.certificate or {}, "--certificate")
@@ -92,8 +97,8 @@ def certify(args: Namespace) -> int:
 
 def _smallest_limit(args: Namespace, data: CostData, risk: float, confidence: float) -> int:
     """Print the smallest limit that is certified; return as ``certify``."""
-    if args.stein or args.plot:
-        raise InputError("--stein and --plot need --limit.")
+    if args.stein or args.plot or args.cluster:
+        raise InputError("--stein, --plot and --cluster need --limit.")
     found, n = smallest_limit(data.costs, risk, confidence), len(data.costs)
     if args.json:
         numbers = {"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}
@@ -125,6 +130,10 @@ def _print_result(result: ViolationResult, data: CostData, explain: bool) -> Non
         ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
         ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
     ]  # fmt: skip
+    if isinstance(result, ClusterResult):
+        rows.insert(1, ("clusters", f"{result.clusters:,}", "each has the same weight"))
+        rows[4] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
+        rows[5] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
     if result.shift is not None:
         variation, ratio = (floor(1000.0 * value) / 1000.0 for value in result.shift[:2])  # rounded down
         claim = f"total variation to deployment at which {percent(result.risk)} still holds"
@@ -136,7 +145,9 @@ def _print_result(result: ViolationResult, data: CostData, explain: bool) -> Non
         print_rows("[bold]The episodes do not come from one fixed policy.[/]", rows, data.note)
     if explain:
         print()
-        print_rows("Assumptions", [(name, "", text) for name, text in ASSUMPTIONS])
+        clustered = isinstance(result, ClusterResult)
+        first = ("independent", CLUSTERS_INDEPENDENT) if clustered else ASSUMPTIONS[0]
+        print_rows("Assumptions", [(name, "", text) for name, text in (first, *ASSUMPTIONS[1:])])
 
 
 def _print_stein(result: SteinResult, explain: bool) -> None:
