@@ -74,14 +74,14 @@ def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
 def test_every_configuration_can_be_drawn(tmp_path, options, costs):
     result = SteinCertificate.released(25.0, **options).evaluate(costs)
     for name in ("a.svg", "b.svg"):
-        save_figure(lambda: stein_figure(result, costs), tmp_path / name)
+        save_figure(stein_figure(result, costs), tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_refusals(tmp_path, monkeypatch):
     result = certify(COSTS, 25.0)
     with pytest.raises(InputError, match=r"figure\.jpg.*\.png, \.svg or \.pdf"):
-        save_figure(lambda: violation_figure(result, COSTS), tmp_path / "figure.jpg")
+        save_figure(violation_figure(result, COSTS), tmp_path / "figure.jpg")
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

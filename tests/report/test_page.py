@@ -106,7 +106,7 @@ def test_numbers_of_a_run_are_on_the_page(tmp_path):
     costs = [run.episodes["cost"][run.episodes["epoch"] == epoch] for epoch in range(12)]
     for name, level in (("low", 0.1), ("high", 0.9), ("worst", 1.0)):
         np.testing.assert_allclose(shown["curves"][name], [np.quantile(c, level) for c in costs], rtol=1e-3)
-    assert [frame[:2] for frame in shown["frames"]] == [[epoch, epoch] for epoch in range(12)]
+    assert [frame[:2] for frame in shown["frames"]] == [[epoch, epoch] for epoch in range(1, 13)]
     for frame, cost in zip(shown["frames"], costs, strict=True):
         counts = unpack(frame[2])
         assert (sum(counts), counts[0]) == (len(cost), np.sum(cost == 0))
@@ -115,6 +115,8 @@ def test_numbers_of_a_run_are_on_the_page(tmp_path):
     assert sum(phases["whole run"][1]) == 48
     assert phases["last fifth"][0] == 2
     assert sum(sum(phases[name][1]) for name in ("improve", "recover") if name in phases) == 48
+    worst = int(np.argmax(run.episodes["cost"]))
+    assert shown["worst"][0][3] == run.episodes["epoch"][worst] + 1
     assert [row[0] for row in shown["worst"]] == sorted(run.episodes["cost"], reverse=True)[:10]
     late = run.episodes["epoch"] >= 10
     assert shown["tail"][:2] == [late.sum(), (run.episodes["cost"][late] > 25).sum()]

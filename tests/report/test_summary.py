@@ -13,11 +13,12 @@ from tests.report.made_up import write_run
 from steingate.errors import InputError
 from steingate.report import summary
 from steingate.report.load import load_runs
-from steingate.report.page import certification_notices
+from steingate.report.page import make_data, notices
 from steingate.report.paper import paper_numbers, paper_result
 from steingate.report.statistics import Estimate
 from steingate.report.summary import load_report, overall
 from steingate.report.tables import (
+    ONE_SEED,
     Table,
     estimate,
     feasibility_table,
@@ -148,22 +149,37 @@ def test_own_algorithms_have_the_name_of_their_folder(tmp_path):
 
 
 def test_certifications_are_quoted_or_counted(tmp_path):
-    results = (
-        {"certified": True, "which": "last"},
-        {"certified": True, "which": "earlier"},
-        {"certified": False},
-    )
-    for seed, result in enumerate((*results, None)):
+    results = ({"certified": True}, {"certified": True}, {"certified": False}, None)
+    for seed, result in enumerate(results):
         folder = write_run(tmp_path, algo="cpo", seed=seed, epochs=1)
         if result:
             (folder / "certification.json").write_text(json.dumps({"sentence": "It is so."} | result))
-    text = "PointGoal1, cpo: 2 of 4 seeds have a certified policy, in 1 of them the final one; "
-    notices = certification_notices(load_report([tmp_path]))
-    assert notices == [f"{text}1 have no certification result."]
+    report = load_report([tmp_path])
+    table = feasibility_table(report.summaries)
+    assert table.rows[0][table.headings.index("certified")] == "2 of 3"
+    assert not any("It is so." in sentence for sentence in notices(report))
     (folder / "certification.json").write_text("[")
-    assert certification_notices(load_report([folder])) == []
-    first = folder.with_name("seed-0")
-    assert certification_notices(load_report([first])) == ["PointGoal1, cpo: It is so."]
+    assert "certified" not in feasibility_table(load_report([folder]).summaries).headings
+    assert notices(load_report([folder.with_name("seed-0")]))[0] == "PointGoal1, cpo: It is so."
+
+
+def test_one_seed_has_no_intervals_and_says_so(tmp_path):
+    for algo in ("cpo", "steingate"):
+        write_run(tmp_path, algo)
+    one = load_report([tmp_path])
+    text = " ".join(str(table) for table in report_tables(one))
+    assert "95 %" not in text
+    assert "interval" not in text.replace(ONE_SEED, "")
+    assert "Probability of improvement" not in text
+    assert notices(one)[-1] == ONE_SEED
+    assert make_data(one)["profiles"] is None
+    write_run(tmp_path, "cpo", seed=1)
+    two = load_report([tmp_path])
+    text = " ".join(str(table) for table in report_tables(two))
+    assert text.count("95 %") > 2
+    assert "Probability of improvement" in text
+    assert ONE_SEED not in [text, *notices(two)]
+    assert make_data(two)["profiles"] is not None
 
 
 # Tables

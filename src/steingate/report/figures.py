@@ -17,6 +17,7 @@ from steingate.report.plot_style import (
     INK,
     LIMIT,
     MODE_COLORS,
+    SCHEDULES,
     SOFT,
     TERM_COLORS,
     cost_scale,
@@ -38,12 +39,6 @@ Array = npt.NDArray[np.float64]
 _MARKERS = {"published inputs": "o", "with lidar features": "D"}
 _TERMS = {"ReferenceRisk": "reference", "DiscreteTerm": "atoms", "InteriorTerm": "interior"}
 _UNITS = {1e6: ", millions", 1e3: ", thousands", 1.0: ""}
-_SCHEDULES = {  # columns of a gate that acts by a number instead of modes
-    "Gate/BudgetFraction": "budget,\nfraction of limit",
-    "Gate/CostBudget": "cost budget",
-    "Gate/LagrangeMultiplier": "multiplier",
-}
-
 
 # Figures of a report
 
@@ -107,7 +102,7 @@ def frontier_figure(report: Report) -> "Figure":
     # Each kind by itself, so that labels name what differs between runs with the same inputs.
     groups = [(kind, group) for kind in sorted(kinds, key=list(_MARKERS).index) for group in group_runs(kinds[kind])]
     colors = group_colors([group for _, group in groups])
-    tasks = list(report.by_task())
+    tasks, has_front = list(report.by_task()), False
     figure, panels = _panels(-(-len(tasks) // 2), min(len(tasks), 2), 3.0)
     for panel in panels.flat[len(tasks) :]:
         panel.remove()
@@ -117,6 +112,7 @@ def frontier_figure(report: Report) -> "Figure":
             if group.env == env and seed_scores(group):
                 medians.append(_plot_method(panel, group, colors[group.label], _MARKERS[kind]))
         front = np.array([medians[index] for index in not_dominated(medians)]).reshape(-1, 2)
+        has_front |= len(front) > 1
         panel.plot(100.0 * front[:, 1], front[:, 0], color=SOFT, linewidth=1.2, linestyle=":", zorder=2)
         panel.set_title(task(env), loc="left", fontsize=11, fontweight="bold")
         panel.grid(color=FAINT, linewidth=0.6)
@@ -130,8 +126,8 @@ def frontier_figure(report: Report) -> "Figure":
         return Line2D([], [], linestyle="", color=color, marker=marker, markersize=7, label=label)
 
     marks = [dot(kind, SOFT, marker) for kind, marker in _MARKERS.items() if kind in kinds and len(kinds) > 1]
-    front_line = Line2D([], [], color=SOFT, linewidth=1.2, linestyle=":", label="not dominated")
-    _legend(figure, [*(dot(*item) for item in colors.items()), *marks, front_line])
+    lines = [Line2D([], [], color=SOFT, linewidth=1.2, linestyle=":", label="not dominated")] * has_front
+    _legend(figure, [*(dot(*item) for item in colors.items()), *marks, *lines])
     several = any(len(group.runs) > 1 for _, group in groups)
     text = "Large: median over seeds with its 95 % bootstrap interval. Small: one seed."
     marks_text = text if several else "One seed per method: there are no intervals."
@@ -234,16 +230,16 @@ def run_figure(run: str | Path) -> "Figure":
 
     heights = {"return": 2.8, "cost": 2.8}
     heights |= {"bound": 2.0} if logged("Gate/Bound") else {}
-    heights |= {column: 1.2 for column in _SCHEDULES if logged(column)}
+    heights |= {column: 1.2 for column in SCHEDULES if logged(column)}
     heights |= {"mode": 0.5} if len(set(found.modes)) > 1 else {}
     figure = Figure(figsize=(9.5, sum(heights.values()) + 0.3 * len(heights) + 0.6), layout="constrained")
     rows = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights.values()))[:, 0]
     panels = dict(zip(heights, rows, strict=True))
     for name, panel in panels.items():
-        panel.set_ylabel(_SCHEDULES.get(name, name))
+        panel.set_ylabel(SCHEDULES.get(name, name).replace(", ", ",\n"))
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
-        if name in _SCHEDULES:
+        if name in SCHEDULES:
             panel.plot(x, progress[name], color=INK, linewidth=1.4)
             panel.set_ylim(0.0, 1.1 * np.nanmax(progress[name]) or 1.0)
     _plot_episodes(panels["return"], found, "EpRet", "return", unit)

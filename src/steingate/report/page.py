@@ -18,10 +18,11 @@ from steingate.algorithms.modes import MODE_NAMES
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
 from steingate.report.load import Run
+from steingate.report.plot_style import SCHEDULES
 from steingate.report.run_settings import to_toml
 from steingate.report.statistics import tail_start
 from steingate.report.summary import THRESHOLDS, Report, Summary, seed_scores, tail_episodes
-from steingate.report.tables import overall_notes, percent, report_tables, task, to_html, write_text
+from steingate.report.tables import ONE_SEED, overall_notes, percent, report_tables, task, to_html, write_text
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -31,7 +32,10 @@ MAX_BYTES = 9_500_000
 BINS = 40  # bars of the cost histogram between the atoms
 _SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js", "monitors.js")
 _CURVES = ("return", "cost", "violation_rate", "cvar")
-_TERMS = {"reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm"}
+_GATE = {
+    "reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm", "bound": "Bound",
+    "decision": "DecisionValue", "budget": "Budget",
+}  # fmt: skip
 _SECTIONS = (
     ("notices", "Summary"), ("overview", "Curves"), ("frontier", "Return against violation rate"),
     ("profiles", "Over all tasks"), ("tables", "Tables"), ("run", "One run"), ("skipped", "Skipped runs"),
@@ -122,7 +126,7 @@ def _digest(text: str) -> str:
 def page_data(report: Report, points: int) -> dict[str, Any]:
     """Return everything that a page shows; curves and the epoch slider have at most ``points`` points."""
     return {
-        "notices": [*certification_notices(report), *violation_notices(report)],
+        "notices": notices(report),
         "tables": [to_html(table) for table in report_tables(report)],
         "skipped": [[str(item.path), item.reason] for item in report.skipped],
         "modes": list(MODE_NAMES.values()),
@@ -143,66 +147,50 @@ def page_data(report: Report, points: int) -> dict[str, Any]:
     }
 
 
-def certification_notices(report: Report) -> list[str]:
-    """Return a sentence per group of runs with a certification: its own for one seed, counts for several."""
-    sentences = []
-    for group in (item.group for item in report.summaries):
-        found = [run.certification for run in group.runs if run.certification is not None]
-        if not found:
-            continue
-        start = f"{task(group.env)}, {group.label}: "
-        if len(group.runs) == 1:
-            sentences.append(f"{start}{found[0].get('sentence', '')}")
-            continue
-        certified = [item for item in found if item.get("certified") is True]
-        last = sum(item.get("which") == "last" for item in certified)
-        text = f"{len(certified)} of {len(group.runs)} seeds have a certified policy"
-        if certified:
-            text += f", in {last} of them the final one"
-        if len(found) < len(group.runs):
-            text += f"; {len(group.runs) - len(found)} have no certification result"
-        sentences.append(f"{start}{text}.")
-    return sentences
+def notices(report: Report, most: int = 8) -> list[str]:
+    """Return sentences for the top of a page.
 
-
-def violation_notices(report: Report, most: int = 8) -> list[str]:
-    """Return a sentence per task with the violation rates of its safest ``most`` methods."""
+    They are the certification of each method with one seed, the violation rates of the safest ``most`` methods
+    of each task, and a warning if there is one seed only.
+    """
     sentences = []
+    for item in report.summaries:
+        certification = item.group.runs[0].certification
+        if item.seeds == 1 and certification is not None:
+            sentences.append(f"{task(item.group.env)}, {item.group.label}: {certification.get('sentence', '')}")
     for env, members in report.by_task().items():
         known = sorted((item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate))
-        shown = [f"{label} {percent(rate)}" for rate, label in known]
         limits = " or ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
-        if shown:
-            rest = f" and {len(shown) - most} more" if len(shown) > most else ""
-            rates = ", ".join(shown[:most]) + rest
+        if known:
+            rates = ", ".join(f"{label} {percent(rate)}" for rate, label in known[:most])
+            rest = f" and {len(known) - most} more" if len(known) > most else ""
             start = f"{task(env)}, violation rate (cost > {limits}) in the last fifth of training"
-            sentences.append(f"{start}: {rates}.")
-    return sentences
+            sentences.append(f"{start}: {rates}{rest}.")
+    return sentences + [ONE_SEED] * (bool(report.runs) and not report.several_seeds)
 
 
 def run_reference(run: Run) -> dict[str, Any]:
     """Return the reference distribution of a run's Stein certificate over costs.
 
-    ``name`` is empty if the certificate cannot be built. Costs are divided by ``scale``; those closer than
-    ``tol`` to 0 or 1 belong to the atoms, whose probabilities are ``zero`` and ``one``.
+    ``name`` is empty if the run has no such certificate or it cannot be built. Costs are divided by ``scale``;
+    those closer than ``tol`` to 0 or 1 belong to the atoms, whose probabilities are ``zero`` and ``one``.
     ``density`` is the probability per histogram bin at evenly spaced costs.
     """
-    preset, options = str(run.setting("preset", "released")), run.setting("certificate", {})
+    shown = {"name": "", "scale": 2.0 * run.trained_limit or 1.0, "tol": 1e-4, "zero": 0, "one": 0, "bins": BINS}
+    preset, options = run.setting("preset"), run.setting("certificate", {})
     try:
         with np.errstate(all="ignore"):
-            certificate = SteinCertificate.from_name(preset, run.trained_limit, imports=False, **options)
+            certificate = SteinCertificate.from_name(str(preset), run.trained_limit, imports=False, **options)
             # A density that is infinite at an end is evaluated a little before it.
             grid = np.clip(np.linspace(0.0, 1.0, 81), 2e-3, 1.0 - 2e-3)
-            zero, one, scale = certificate.zero_mass, certificate.one_mass, certificate.scale
+            zero, one = certificate.zero_mass, certificate.one_mass
             density = (1.0 - zero - one) / BINS * np.asarray(certificate.interior.pdf(grid), np.float64)
-        if np.isfinite(density).all():
-            name, tol = f"{certificate.reference_name}, preset {preset}", certificate.atom_tol
-            shown = {"name": name, "scale": scale, "tol": tol, "zero": zero, "one": one, "bins": BINS}
-            return shown | {"density": _rounded_list(density)}
     except (SteingateError, ArithmeticError, TypeError, ValueError):
-        pass
-    scale = 2.0 * run.limit or 1.0
-    return {"name": "", "scale": scale, "tol": 1e-4, "zero": 0, "one": 0, "bins": BINS, "density": []}
+        return shown | {"density": []}
+    if not np.isfinite(density).all():
+        return shown | {"density": []}
+    shown |= {"name": f"{certificate.reference_name}, preset {preset}", "scale": certificate.scale}
+    return shown | {"tol": certificate.atom_tol, "zero": zero, "one": one, "density": _rounded_list(density)}
 
 
 def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: dict[str, Any]) -> list[str]:
@@ -252,9 +240,9 @@ def _group_data(item: Summary, report: Report, points: int) -> dict[str, Any]:
 
 
 def _profiles(report: Report) -> dict[str, Any] | None:
-    """Return the performance profiles over all tasks, None if no method ran on all of them."""
+    """Return the performance profiles over all tasks; None with one seed, or if no method ran on all of them."""
     found = report.overall
-    if not found.methods:
+    if not found.methods or not report.several_seeds:
         return None
     return {
         "thresholds": _rounded_list(THRESHOLDS),
@@ -279,6 +267,7 @@ def _run_data(run: Run, points: int) -> dict[str, Any]:
         "task": task(run.env),
         "seed": run.seed,
         "limit": run.limit,
+        "trainedLimit": run.trained_limit,
         "path": str(run.path),
         "epochs": run.n_epochs,
         "planned": run.planned_epochs,
@@ -325,24 +314,23 @@ def _cost_range(run: Run) -> Iterator[Array]:
         yield np.where(last >= first, low + place % 1.0 * (high - low), np.nan)
 
 
-def _gate(run: Run, points: int) -> dict[str, Numbers] | None:
-    missing = np.full(run.n_epochs, np.nan)
-    bound = run.progress.get("Gate/Bound", missing)
-    if not np.isfinite(bound).any():
-        return None
-    columns = {name: run.progress.get(f"Gate/{column}", missing) for name, column in _TERMS.items()}
-    columns["decision"] = run.progress.get("Gate/DecisionValue", bound)
-    columns["budget"] = run.progress.get("Gate/Budget", missing)
-    return {name: _thin(values, points) for name, values in columns.items()}
+def _gate(run: Run, points: int) -> dict[str, Any]:
+    """Return the columns of the gate that have a value: bound, its terms, budget; and its schedule."""
+    columns = {name: run.progress.get(f"Gate/{column}", np.array([])) for name, column in _GATE.items()}
+    gate: dict[str, Any] = {name: _thin(cells, points) for name, cells in columns.items() if np.isfinite(cells).any()}
+    if "decision" not in gate and "bound" in gate:
+        gate["decision"] = gate["bound"]
+    schedules = [(name, run.progress.get(column, np.array([]))) for column, name in SCHEDULES.items()]
+    return gate | {"schedules": [[name, _thin(cells, points)] for name, cells in schedules if np.isfinite(cells).any()]}
 
 
 def _frames(run: Run, reference: dict[str, Any], points: int) -> list[list[Any]]:
-    """Return first epoch, last epoch and cost histogram of each position of the epoch slider."""
+    """Return first epoch, last epoch (from 1) and cost histogram of each position of the epoch slider."""
     buckets = _buckets(run.n_epochs, points)
     frame = np.repeat(np.arange(len(buckets)), [len(bucket) for bucket in buckets])
     row = frame[run.episodes["epoch"].astype(np.int64)]
     histograms = cost_histograms(run.episodes["cost"], row, len(buckets), reference)
-    return [[int(bucket[0]), int(bucket[-1]), text] for bucket, text in zip(buckets, histograms, strict=True)]
+    return [[int(bucket[0]) + 1, int(bucket[-1]) + 1, text] for bucket, text in zip(buckets, histograms, strict=True)]
 
 
 def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
@@ -361,11 +349,11 @@ def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
 
 
 def _worst_episodes(run: Run, most: int = 10) -> list[list[Any]]:
-    """Return cost, return, length, epoch, step and mode of the episodes with the highest costs."""
+    """Return cost, return, length, epoch (from 1), step and mode of the episodes with the highest costs."""
     order = np.argsort(-run.episodes["cost"], kind="stable")[:most]
     columns = [run.episodes[name][order] for name in ("cost", "return", "length", "epoch", "step")]
     return [
-        [*map(rounded, cells[:3]), *map(int, cells[3:]), int(run.modes[int(cells[3])])]
+        [*map(rounded, cells[:3]), int(cells[3]) + 1, int(cells[4]), int(run.modes[int(cells[3])])]
         for cells in zip(*columns, strict=True)
     ]
 

@@ -34,6 +34,12 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "steingate",  # equal figures give equal files
 }
 
+SCHEDULES = {  # columns of a gate that acts by a number instead of modes
+    "Gate/BudgetFraction": "budget, fraction of limit",
+    "Gate/CostBudget": "cost budget",
+    "Gate/LagrangeMultiplier": "multiplier",
+}
+
 _PALETTE = (
     "#1f8a7d", "#2f6f9f", "#e0a030", "#8a63a6", "#c7683c", "#4fa3d1", "#7a9a3a", "#b5477d", "#6d7a86",
     "#9a7b4f", "#3f5fa8", "#5fae5f",

@@ -54,6 +54,8 @@ class Summary:
     group: Group
     seeds: int
     complete: int  # number of seeds that finished training
+    tested: int  # number of seeds with a result of certification
+    certified: int  # number of seeds with a certified policy
     steps: int  # fewest steps of a seed
     # Feasibility and feasible return of the tail, pooled over seeds. By epoch: judged by the mean of the last
     # 100 episodes, as in the table of the paper; by episode: as in its text.
@@ -134,6 +136,11 @@ class Report:
     overall: Overall
     colors: Mapping[str, str]  # by label
 
+    @property
+    def several_seeds(self) -> bool:
+        """Whether some method has more than one seed; otherwise there are no intervals."""
+        return any(item.seeds > 1 for item in self.summaries)
+
     def by_task(self) -> dict[str, list[Summary]]:
         """Return the statistics of the groups of each task."""
         tasks: dict[str, list[Summary]] = {}
@@ -163,12 +170,15 @@ def summarize(group: Group) -> Summary:
     episode_return, episode_cost = (np.concatenate(column) for column in zip(*episodes, strict=True))
     seed_return, seed_violation_rate = seed_medians(group)
     costs = np.concatenate([run.episodes["cost"] for run in runs])
+    results = [run.certification for run in runs if run.certification is not None]
     excess = costs[costs > limit] - limit
     recoveries = np.concatenate([mode_lengths(run.modes, Mode.RECOVER) for run in runs])
     return Summary(
         group=group,
         seeds=len(runs),
         complete=sum(run.complete for run in runs),
+        tested=len(results),
+        certified=sum(result.get("certified") is True for result in results),
         steps=min(run.steps for run in runs),
         epoch_feasibility=tail_feasibility(epoch_cost, limit),
         epoch_return=feasible_return(epoch_return, epoch_cost, limit),
@@ -236,13 +246,13 @@ def tail_episodes(run: Run) -> tuple[Array, Array]:
 
 
 def compare(groups: Sequence[Group]) -> list[Comparison]:
-    """Compare each pair of methods by episodes within the limit and by return of the tail."""
+    """Compare each pair of methods, unless both have one seed, by episodes within the limit and return of the tail."""
     methods = list(_scores_by_method(groups).items())
     result = []
     for index, (than, theirs) in enumerate(methods):
         for better, ours in methods[index + 1 :]:
             common = [env for env in theirs if env in ours]
-            if common:
+            if any(tasks[env].shape[1] > 1 for tasks in (ours, theirs) for env in common):
                 pairs = [([ours[env][i] for env in common], [theirs[env][i] for env in common]) for i in (0, 1)]
                 ret, safety = (probability_of_improvement(*pair) for pair in pairs)
                 result.append(Comparison(better, than, len(common), safety, ret))

@@ -20,6 +20,10 @@ from steingate.report.summary import Comparison, Overall, Report, Summary
 from steingate.storage.files import replace_file
 
 NO_VALUE = "–"
+ONE_SEED = (
+    "Every method has one seed, so there are no intervals and no comparisons, and differences may be chance: train "
+    "more (--seed, or steingate bench --seeds 0-4)."
+)
 Column = tuple[str, Callable[[Summary], str]]
 
 
@@ -79,15 +83,18 @@ def feasibility_table(summaries: Sequence[Summary]) -> Table:
             5, ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NO_VALUE)
         )
         columns.append(("paper's return", lambda item: number(item.paper.ret) if item.paper else NO_VALUE))
+    if any(item.tested for item in summaries):
+        columns.insert(2, ("certified", lambda item: f"{item.certified} of {item.tested}" if item.tested else NO_VALUE))
     caption = "Tail feasibility and feasible return, last fifth of training"
     return _table(summaries, columns, caption, _paper_notes(summaries))
 
 
 def tail_table(summaries: Sequence[Summary]) -> Table:
     """Return returns, costs and violations, in the last fifth and in all of training."""
+    several = any(item.seeds > 1 for item in summaries)
     columns: list[Column] = [
-        ("return [95 %]", lambda item: estimate(item.ret)),
-        ("cost [95 %]", lambda item: estimate(item.cost)),
+        ("return [95 %]" if several else "return", lambda item: estimate(item.ret)),
+        ("cost [95 %]" if several else "cost", lambda item: estimate(item.cost)),
         ("violation rate", lambda item: percent(item.violation_rate)),
         ("CVaR 0.9", lambda item: number(item.cvar90, 1)),
         ("CVaR 0.95", lambda item: number(item.cvar95, 1)),
@@ -97,12 +104,15 @@ def tail_table(summaries: Sequence[Summary]) -> Table:
         ("mean excess", lambda item: number(item.mean_excess, 1)),
         ("max cost ever", lambda item: number(item.training_max_cost, 0)),
     ]
+    means = "interquartile means over seeds of the last fifth, with bootstrap intervals. "
     notes = [
-        "Return and cost: interquartile means over seeds of the last fifth, with bootstrap intervals. "
+        f"Return and cost: {means if several else 'means of the last fifth. '}"
         "Violation rate to max cost: episodes of the last fifth. Violations to max cost ever: all of "
         "training; violations are per seed."
     ]
-    if any(1 < item.seeds < 5 for item in summaries):
+    if not several:
+        notes.append(ONE_SEED)
+    elif any(1 < item.seeds < 5 for item in summaries):
         notes.append("With fewer than five seeds, bootstrap intervals cover less than 95 %.")
     return _table(summaries, columns, "Returns, costs and the tail of the costs", notes)
 
@@ -124,8 +134,9 @@ def overall_table(found: Overall) -> Table:
         for method in found.methods
     ]
     names = ("IQM", "median", "gap")
+    intervals = ", with 95 % intervals" * any(isfinite(method.ret.iqm.low) for method in found.methods)
     headings = ["algorithm", *(f"{score} {name}" for score in ("return", "safety") for name in names)]
-    return Table(headings, rows, 1, "Over all tasks, with 95 % intervals", overall_notes(found))
+    return Table(headings, rows, 1, f"Over all tasks{intervals}", overall_notes(found))
 
 
 def overall_notes(found: Overall) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ function drawCurves(parent, data) {
   const bands = hasBands ? " Shaded: one standard deviation over seeds." : "";
   const smooth = choice.smooth > 1 ? ` Smoothed: mean of the last ${choice.smooth} points.` : "";
   const costs = choice.metrics.some((key) => key === "cost" || key === "cvar") ? " Dashed: limit. The cost axis is logarithmic above twice the limit." : "";
-  html("p", { class: "note", text: `Lines: last 100 episodes at the end of each epoch, mean over seeds.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
+  html("p", { class: "note", text: `Lines: last 100 episodes at the end of each epoch${hasBands ? ", mean over seeds" : ""}.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
 }
 
 function taskPlot(card, task, groups, key, last) {
@@ -125,14 +125,15 @@ function frontier(parent, data) {
   const grid = html("div", { class: "grid" }, parent);
   const cards = tasks.map(() => html("div", { class: "card" }, grid));
   for (const [index, task] of tasks.entries()) frontierPlot(cards[index], task);
-  const bars = tasks.some((task) => task.groups.some((g) => g.points.length > 1)) ? ", with 95 % bootstrap intervals" : "";
-  html("p", { class: "note", text: `Episodes of the last fifth of training. Small: one seed. Large: median over seeds${bars}. Dotted: methods that no other dominates. Better is up and to the left.` }, parent);
+  const several = tasks.some((task) => task.groups.some((g) => g.points.length > 1));
+  const marks = several ? "Small: one seed. Large: median over seeds, with 95 % bootstrap intervals." : "Each mark is one seed.";
+  html("p", { class: "note", text: `Episodes of the last fifth of training. ${marks} Dotted: methods that no other dominates. Better is up and to the left.` }, parent);
 }
 
 function frontierPlot(card, task) {
   const groups = task.groups;
   html("h3", { text: task.name }, card);
-  legend(card, groups.map((g) => ({ label: g.label, color: g.color, kind: "box" })));
+  legend(card, groups.map((g) => ({ label: g.label, color: g.color, kind: "dot" })));
   html("div", { class: "axis", text: "return" }, card);
   const ends = (axis) => groups.flatMap((g) => [g.points.map((point) => point[axis]), g.medians[axis]]);
   const [low, high] = range(ends(1)), most = Math.min(Math.max(range(ends(0))[1], 0.05), 1.02);

@@ -74,7 +74,7 @@ function wantedPath() {
 // Index of the run with this path; else the first run with a bound.
 function runAt(path) {
   const same = data.runs.findIndex((run) => run.path === path);
-  return same >= 0 ? same : Math.max(data.runs.findIndex((run) => run.gate), 0);
+  return same >= 0 ? same : Math.max(data.runs.findIndex((run) => run.gate.decision), 0);
 }
 
 if (data) view.run = runAt(wantedPath());

@@ -40,7 +40,7 @@ function facts(parent, run, modes) {
   const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); html("b", { text: value }, item); };
   fact("epochs", run.epochs < run.planned ? `${run.epochs} of ${run.planned}` : `${run.epochs}`);
   fact("steps", stepText(run.steps[run.steps.length - 1]));
-  fact("limit", valueText(run.limit));
+  fact("limit", valueText(run.limit) + (run.limit === run.trainedLimit ? "" : `, trained for ${valueText(run.trainedLimit)}`));
   const [episodes, violations, ret, cost] = run.tail;
   if (episodes) {
     fact("last fifth: return", valueText(ret));
@@ -90,35 +90,38 @@ function curves(card, run) {
 }
 
 function gate(card, run, modes) {
-  const last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth), g = run.gate;
-  if (!g) {
-    html("h3", { text: "Gate" }, card);
-    html("p", { class: "note", text: "This algorithm computes no bound. The strip shows the mode of each policy step." }, card);
-  } else {
-    const sum = run.steps.map((_, i) => (g.reference[i] ?? 0) + (g.atoms[i] ?? 0) + (g.interior[i] ?? 0));
-    const sorted = run.steps.map((_, i) => Math.max(sum[i], g.decision[i] ?? 0)).sort((a, b) => a - b);
-    const usual = sorted[Math.floor(0.97 * (sorted.length - 1))];
-    const top = 1.15 * Math.max(usual, 2 * Math.max(...g.budget.filter(known), 0));
-    const keys = [
-      { label: "reference risk", color: "var(--reference)", kind: "box" }, { label: "atoms", color: "var(--atoms)", kind: "box" },
-      { label: "interior", color: "var(--interior)", kind: "box" }, { label: "value used by the gate", color: "var(--ink)" }, { label: "budget", color: "var(--limit)", kind: "dashed" },
-    ];
-    const p = plot(card, { title: "Gate: bound and its terms against the budget", height: 220, x, y: linearScale(0, top), keys });
-    let base = run.steps.map(() => 0);
-    for (const name of ["reference", "atoms", "interior"]) {
-      const next = base.map((b, i) => b + (g[name][i] ?? 0));
-      steps(p, run.steps, next, base, `var(--${name})`, 0.5);
-      base = next;
-    }
-    stairs(p, run.steps, g.decision, "var(--ink)");
-    const cut = run.steps.map((_, i) => Math.max(base[i], g.decision[i] ?? 0) > top);
-    run.steps.forEach((end, i) => { if (cut[i]) beyond(p, (p.X(i ? run.steps[i - 1] : 0) + p.X(end)) / 2, p.top + 1); });
-    const budget = g.budget.filter(known);
-    if (budget.length) limitLine(p, budget[budget.length - 1], `budget ${valueText(budget[budget.length - 1])}`);
-    hover(p, run.steps, (i) => [stepText(run.steps[i]), `used ${valueText(g.decision[i])}`, `reference ${valueText(g.reference[i])}`, `atoms ${valueText(g.atoms[i])}`, `interior ${valueText(g.interior[i])}`]);
+  const x = xScale(run.steps[run.steps.length - 1], card.clientWidth), g = run.gate, many = new Set(run.modes).size > 1;
+  if (g.decision) bound(card, run, x);
+  for (const [name, values] of g.schedules) {
+    const p = plot(card, { title: `Gate: ${name}`, height: 130, x, y: linearScale(0, 1.08 * Math.max(...values.filter(known)) || 1, 3), xLabel: many ? "" : "environment steps" });
+    line(p, run.steps, values, "var(--ink)");
+    hover(p, run.steps, (i) => [stepText(run.steps[i]), `${name} ${valueText(values[i])}`]);
   }
-  modeStrip(card, run, modes, x);
+  if (many) modeStrip(card, run, modes, x);
+  if (!many && !g.decision && !g.schedules.length) card.remove();
   if (card.querySelector(".beyond")) html("p", { class: "note", text: "▲: above the axis; point at it to see the value." }, card);
+}
+
+// The bound, with its terms as a stack if it has some.
+function bound(card, run, x) {
+  const g = run.gate, terms = ["reference", "atoms", "interior"].filter((name) => g[name]);
+  const total = run.steps.map((_, i) => Math.max(terms.reduce((a, name) => a + (g[name][i] ?? 0), 0), g.decision[i] ?? 0));
+  const at = run.steps.map((_, i) => i).filter((i) => known(g.decision[i])); // some gates evaluate it in some epochs only
+  const sorted = at.map((i) => total[i]).sort((a, b) => a - b), budget = (g.budget ?? []).filter(known).pop();
+  const top = 1.15 * Math.max(sorted[Math.floor(0.97 * (sorted.length - 1))], 2 * (budget ?? 0));
+  const keys = terms.map((name) => ({ label: name === "reference" ? "reference risk" : name, color: `var(--${name})`, kind: "box" }));
+  keys.push({ label: terms.length ? "value used by the gate" : "bound on P(cost > limit)", color: "var(--ink)" }, { label: "budget", color: "var(--limit)", kind: "dashed" });
+  const p = plot(card, { title: "Gate: bound against the budget", height: 220, x, y: linearScale(0, top), keys });
+  let base = run.steps.map(() => 0);
+  for (const name of terms) {
+    const next = base.map((b, i) => b + (g[name][i] ?? 0));
+    steps(p, run.steps, next, base, `var(--${name})`, 0.5);
+    base = next;
+  }
+  stairs(p, at.map((i) => run.steps[i]), at.map((i) => g.decision[i]), "var(--ink)");
+  run.steps.forEach((end, i) => { if (total[i] > top) beyond(p, (p.X(i ? run.steps[i - 1] : 0) + p.X(end)) / 2, p.top + 1); });
+  if (known(budget)) limitLine(p, budget, `budget ${valueText(budget)}`);
+  hover(p, run.steps, (i) => [stepText(run.steps[i]), `${terms.length ? "used" : "bound"} ${valueText(g.decision[i])}`, ...terms.map((name) => `${name} ${valueText(g[name][i])}`)]);
 }
 
 function modeStrip(card, run, modes, x) {
@@ -133,7 +136,7 @@ function modeStrip(card, run, modes, x) {
 }
 
 function distribution(card, run, reference, view) {
-  html("h3", { text: "Episode costs and reference distribution" }, card);
+  html("h3", { text: `Episode costs${reference.name ? " and reference distribution" : ""}` }, card);
   const bar = html("div", { class: "bar" }, card);
   const buttons = run.phases.map(([name]) => {
     const button = html("button", { text: name }, bar);
@@ -145,7 +148,8 @@ function distribution(card, run, reference, view) {
   const slider = html("input", { type: "range", id: "epoch", min: 0, max: run.frames.length - 1, step: 1 }, row);
   const output = html("output", { for: "epoch" }, row);
   const place = html("div", {}, card);
-  html("p", { class: "note", text: reference.name ? `Line: reference ${reference.name}${run.gate ? "" : ", not used by this algorithm"}. Bars at the ends: episodes with cost 0 and with cost ${valueText(reference.scale)} or more, with the probabilities of the reference as marks.` : "The reference of this run cannot be computed from its configuration." }, card);
+  const line = reference.name ? ` Line and marks: reference ${reference.name}.` : "";
+  html("p", { class: "note", text: `Bars at the ends: episodes with cost 0 and with cost ${valueText(reference.scale)} or more.${line}` }, card);
   slider.addEventListener("input", () => { view.frame = +slider.value; view.phase = null; draw(); });
   function draw() {
     if (!view.phase && view.frame === null) view.phase = run.phases[run.phases.length > 2 ? 2 : 0][0];
@@ -184,8 +188,8 @@ function costBars(place, counts, total, reference, limit) {
     svg("text", { x: x + atom / 2, y: floor - Math.max(h, room * mass) - 5, "text-anchor": "middle", text: total ? `${+(100 * fraction(n)).toFixed(1)} %` : "–" }, root);
     svg("text", { x: x + atom / 2, y: floor + 15, "text-anchor": "middle", text: label }, root);
   };
-  end(0, counts[0], reference.zero, "var(--improve)", "no cost");
-  end(width - atom, counts[1], reference.one, "var(--recovering)", `≥ ${valueText(reference.scale)}`);
+  end(0, counts[0], reference.zero, "var(--safe)", "no cost");
+  end(width - atom, counts[1], reference.one, "var(--alarm)", `≥ ${valueText(reference.scale)}`);
   const heights = counts.slice(2).map(fraction);
   let lastLabel = -Infinity;
   const peak = Math.max(...reference.density.slice(2, -2), 0.02);
@@ -229,7 +233,7 @@ function worst(card, run, modes) {
     for (const text of [valueText(cost), valueText(ret), valueText(length), `${epoch}`, stepText(step)]) html("td", { class: "number", text }, tr);
     html("td", { class: "word", text: modes[mode] }, tr);
   }
-  html("p", { class: "note path", text: `To render the worst episode of the final policy: steingate render ${run.path} --worst --out worst.mp4` }, card);
+  if (!run.path.includes(".jsonl.xz/")) html("p", { class: "note path", text: `To render the worst episode of the final policy: steingate render ${run.path} --worst --out worst.mp4` }, card);
 }
 
 function reproduce(card, run) {
@@ -243,7 +247,8 @@ function reproduce(card, run) {
     copy.textContent = document.execCommand("copy") ? "copied" : "press Ctrl-C";
   });
   card.append(text);
-  const made = html("dl", {}, card);
-  made.style.marginTop = "10px";
+  const more = html("details", {}, card);
+  html("summary", { text: "Folder, versions, machine" }, more);
+  const made = html("dl", {}, more);
   for (const [name, value] of [["folder", run.path], ...run.versions]) { html("dt", { text: name }, made); html("dd", { text: value }, made); }
 }
