@@ -6,6 +6,9 @@ The source folder is the repository itself; the pages are those of ``include_pat
 import sys
 from pathlib import Path
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -49,6 +52,7 @@ napoleon_google_docstring = False
 napoleon_use_ivar = True
 napoleon_use_rtype = False
 
+html_math_renderer = "mathml"  # equations need neither scripts nor a network
 html_theme = "pydata_sphinx_theme"
 html_title = f"steingate {release}"
 html_static_path = ["_static"]
@@ -85,6 +89,14 @@ def skip_field_aliases(app, what, name, obj, skip, options):
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
+def visit_math(translator, node):
+    """Write an equation as MathML, which browsers render themselves."""
+    display = "inline" if isinstance(node, nodes.math) else "block"
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Connect the above."""
     app.connect("autodoc-skip-member", skip_field_aliases)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
