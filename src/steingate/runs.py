@@ -29,13 +29,13 @@ from steingate.storage.checkpoint import (
     write_checkpoint,
     write_tree,
 )
-from steingate.storage.files import read_regular, replace_file, try_lock, writing
+from steingate.storage.files import open_no_link, read_regular, remove_temporary, replace_file, try_lock, writing
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
     "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "content_digest", "find_runs", "folder_lock",
     "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
-    "read_episodes", "read_progress", "run_path", "write_certification",
+    "read_episodes", "read_progress", "require_no_rows", "run_path", "write_certification",
     "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 
@@ -182,6 +182,13 @@ def newest_checkpoint(
     return latest_checkpoint(RunFolder(path).checkpoints, warn, usable)
 
 
+def require_no_rows(run: RunFolder) -> None:
+    """Raise RunError if a run without checkpoints has results, which training from the start would delete."""
+    tables = (run.progress, run.episodes)
+    if run.certified.exists() or any(path.exists() and read_regular(path).count(b"\n") > 1 for path in tables):
+        raise RunError(f"{run.path} has results but no checkpoint, so it cannot be resumed; restore {run.checkpoints}.")
+
+
 @contextmanager
 def folder_lock(run: RunFolder) -> Iterator[None]:
     """Lock the run folder for this process; raise RunError if another process has locked it.
@@ -190,7 +197,7 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
     """
     with writing(run.path):
         run.path.mkdir(parents=True, exist_ok=True)
-        file = open(run.path / "lock", "a+", encoding="utf-8")  # noqa: SIM115 (held across the yield)
+        file = open_no_link(run.path / "lock", "a+", encoding="utf-8")
     try:
         if not try_lock(file):
             file.seek(0)
@@ -199,6 +206,8 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
+        for folder in (run.path, run.checkpoints):
+            remove_temporary(folder)
         yield
     finally:
         file.close()

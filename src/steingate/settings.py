@@ -37,6 +37,8 @@ from steingate.errors import InputError, nearest
 
 Config = TypeVar("Config")
 
+_MAX_TOML_BYTES = 1 << 16
+
 
 @dataclass(frozen=True)
 class Option:
@@ -278,7 +280,13 @@ def to_json(value: Any) -> Any:
 def load_toml(file: str | Path) -> dict[str, Any]:
     """Return the contents of a TOML file."""
     try:
-        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        with open(file, "rb") as stream:
+            content = stream.read(_MAX_TOML_BYTES + 1)
+        if len(content) > _MAX_TOML_BYTES:
+            raise InputError(f"{file} is larger than {_MAX_TOML_BYTES >> 10} KiB, so it is no file of settings.")
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:  # of text, of TOML, or of integers with too many digits

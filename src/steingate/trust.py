@@ -120,7 +120,7 @@ def _key_file() -> Path:
 
 def _read_key() -> bytes | None:
     """Return the key of this user; None if there is none, or if others could have read or written it."""
-    with suppress(OSError, RuntimeError), open(_key_file(), "rb", opener=open_no_link) as file:  # no home: RuntimeError
+    with suppress(OSError, RuntimeError), open_no_link(_key_file(), "rb") as file:  # no home: RuntimeError
         status = os.fstat(file.fileno())
         private = os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & 0o077)
         if stat.S_ISREG(status.st_mode) and private and status.st_size == _KEY_BYTES:

@@ -114,7 +114,7 @@ def export_arguments(parser: Parser) -> None:
         "--to",
         required=True,
         metavar="FILE",
-        help="NAME.npz (with NAME.py beside it, which needs only NumPy) or NAME.onnx",
+        help="NAME.npz (with policy.py beside it, which needs only NumPy) or NAME.onnx",
     )
 
 

@@ -43,9 +43,11 @@ def job_text(cfg: "RunConfig", cores: Sequence[int] = ()) -> str:
 
 def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
     """Start a worker; its output is appended to ``RUN.log`` beside the run folder."""
+    from steingate.storage.files import open_no_link, writing
+
     log = log_path(run)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "ab") as output:
+    with writing(log), open_no_link(log, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "steingate.experiments.worker"],  # -P: not from the working directory
             bufsize=0,
@@ -151,12 +153,12 @@ def _stop_when_stdin_closes() -> None:
 
 def _wait_for_lock(lock: Path) -> None:
     """Wait until no other process has locked the run folder."""
-    from steingate.storage.files import try_lock
+    from steingate.storage.files import open_no_link, try_lock, writing
 
     if not lock.exists():
         return
     deadline = time.monotonic() + _LOCK_SECONDS
-    with open(lock, "a+", encoding="utf-8") as file:
+    with writing(lock), open_no_link(lock, "a+", encoding="utf-8") as file:
         while not try_lock(file) and time.monotonic() < deadline:
             time.sleep(0.1)
 

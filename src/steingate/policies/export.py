@@ -9,7 +9,7 @@ import numpy as np
 from steingate.errors import InputError
 from steingate.policies import policy as reader
 from steingate.policies.policy import Policy
-from steingate.storage.files import replace_file
+from steingate.storage.files import read_regular, replace_file
 
 _TESTS = 16  # stored observations
 
@@ -35,6 +35,9 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
     target = Path(file)
     if target.suffix not in (".npz", ".onnx"):
         raise InputError(f"A policy cannot be written to {str(file)!r}: end the name with .npz or .onnx.")
+    code, reading = target.with_name("policy.py"), Path(reader.__file__).read_bytes()
+    if target.suffix == ".npz" and code.exists() and read_regular(code) != reading:
+        raise InputError(f"{code} exists and is another file: move it, or export to another folder.")
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".onnx":
         from steingate.policies.onnx import onnx_file
@@ -52,8 +55,7 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
         test_actions=np.asarray(policy._action(policy._outputs(inputs)), np.float64),
     )
     replace_file(target, content.getvalue())
-    code = target.with_name("policy.py")
-    replace_file(code, Path(reader.__file__).read_bytes())
+    replace_file(code, reading)
     Policy.load(target)  # it must load, and give the same actions
     return [target, code]
 

@@ -132,13 +132,13 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the arrays of the policy in a checkpoint (see ``Policy``); RunError if it holds none."""
     tree = checkpoint.tree
     try:
-        with np.errstate(over="ignore"):  # numbers too large for a float become infinite and are refused
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers and NaN are refused
             network, action = tree["policy"], tree["action"]
             stats = Stats(int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2")))
             arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
             arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
             if "discrete" in action:
-                arrays["discrete"] = np.asarray(action["discrete"], np.int64)
+                arrays["discrete"] = np.asarray(action["discrete"])
             else:
                 arrays["log_std"] = np.asarray(network["log_std"], np.float32)
                 arrays |= {name: _floats(action[name]) for name in ("shift", "scale")}

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from itertools import count, takewhile
 from typing import Any
 
@@ -36,6 +37,7 @@ import numpy as np
 FORMAT = "steingate-policy-3"
 _TOLERANCE = 1e-4  # of the action range; other processors round sums differently
 _EMPTY = np.zeros(0)
+_MAX_BYTES = 1 << 28  # of all arrays in a file
 
 
 class Policy:
@@ -77,16 +79,23 @@ class Policy:
         Loading reads no pickles and checks that the arrays fit together, that numbers are finite, and that
         the actions for the stored observations are those computed at export.
         """
-        with np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        if str(arrays.pop("format", "")) != FORMAT:
-            raise ValueError(f"{file} is not a policy of the format {FORMAT}: export it again.")
-        about, inputs, actions = (arrays.pop(name) for name in ("about", "test_inputs", "test_actions"))
         try:
-            policy = cls(arrays, json.loads(str(about)))
-        except ValueError as error:
-            raise ValueError(f"{file} is damaged: {error}") from None
-        difference = np.abs(policy._action(policy._outputs(inputs)) - actions).max()
+            with np.load(file, allow_pickle=False) as stored:
+                if sum(member.file_size for member in stored.zip.infolist()) > _MAX_BYTES:
+                    raise ValueError(f"it holds more than {_MAX_BYTES >> 20} MiB")
+                arrays = {name: stored[name] for name in stored.files}
+            found = str(arrays.pop("format", ""))
+            about, inputs, actions = (arrays.pop(name, None) for name in ("about", "test_inputs", "test_actions"))
+            policy = None if found != FORMAT else cls(arrays, dict(json.loads(str(about))))
+            outputs = None if policy is None else policy._action(policy._outputs(inputs))
+        except OSError:
+            raise
+        except Exception as error:  # of zip files, arrays, JSON: the file may contain anything
+            reason = error if zipfile.is_zipfile(file) else "it is no .npz file"
+            raise ValueError(f"{file} is damaged, or not an exported policy ({reason}).") from None
+        if policy is None:
+            raise ValueError(f"{file} is not a policy of the format {FORMAT}: export it again.")
+        difference = np.abs(outputs - actions).max() if np.shape(outputs) == np.shape(actions) else np.inf
         if not difference <= _TOLERANCE * max(1.0, np.abs(policy.array("scale")).max(initial=0.0)):
             raise ValueError(f"{file} does not give the actions it was written with: it is damaged.")
         return policy
@@ -211,6 +220,8 @@ class Policy:
 
     def _check(self) -> None:
         """Raise ``ValueError`` unless all arrays fit together and are finite."""
+        if any(array.dtype.kind not in "biuf" for array in self.arrays.values()):
+            raise ValueError("The policy has an array that does not hold numbers.")
         shapes = [weight.shape for weight, _ in self.layers]
         fit = bool(shapes) and all(len(shape) == 2 for shape in shapes)
         fit = fit and [bias.shape for _, bias in self.layers] == [shape[1:] for shape in shapes]
@@ -223,7 +234,15 @@ class Policy:
         obs_dim = shapes[0][0] - self._n_features() - (self.array("safety_state").size > 0) if fit else 0
         rings = self.array("rings") + self.array("bins") - 1
         used = [*self.array("indices"), *rings, *self.array("compass"), *self.array("velocity")]
-        fit = fit and max(used, default=-1) < obs_dim and mean.size in (0, obs_dim + self._n_features())
+        fit = (
+            fit
+            and min(used, default=0) >= 0
+            and max(used, default=-1) < obs_dim
+            and mean.size in (0, obs_dim + self._n_features())
+        )
+        fit = fit and (not rings.size or (self.array("bins").size == 1 and int(self.array("bins")) > 0))
+        fit = fit and discrete.dtype.kind in ("iu" if discrete.size else "f")
+        fit = fit and bool((self.array("obs_std") > 0.0).all() and (self.array("powers") > 0.0).all())
         if not fit:
             raise ValueError("The arrays of the policy do not fit together.")
         for name, array in self.arrays.items():

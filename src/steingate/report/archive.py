@@ -34,8 +34,8 @@ Array = npt.NDArray[np.float64]
 
 SUFFIX = ".jsonl.xz"
 _HEADER = {"format": "steingate-archive", "version": 1}
-_MAX_RUN = 1 << 26  # bytes of one run as JSON; ten million steps have half a million
-_MAX_ARCHIVE = 1 << 32  # bytes of an archive, decompressed
+_MAX_RUN = 1 << 25  # bytes of one run as JSON; ten million steps have half a million
+_MAX_ARCHIVE = 1 << 28  # bytes of an archive, decompressed
 _MAX_DECODER = 1 << 27  # bytes that the xz decoder may allocate
 _CHUNK = 1 << 20
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,8 @@ def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
             yield from [load_run(path)] if path.is_dir() else _load_archive(path, signature(path))
         except (SteingateError, OSError) as error:
             yield Skipped(path, str(error))
+        except Exception as error:  # whatever a foreign folder contains, it must not end the report of the others
+            yield Skipped(path, f"It cannot be read ({type(error).__name__}: {shorten(str(error), 200)}).")
 
 
 # Both are cached, because a live page loads the same files again and again and few of them have changed.

@@ -48,7 +48,7 @@ def checkpoint_path(folder: Path, epoch: int) -> Path:
 
 def checkpoint_files(folder: Path) -> list[tuple[int, Path]]:
     """Return (epoch, path) of every checkpoint in a folder, oldest first."""
-    if folder.exists() and not folder.is_dir():
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise RunError(f"{folder} is not a folder; it should hold the checkpoints of the run.")
     found = ((_FILE_NAME.fullmatch(path.name), path) for path in folder.glob("epoch-*.safetensors"))
     return sorted((int(match[1]), path) for match, path in found if match)
@@ -171,9 +171,11 @@ def decode(content: bytes) -> tuple[dict[str, Any], int]:
 
         parsed = json.loads(text, object_hook=dereference)
         tree, epoch = parsed["tree"], parsed["epoch"]
-    except (SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError,
+    ) as error:  # fmt: skip
         raise BadCheckpointError("its content is inconsistent, so it is damaged") from error
-    if not isinstance(tree, dict) or type(epoch) is not int:
+    if not isinstance(tree, dict) or type(epoch) is not int or not 0 <= epoch < 2**63:
         raise BadCheckpointError("its content is inconsistent, so it is damaged")
     return tree, epoch
 

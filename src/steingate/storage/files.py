@@ -2,6 +2,7 @@
 
 import errno
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -14,12 +15,6 @@ from steingate.errors import RunError
 
 MAX_BYTES = 1 << 30
 _DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-
-
-def open_no_link(path: str | PathLike[str], flags: int) -> int:
-    """Open a file unless it is a symbolic link, and never wait for a pipe; an ``opener`` for :func:`open`."""
-    extra = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
-    return os.open(path, flags | sum(getattr(os, name, 0) for name in extra), 0o666)
 
 
 @contextmanager
@@ -55,26 +50,60 @@ def writing(path: Path, intact: str = "the previous content is intact") -> Itera
         yield
     except OSError as error:
         reason = "the disk is full" if error.errno in _DISK_FULL else error.strerror or str(error)
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else reason
         raise RunError(
             f"Cannot write {path}: {reason}; {intact}, so free some space or fix access and resume."
         ) from error
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file atomically: to a temporary name, synced to disk, then renamed."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    """Write a file atomically: to a new file of a random name, synced to disk, then renamed.
+
+    Neither name is followed if it is a symbolic link: a link at ``path`` is replaced. Pipes and character devices, such
+    as ``/dev/stdout``, are written to instead; a pipe needs a reader.
+    """
     with writing(path):
+        if _is_stream(path):
+            with open(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb") as stream:
+                os.set_blocking(stream.fileno(), True)
+                stream.write(content)
+            return
+        temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
         try:
-            with open(temporary, "wb") as file:
+            with open_no_link(temporary, "xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path leads to a pipe or a character device; block devices and sockets are refused."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise OSError(errno.EINVAL, "it is a device or socket", str(path))
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def open_no_link(path: str | PathLike[str], mode: str, **options: Any) -> IO[Any]:
+    """Open a file unless it is a symbolic link; never waits for a pipe. Arguments as for :func:`open`."""
+    extra = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | extra, 0o666), **options)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Delete the temporary files of :func:`replace_file` that killed processes left in a folder."""
+    for path in [] if folder.is_symlink() else folder.glob(f".*.{'?' * 16}.tmp"):
+        with suppress(OSError):
+            path.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

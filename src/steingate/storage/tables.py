@@ -9,7 +9,9 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import RunError
-from steingate.storage.files import read_regular, replace_file, writing
+from steingate.storage.files import open_no_link, open_regular, replace_file, writing
 
+MAX_BYTES = 1 << 27  # of a table: two to three million episodes
+_MAX_PROGRESS_BYTES = 1 << 25  # of progress.csv as lists of Python numbers: tens of thousands of epochs
+_MAX_LINE = 1 << 18
 EPISODE_COLUMNS = ("epoch", "step", "return", "cost", "length")
 Cell = float | int | str | None
 
@@ -54,7 +59,7 @@ class Table:
                 self._rewrite()
         cells = [[_to_text(row.get(name)) for name in self.columns] for row in rows]
         text = "".join(map(_csv_line, cells))
-        with writing(self.path, "the last checkpoint is intact"), open(self.path, "ab") as file:
+        with writing(self.path, "the last checkpoint is intact"), open_no_link(self.path, "ab") as file:
             if file.tell() == 0:
                 text = _csv_line(self.columns) + text
             file.write(text.encode())
@@ -65,7 +70,7 @@ class Table:
         """Flush appended rows to disk; called before writing a checkpoint that counts them."""
         if self.path.exists():
             # Open for writing: some systems sync nothing else.
-            with writing(self.path, "the last checkpoint is intact"), open(self.path, "r+b") as file:
+            with writing(self.path, "the last checkpoint is intact"), open_no_link(self.path, "r+b") as file:
                 os.fsync(file.fileno())
 
     def fingerprint(self) -> dict[str, Any]:
@@ -92,31 +97,44 @@ class Table:
                     f"{self.path} is missing, but the checkpoint counts {rows} rows in it; restore the file."
                 )
             return
-        lines = read_regular(self.path).split(b"\n")[:-1]
-        if rows and len(lines) < rows + 1:
+        lengths = [len(line) for line in _lines(self.path)]
+        if rows and len(lengths) < rows + 1:
             raise RunError(
-                f"{self.path} has {max(len(lines) - 1, 0)} complete rows, but the checkpoint counts {rows}; "
+                f"{self.path} has {max(len(lengths) - 1, 0)} complete rows, but the checkpoint counts {rows}; "
                 "restore the file."
             )
-        content = b"".join(line + b"\n" for line in lines[: rows + 1]) if rows else b""
         if rows:
-            self._adopt(content, rows, fingerprint)
+            self._adopt(rows, fingerprint)
         else:
             self.columns = list(self._initial_columns)
-        with writing(self.path):
-            os.truncate(self.path, len(content))
+        with writing(self.path), open_no_link(self.path, "r+b") as file:
+            file.truncate(sum(lengths[: rows + 1]) if rows else 0)
         if rows and len(self.columns) < len(_header(self.path)):
             self._rewrite()
 
-    def _adopt(self, content: bytes, rows: int, fingerprint: Mapping[str, Any] | None) -> None:
-        """Set columns and digest from the rows in ``content`` after comparing them with the fingerprint."""
-        header, *body = _parse(self.path, content)
-        added = self._hashed_columns(header)[fingerprint["columns"] :] if fingerprint is not None else []
-        for line in body:
+    def check(self, fingerprint: Mapping[str, Any]) -> None:
+        """Raise RunError if the first rows of the file are not those that a fingerprint was made of."""
+        rows = fingerprint.get("rows") if isinstance(fingerprint, Mapping) else None
+        if type(rows) is int and rows > 0:
+            self._rows, self._digest = 0, hashlib.sha256()
+            self._adopt(rows, fingerprint)
+
+    def _adopt(self, rows: int, fingerprint: Mapping[str, Any] | None) -> None:
+        """Set columns and digest from the first rows after comparing them with the fingerprint."""
+        header: list[str] | None = None
+        intact = True
+        for line in _cells(self.path, rows + 1):
+            if header is None:
+                header = line
+                continue
             self._hash_row(header, line)
+            intact = intact and len(line) == len(header)
+        header = header or []
+        known = fingerprint.get("columns") if fingerprint is not None else None
+        added = self._hashed_columns(header)[known:] if type(known) is int else []
         self.columns = [name for name in header if name not in added]
         # Tables are written without carriage returns; an editor that saves the file may add them.
-        intact = len(body) == rows and all(len(line) == len(header) for line in body) and b"\r" not in content
+        intact = intact and self._rows == rows and not any(b"\r" in line for line in _lines(self.path, rows + 1))
         if fingerprint is not None and not (intact and self.fingerprint() == dict(fingerprint)):
             raise RunError(
                 f"{self.path} was changed after the checkpoint was written: its first {rows} rows are not "
@@ -135,7 +153,9 @@ class Table:
 
     def _rewrite(self) -> None:
         """Rewrite the file with the current columns."""
-        lines = ([row.get(name) for name in self.columns] for row in _read_rows(self.path))
+        header, *body = _cells(self.path)
+        rows = (dict(zip(header, line, strict=False)) for line in body if line)
+        lines = ([row.get(name) for name in self.columns] for row in rows)
         text = _csv_line(self.columns) + "".join(map(_csv_line, lines))
         replace_file(self.path, text.encode())
 
@@ -145,18 +165,29 @@ def read_progress(run: Path) -> dict[str, list[Cell]]:
     path = Path(run) / "progress.csv"
     if not path.exists():
         raise RunError(f"{run} has no progress.csv; it holds no finished epoch yet.")
-    rows = _read_rows(path)
-    return {name: [_from_text(row.get(name)) for row in rows] for name in _header(path)}
+    lines = _cells(path, max_bytes=_MAX_PROGRESS_BYTES)
+    header = next(lines, [])
+    columns: dict[str, list[Cell]] = {name: [] for name in header}
+    for line in filter(None, lines):
+        row = dict(zip(header, line, strict=False))
+        for name, cells in columns.items():
+            cells.append(_from_text(row.get(name)))
+    return columns
 
 
 def read_episodes(run: Path) -> dict[str, npt.NDArray[np.float64]]:
     """Return the columns of ``episodes.csv`` (epoch, step, return, cost, length), one row per episode."""
     path = Path(run) / "episodes.csv"
-    rows = _read_rows(path) if path.exists() else []
+    columns = {name: array("d") for name in EPISODE_COLUMNS}
+    lines = _cells(path) if path.exists() else iter(())
+    header = next(lines, [])
     try:
-        return {name: np.array([float(row[name]) for row in rows]) for name in EPISODE_COLUMNS}
-    except (KeyError, ValueError, TypeError) as error:
+        for line in filter(None, lines):
+            for name, cells in columns.items():
+                cells.append(float(line[header.index(name)]))
+    except (LookupError, ValueError) as error:
         raise RunError(f"{path} is damaged: every row needs numbers for {', '.join(EPISODE_COLUMNS)}.") from error
+    return {name: np.array(cells, np.float64) for name, cells in columns.items()}
 
 
 def _csv_line(cells: Iterable[Cell]) -> str:
@@ -182,22 +213,25 @@ def _from_text(text: str | None) -> Cell:
 
 
 def _header(path: Path) -> list[str]:
-    content = read_regular(path)
-    end = content.find(b"\n") + 1
-    return _parse(path, content[:end])[0] if end else []
+    return next(_cells(path, 1), [])
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
-    """Return all complete rows, without a last line that is still being written."""
-    content = read_regular(path)
-    header, *body = _parse(path, content[: content.rfind(b"\n") + 1]) or [[]]
-    return [dict(zip(header, line, strict=False)) for line in body if line]
-
-
-def _parse(path: Path, content: bytes) -> list[list[str]]:
-    """Return the cells of each line of a CSV file."""
-    text = content.decode("utf-8", errors="replace")
+def _cells(path: Path, count: int | None = None, max_bytes: int = MAX_BYTES) -> Iterator[list[str]]:
+    """Yield the cells of each complete row of a CSV file, the header first; at most the first ``count`` lines."""
+    lines = (line.decode("utf-8", errors="replace") for line in _lines(path, count, max_bytes))
     try:
-        return list(csv.reader(io.StringIO(text)))
+        yield from csv.reader(lines)
     except csv.Error as error:
         raise RunError(f"{path} is damaged: it is not a table ({error}).") from error
+
+
+def _lines(path: Path, count: int | None = None, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
+    """Yield the complete lines of a file one by one, without a last line that is still being written."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > max_bytes:
+            raise RunError(f"{path} is larger than {max_bytes >> 20} MiB and will not be read.")
+        for line in islice(iter(lambda: file.readline(_MAX_LINE), b""), count):
+            if len(line) >= _MAX_LINE:
+                raise RunError(f"{path} is damaged: it has a line of more than {_MAX_LINE >> 10} KiB.")
+            if line.endswith(b"\n"):
+                yield line

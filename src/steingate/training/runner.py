@@ -8,7 +8,7 @@ from typing import Any
 from steingate.algorithms.common.jax_setup import configure
 from steingate.errors import InputError
 from steingate.policies.action_space import discrete_actions, n_outputs
-from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, write_config
+from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, require_no_rows, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
@@ -144,6 +144,7 @@ def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[Tr
         run.path, display.message, lambda found: from_tree(found.tree, first, str(found.path))
     )
     if checkpoint is None:
+        require_no_rows(run)
         return first, {}
     require_same_certify(run, checkpoint.tree["config"])
     for epoch, path in checkpoint_files(run.checkpoints):
