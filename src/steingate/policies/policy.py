@@ -87,7 +87,7 @@ class Policy:
             found = str(arrays.pop("format", ""))
             about, inputs, actions = (arrays.pop(name, None) for name in ("about", "test_inputs", "test_actions"))
             policy = None if found != FORMAT else cls(arrays, dict(json.loads(str(about))))
-            outputs = None if policy is None else policy._action(policy._outputs(inputs))
+            outputs: Any = None if policy is None else policy._action(policy._outputs(inputs))
         except OSError:
             raise
         except Exception as error:  # of zip files, arrays, JSON: the file may contain anything
