@@ -115,6 +115,14 @@ def test_invalid_settings_are_refused(options, named):
         BudgetSchedule(**options)
 
 
+@pytest.mark.parametrize(
+    ("risk", "violations", "episodes"), [(0.0, 0, 1), (1.0, 0, 1), (B, 3, 2), (B, -1, 2), (B, 0, 0)]
+)
+def test_impossible_counts_are_refused(risk, violations, episodes):
+    with pytest.raises(InputError, match=r"risk is|cannot be violations"):
+        BudgetSchedule().update(BudgetSchedule().init(), risk, violations, episodes)
+
+
 # Claim 1: for each value of m, wrong growth has a probability of at most delta.
 
 

@@ -173,12 +173,18 @@ class BudgetSchedule:
         risk
             Target B of the violation rate, in (0, 1), the same at every update.
         violations, episodes
-            Numbers of episodes with cost > limit, and of all episodes (at least 1), since the last update.
+            Numbers of episodes with cost > limit, and of all episodes, since the last update. At least one episode.
         noise
             Factor on the violation rate above which m shrinks, for policies that still explore.
         hold
             Leave m as it is on an alarm, and cut A at ``run_length``.
         """
+        if not 0.0 < risk < 1.0:
+            raise InputError(f"risk is {risk!r}: give a violation rate between 0 and 1.")
+        if not 0 <= violations <= episodes or episodes < 1:
+            raise InputError(
+                f"{violations} of {episodes} episodes cannot be violations: update after finished episodes."
+            )
         c, a, safe = np.array(RHO), np.array(THETA), episodes - violations
         b, j = min(self.alarm * risk * noise, 1.0), state.updates + 1
         log_below = violations * np.log(c) + safe * (np.log1p(-c * risk) - np.log1p(-risk))
