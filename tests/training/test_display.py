@@ -2,10 +2,11 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from steingate.training.config import RunConfig
-from steingate.training.logging.display import Display
+from steingate.training.logging.display import Display, _Console
 
 ROW = {
     "Train/Epoch": 4,
@@ -38,7 +39,7 @@ def test_without_a_terminal_each_epoch_is_one_plain_line():
     text = shown(False, [ROW, {**ROW, "Train/Epoch": 9, "Gate/Mode": 0}])
     first, second, message = text.splitlines()
     assert first == (
-        "epoch 5/10  steps 100,000  return 1.50  cost 30.00/25  bound 0.250 (budget 0.1)  minimize cost  "
+        "epoch 5/10  steps 100,000  return 1.50  cost 30.00/25  risk bound 25.0% (budget 10%)  minimize cost  "
         "10,000 steps/s  0:10 left"
     )
     assert "maximize reward" in second
@@ -55,15 +56,37 @@ def test_unknown_numbers_are_dashes():
 
 def test_the_panel_shows_everything_and_vanishes():
     text = shown(True, [ROW])
-    for part in ("return", "30.00", "of 25", "bound 0.250 (budget 0.1)", "minimize cost", "10,000 steps/s"):
+    for part in ("return", "30.00", "of 25", "risk bound 25.0% (budget 10%)", "minimize cost", "10,000 steps/s"):
         assert part in text
     after = text[text.rindex("╯") :]
     assert after.count("\x1b[2K") == text[text.rindex("╭") :].count("\n")  # every line of the panel is wiped
     assert "\x1b[?25h" in after  # the cursor is back
 
 
-def test_quiet_shows_nothing():
+def test_quiet_shows_only_the_result():
+    out = io.StringIO()
+    Display(CFG, Console(file=out), quiet=True).message("Certified", result=True)
+    assert out.getvalue() == "Certified\n"
     assert shown(True, [ROW], quiet=True) == shown(False, [ROW], quiet=True) == ""
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("error", [BrokenPipeError, OSError(28, "No space left on device"), ValueError("closed file")])
+def test_a_closed_or_full_output_is_silent(terminal, error):
+    class Broken(io.StringIO):
+        lines = 0
+
+        def write(self, text):
+            self.lines += text.count("\n")
+            if self.lines > 1:
+                raise error
+            return len(text)
+
+    console = _Console(file=Broken(), force_terminal=terminal, width=100, highlight=False)
+    with Display(CFG, console) as display:
+        for _ in range(3):
+            display.epoch(ROW)
+        display.message("a word", result=True)
 
 
 def test_the_time_left_ignores_the_first_epoch_and_may_be_long():

@@ -168,3 +168,11 @@ def test_frame_rates_follow_the_format_and_an_interrupted_video_leaves_no_file(p
     with pytest.raises(KeyboardInterrupt):
         record_video(envs(), player, seeds, tmp_path / "b.mp4", False, 1, stop)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]
+
+
+def test_a_file_that_cannot_be_written_is_not_an_error_of_the_environment(player, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match=r"The video cannot be written to .*: File name too long"):
+        record_video(envs(), player, [1], tmp_path / f"{'x' * 250}.mp4", False, 1)
+    monkeypatch.setattr("imageio_ffmpeg.get_ffmpeg_exe", lambda: "/bin/false")  # as when the disk is full
+    with pytest.raises(InputError, match="The video cannot be written to"):
+        record_video(envs(), player, [1, 2, 3], tmp_path / "x.mp4", False, 1)

@@ -89,7 +89,7 @@ class EnvAdapter:
                 )
         if self._cost is not None:
             cost = self._cost(self._previous_obs, env_action, obs, info)
-        cost = _to_float(cost, self.name)
+        cost = _to_float(cost, self.name, self.elapsed_steps + 1)
         flat = self._observe(obs)
         self.elapsed_steps += 1
         truncated = bool(truncated) or (self._limit is not None and self.elapsed_steps >= self._limit)
@@ -205,15 +205,15 @@ def _check_observations(space: Any, name: str) -> None:
         )
 
 
-def _to_float(cost: Any, name: str) -> float:
+def _to_float(cost: Any, name: str, step: int) -> float:
     if cost is None:
         raise InputError(
-            f"Environment {name!r} gives no cost: put it into info['cost'], "
+            f"Environment {name!r} gives no cost at step {step}: put it into info['cost'], 0.0 if there is none, "
             "return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
         )
     array = np.asarray(cost)
     if array.size != 1 or not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
-        raise InputError(f"Environment {name!r} gives the cost {cost!r}: one number is expected.")
+        raise InputError(f"Environment {name!r} gives the cost {cost!r} at step {step}: one number is expected.")
     return float(array.item())
 
 

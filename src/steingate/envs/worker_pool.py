@@ -246,7 +246,7 @@ def _answer_requests(pipe: Connection) -> None:
                 if method in ("reset", "step"):
                     answers = [_copy_obs(answer) for answer in answers]
                 message = _pickle(answers)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 pipe.send((_problem(error, envs.current_env), None))
             else:
                 pipe.send_bytes(message)
@@ -336,6 +336,6 @@ def measure_step(env: EnvAdapter) -> float | None:
             start = time.perf_counter()
             env.step(action)
             times.append(time.perf_counter() - start)
-    except Exception:  # reported when the environment is used
+    except (Exception, SystemExit):  # reported when the environment is used
         return None
     return median(times)

@@ -125,9 +125,9 @@ def latest_checkpoint(
     return None
 
 
-def put_aside(path: Path) -> None:
+def put_aside(path: Path, reason: str = "damaged") -> None:
     """Rename an unusable checkpoint to ``NAME.damaged`` (or ``.damaged-2``, ...) so that it is not lost."""
-    names = (f"{path.name}.damaged{'' if k == 1 else f'-{k}'}" for k in count(1))
+    names = (f"{path.name}.{reason}{'' if k == 1 else f'-{k}'}" for k in count(1))
     free = next(other for name in names if not (other := path.with_name(name)).exists())
     with writing(free):
         path.rename(free)

@@ -10,6 +10,7 @@ from steingate.errors import RunError, SteingateError
 from steingate.training import rollout_kernels as kernels
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
+from steingate.training.stop import Stopped
 
 
 class RolloutStoppedError(Exception):
@@ -29,7 +30,9 @@ class EnvErrors:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, SteingateError | RolloutStoppedError):
+        if not isinstance(error, Exception | SystemExit) or isinstance(
+            error, SteingateError | RolloutStoppedError | Stopped
+        ):
             return
         message, location = describe_error(error)
         raise RunError(
@@ -37,13 +40,17 @@ class EnvErrors:
             f"{self._hint}fix the environment."
         ) from error
 
-    def check(self, bad: int) -> None:
-        """Raise the error for a nonzero result of ``kernels.advance``: a number that is not finite."""
+    def check(self, bad: int, cost: Any = ()) -> None:
+        """Raise the error for a nonzero result of ``kernels.advance``: a number that is not finite.
+
+        An algorithm's reward and observation may contain the cost, which is then the cause.
+        """
         if bad:
             quantity, row = divmod(bad - 1, self._envs.num_envs)
+            bad_cost = len(cost) > row and not np.isfinite(cost[row])
+            name = f"a cost ({float(cost[row]):g})" if bad_cost else kernels.QUANTITIES[quantity]
             raise RunError(
-                f"{self._where(row)} gave {kernels.QUANTITIES[quantity]} that is not finite at "
-                f"{self._step()}; {self._hint}fix the environment."
+                f"{self._where(row)} gave {name} that is not finite at {self._step()}; {self._hint}fix the environment."
             )
 
     def _where(self, row: int | None) -> str:

@@ -1,7 +1,10 @@
 """The environments of a run: the interface that the trainer uses, and how they are made."""
 
+import hashlib
+import inspect
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -9,6 +12,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import Algorithm, Array, EnvParams
+from steingate.envs.make import find_module, split_name
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
@@ -18,6 +22,21 @@ Info = dict[str, Any]
 
 # Bytes of memory, by a low estimate: of an environment, and of a step beside observation and action.
 _PER_ENV, _PER_STEP = 2500, 40
+
+
+def source_digest(env: str) -> str | None:
+    """Return the SHA-256 of the file that defines an own environment; None for others, and if there is no file."""
+    source = getattr(env, "source", env)
+    try:
+        if isinstance(source, str):
+            module, name = split_name(source)
+            if not name:
+                return None  # a native task, or an id registered with Gymnasium
+            source = find_module(module)
+        file = inspect.getsourcefile(getattr(source, "func", source))
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+    except (OSError, TypeError):
+        return None
 
 
 class TrainerEnv(Protocol):

@@ -93,7 +93,7 @@ def run_epoch(
     watch.lap("advantages")
 
     updated, policy, loss_metrics = algorithm.update(context, decided, state.policy, batch, output.objective)
-    require_finite(cfg, state.epoch, {"the policy": policy})
+    require_finite(cfg, state.epoch, {"the policy": policy, "the variance of an observation": stats.m2})
     fitting = fitting or fit(algorithm.update_epochs(updated))
     watch.lap("policy")
 

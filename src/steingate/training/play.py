@@ -17,13 +17,13 @@ from steingate.policies.policy import Policy
 from steingate.runs import Checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import TrainerEnv, source_digest
 from steingate.training.rollout import Carry, collect
 from steingate.training.rollout_kernels import FROZEN, OFF
 from steingate.training.seeding import Purpose, stream
 
 CHUNK = 100  # vector steps per rollout
-MAX_STEPS = 1_000_000  # of an episode
+MAX_STEPS = 10_000  # of an episode, if neither the task nor an epoch of training allows more
 
 
 class EpisodeTooLongError(RunError):
@@ -66,7 +66,12 @@ def load_player(
 ) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     cfg = load_run_config(path, env, trust_code)
-    return stored_player(cfg, *choose_checkpoint(Path(path), policy, warn))
+    checkpoint, which = choose_checkpoint(Path(path), policy, warn)
+    if checkpoint.tree.get("env_source") != source_digest(cfg.env):
+        warn(
+            f"The source file of {cfg.env} has changed since this policy was stored: certificates are for the old one."
+        )
+    return stored_player(cfg, checkpoint, which)
 
 
 def play(
@@ -92,12 +97,15 @@ def play(
     chunk
         Vector steps per rollout; sampled actions depend on it.
     max_steps
-        A longer episode raises an ``EpisodeTooLongError``; one million by default.
+        A longer episode raises an ``EpisodeTooLongError``; by default ``MAX_STEPS``, or as many as episodes of training
+        may have.
     marks
         Gets a checksum of each episode: of its first observations, return, cost and length.
     """
     groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
-    most = max_steps or MAX_STEPS
+    cfg = player.cfg
+    longest = 100 * cfg.horizon if cfg.carry_episodes else cfg.horizon
+    most = max_steps or max(MAX_STEPS, longest, cfg.time_limit or 0)
     rows = [_play_together(envs, player, group, sample, stop, chunk, most) for group in groups]
     ret, cost, length, seen = np.concatenate(rows).T
     if marks is not None:
@@ -135,6 +143,6 @@ def _play_together(
         if not np.isnan(first[: len(seeds), 0]).any():
             return first[: len(seeds)]
     raise EpisodeTooLongError(
-        f"An episode of {player.cfg.env} has not ended after {max_steps} steps; "
-        "set a time limit, such as --env-options max_episode_steps=200."
+        f"An episode of {player.cfg.env} has not ended after {max_steps} steps. Without finished episodes their cost "
+        "is unknown: train with a time limit, such as --env-options max_episode_steps=200."
     )

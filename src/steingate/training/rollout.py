@@ -126,7 +126,7 @@ def collect(
             earned, final = info.get("original_reward", reward), info.get("final_obs", raw)
             bad = advance(t, mode, raw, reward, earned, info["cost"], terminated, truncated, final, *buffers)
             if bad:
-                errors.check(bad)
+                errors.check(bad, info["cost"])
 
     finished, cut = int(counters[0]), int(counters[1])
     done = episodes[:finished]  # step, environment, return, cost, length

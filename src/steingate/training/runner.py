@@ -14,8 +14,16 @@ from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config, require_same_certify, version_warnings, write_run_config
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import build_algorithm, make_envs, new_messages, require_snapshots, restorable
+from steingate.training.environment import (
+    build_algorithm,
+    make_envs,
+    new_messages,
+    require_snapshots,
+    restorable,
+    source_digest,
+)
 from steingate.training.logging.display import Display
+from steingate.training.logging.rows import default_limit_note
 from steingate.training.logging.run_writer import RunWriter
 from steingate.training.logging.trackers import TensorBoardLog, WandbLog
 from steingate.training.loop import Trainer, epoch_function, last_candidate, train_epochs
@@ -60,7 +68,10 @@ def resume(
 
 def _extended(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
     if total_steps < cfg.total_steps:
-        raise InputError(f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps}.")
+        raise InputError(
+            f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps} and runs can only be made "
+            f"longer; to judge it as it is: steingate evaluate {path} --until-certified."
+        )
     if cfg.algo.depends_on_total_steps and total_steps != cfg.total_steps:
         raise InputError(
             f"{path} cannot be extended: the learning rate of {cfg.algo.name} falls to 0 over the steps it "
@@ -87,12 +98,13 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
         marks: dict[str, Any] = {}
+        env_source = None
         if fresh:
-            messages = list(algorithm.initial_messages(cfg.context))
+            messages = [*algorithm.initial_messages(cfg.context), *default_limit_note(cfg)]
             write_run_config(run, cfg, learner, messages)
         else:
             messages = version_warnings(run)
-            state, marks = _last_state(run, state, display)
+            state, marks, env_source = _last_state(run, state, display)
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
@@ -100,7 +112,13 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             display.message(message)
         files = RunWriter(run, envs, cfg, algorithm)
         files.truncate(state, marks)
-        if not fresh:
+        if not fresh and marks and env_source != source_digest(cfg.env):
+            display.message(
+                f"The source file of {cfg.env} has changed since the last checkpoint: the run continues in another "
+                "environment, and earlier certificates do not count."
+            )
+            state = state._replace(selection=files.drop_certification(state.selection))
+        elif not fresh:
             selection, message = files.restore_certification(state.selection)
             state = state._replace(selection=selection)
             if message:
@@ -119,7 +137,8 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         state = train_epochs(trainer, state)
         again = f"continue with: steingate resume {run.path}"
         if stop() and state.epoch < cfg.epochs:
-            display.message(f"Stopped before epoch {state.epoch + 1}; continue with: steingate resume {run.path}")
+            judge = f"or judge it as it is with: steingate evaluate {run.path} --until-certified"
+            display.message(f"Stopped before epoch {state.epoch + 1}; {again}; {judge}")
             stop.leave()
         if cfg.certify.enabled:
             try:
@@ -131,12 +150,12 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
                 files.save(state._replace(selection=selection), replace=True)
                 files.write_certification(selection.report)
             assert selection.report is not None
-            display.message(selection.report["sentence"])
+            display.message(selection.report["sentence"], result=True)
     return run.path
 
 
-def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any]]:
-    """Return the state in the newest usable checkpoint, and its marks of the tables.
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any], Any]:
+    """Return the state in the newest usable checkpoint, its marks of the tables and the environment's digest.
 
     Damaged checkpoints and those of other runs are reported and renamed.
     """
@@ -145,9 +164,10 @@ def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[Tr
     )
     if checkpoint is None:
         require_no_rows(run)
-        return first, {}
+        return first, {}, None
     require_same_certify(run, checkpoint.tree["config"])
     for epoch, path in checkpoint_files(run.checkpoints):
         if epoch > checkpoint.epoch:
             put_aside(path)
-    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree["tables"]
+    state = from_tree(checkpoint.tree, first, str(checkpoint.path))
+    return state, checkpoint.tree["tables"], checkpoint.tree["env_source"]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request that training checks, so that a checkpoint is written before the end."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request that training checks, so that a checkpoint is written before the end."""
 
 import os
 import signal
@@ -10,6 +10,10 @@ from types import FrameType
 from typing import NoReturn
 
 _SHOW_CURSOR = b"\x1b[?25h\n"
+
+
+class Stopped(SystemExit):
+    """The process ends because a signal asked it to; environments may raise a SystemExit of their own."""
 
 
 class StopRequest:
@@ -29,10 +33,10 @@ class StopRequest:
         return False
 
     def leave(self) -> None:
-        """Raise the exception that ends the process with status 130 after Ctrl-C, 143 after SIGTERM."""
-        if self.signum == signal.SIGTERM:
-            raise SystemExit(128 + signal.SIGTERM)
-        raise KeyboardInterrupt
+        """Raise the exception that ends the process with status 128 + signal number, 130 after Ctrl-C."""
+        if self.signum is None or self.signum == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise Stopped(128 + self.signum)
 
 
 def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
@@ -49,7 +53,9 @@ def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
 
 @contextmanager
 def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one takes effect immediately.
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a request; a second one takes effect immediately.
+
+    A SIGHUP that is ignored (``nohup``) stays ignored.
 
     Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a ``KeyboardInterrupt``
     raised there is lost. Outside the main thread no handler can be set, and the signals are handled as before.
@@ -64,7 +70,11 @@ def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    numbers = [signal.SIGINT, signal.SIGTERM, *([hangup] if hangup else [])]
+    before = {number: signal.getsignal(number) for number in numbers}
+    if hangup and before[hangup] == signal.SIG_IGN:
+        del before[hangup]
     second = dict.fromkeys(before, end_at_once) if process else before
 
     def handle(number: int, frame: FrameType | None) -> None:

@@ -178,9 +178,13 @@ def _encoder(target: Path, fps: float) -> Iterator[Callable[[Frame], None]]:
             # In a session of its own, Ctrl-C reaches only this process, which then ends ffmpeg.
             process = subprocess.Popen(command, stdin=pipe, stderr=pipe, start_new_session=True)
         assert process.stdin is not None
-        process.stdin.write(frame.tobytes())
+        try:
+            process.stdin.write(frame.tobytes())
+        except OSError as error:  # called by the environment, which is not the cause
+            raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
 
     try:
+        partial.touch()  # before any episode is played
         try:
             yield write
         finally:

@@ -1,7 +1,11 @@
 """Terminal output of a run: a live panel on a terminal, one line per epoch elsewhere."""
 
+import os
 import sys
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -18,8 +22,17 @@ _MAX_MODES = 60  # epochs in the strip of modes
 _BAR = 30  # width of a bar
 
 
+class _Console(Console):
+    """A console that raises if its reader is gone; rich would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Display:
     """Shows rows of ``progress.csv`` during training; a context manager that restores the terminal.
+
+    If the output is closed or its disk is full, nothing more is shown and training goes on.
 
     Parameters
     ----------
@@ -28,12 +41,12 @@ class Display:
     console
         Console to print to; stderr by default.
     quiet
-        Show nothing.
+        Show only the result.
     """
 
     def __init__(self, cfg: RunConfig, console: Console | None = None, quiet: bool = False) -> None:
-        self.cfg, self.quiet = cfg, quiet
-        self.console = console or Console(file=sys.stderr, highlight=False)
+        self.cfg, self.quiet, self._closed = cfg, quiet, False
+        self.console = console or _Console(file=sys.stderr, highlight=False)
         self._modes: deque[int] = deque(maxlen=_MAX_MODES)
         self._speeds: deque[float] = deque(maxlen=20)
         self._live: Live | None = None
@@ -42,18 +55,28 @@ class Display:
         if self.console.is_terminal and not self.quiet:
             waiting = Text("compiling and collecting the first epoch ...", style="dim")
             self._live = Live(waiting, console=self.console, transient=True, auto_refresh=False)
-            self._live.__enter__()
+            self._show(self._live.__enter__)
         return self
 
     def __exit__(self, *error: Any) -> None:
         if self._live is not None:
-            self._live.__exit__(*error)
+            self._show(partial(self._live.__exit__, *error))
             self._live = None
 
-    def message(self, text: str) -> None:
-        """Print a sentence, such as a warning, above the panel."""
-        if not self.quiet:
-            self.console.print(text, soft_wrap=True, markup=False)
+    def _show(self, draw: Callable[[], object]) -> None:
+        if self._closed:
+            return
+        try:
+            draw()
+        except (OSError, ValueError):  # ValueError: the file is closed
+            self._closed = True
+            with suppress(OSError, ValueError):  # what is buffered must not fail at exit either
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.console.file.fileno())
+
+    def message(self, text: str, result: bool = False) -> None:
+        """Print a sentence, such as a warning, above the panel; the ``result`` of the run is shown if quiet, too."""
+        if result or not self.quiet:
+            self._show(partial(self.console.print, text, soft_wrap=True, markup=False))
 
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
@@ -69,7 +92,7 @@ class Display:
         ret, cost, rate = (row.get(f"Train/{name}") for name in ("EpRet", "EpCost", "ViolationRate"))
         over = "" if rate is None else f" ({rate:.0%} violations)"
         if row.get("Gate/Bound") is not None:
-            words = f"bound {row['Gate/Bound']:.3f} (budget {row['Gate/Budget']:g})  {words}"
+            words = f"risk bound {row['Gate/Bound']:.1%} (budget {100 * row['Gate/Budget']:.3g}%)  {words}"
         if row.get("Gate/Fallback"):
             words += " (no episode finished: decided by earlier ones)"
         if self._live is None:
@@ -82,7 +105,7 @@ class Display:
                 speed,
                 f"{self._time_left(row)} left",
             )
-            self.console.print("  ".join(parts), soft_wrap=True, markup=False)
+            self._show(partial(self.console.print, "  ".join(parts), soft_wrap=True, markup=False))
             return
         cost_style = "yellow" if cost is None else "green" if cost <= self.cfg.cost_limit else "red"
         done = number / self.cfg.epochs
@@ -105,7 +128,7 @@ class Display:
         title = Text(f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed} · epoch {number}")
         width = min(self.console.width, 88)
         panel = Panel(grid, title=title, title_align="left", border_style="dim", width=width)
-        self._live.update(panel, refresh=True)
+        self._show(partial(self._live.update, panel, refresh=True))
 
     def _recent(self, row: dict[str, Any], name: str) -> Text:
         mean = _number(row.get(f"Metrics/{name}"))

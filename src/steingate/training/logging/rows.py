@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.base import Episodes, Objective
+from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
 
 Window = npt.NDArray[np.float64]  # (n, 3): return, cost, length of the last episodes, oldest first
@@ -118,6 +119,14 @@ def episode_warnings(cfg: RunConfig, epoch: int, window: Window, costs: npt.NDAr
     if (costs < 0.0).any() and not (window[:, 1] < 0.0).any():
         found.append(negative_cost_warning(cfg, costs))
     return tuple(found)
+
+
+def default_limit_note(cfg: RunConfig) -> tuple[str, ...]:
+    """Return a note for an own environment whose limit is the default, which suits Safety-Gymnasium's costs."""
+    if cfg.env.removeprefix("steingate/") in TASKS or cfg.cost_limit != RunConfig.cost_limit:
+        return ()
+    limit = f"{cfg.cost_limit:g}, the default"
+    return (f"An episode of {cfg.env} may cost at most {limit}; --cost-limit sets what your task allows.",)
 
 
 def negative_cost_warning(cfg: RunConfig, costs: npt.NDArray[np.float64]) -> str:

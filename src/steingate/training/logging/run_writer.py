@@ -3,6 +3,8 @@
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.errors import RunError
 from steingate.policies.action_space import action_arrays
@@ -21,11 +23,11 @@ from steingate.runs import (
     write_checkpoint,
     write_tree,
 )
-from steingate.storage.checkpoint import checkpoint_path
+from steingate.storage.checkpoint import checkpoint_path, put_aside
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.certification import CertificationTest
 from steingate.training.config import RunConfig
-from steingate.training.environment import TrainerEnv
+from steingate.training.environment import TrainerEnv, source_digest
 from steingate.training.selection import Candidate, SelectionState
 from steingate.training.state import TrainState, plain, to_tree
 
@@ -56,6 +58,7 @@ class RunWriter:
             "lidar_features": None if features is None else features.to_dict(),
             "identity": record.get("identity"),
             "config": {**deciding(record["config"]), "certify": record["config"]["certify"]},
+            "env_source": source_digest(cfg.env),
         }
 
     def truncate(self, state: TrainState, marks: dict[str, Any]) -> None:
@@ -85,9 +88,19 @@ class RunWriter:
         params = self._algorithm.env_params(self._cfg.context, state.algorithm)
         context = self._policy_context(params.cost_budget_fraction)
         tree |= {**context, "tables": self._marks[state.epoch]}
+        self._check_policy(state.epoch, tree)
         write_checkpoint(self.run.checkpoints, state.epoch, tree)
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
             del self._marks[epoch]
+
+    def _check_policy(self, epoch: int, tree: dict[str, Any]) -> None:
+        """Raise RunError unless the policy can be loaded and its actions are finite."""
+        path = checkpoint_path(self.run.checkpoints, epoch)
+        policy = Policy(policy_arrays(Checkpoint(path, epoch, tree)))
+        with np.errstate(all="ignore"):
+            action = policy._outputs(np.zeros(policy.obs_dim + policy.has_safety_state))
+        if not np.isfinite(action).all():
+            raise RunError(f"The policy after epoch {epoch} of {self.run.path} gives actions that are not finite.")
 
     def save_certified(self, best: Candidate, test: CertificationTest) -> None:
         """Write the certified policy with its test, unless the file holds one with a higher return."""
@@ -103,6 +116,7 @@ class RunWriter:
                 return None
             test = CertificationTest(**found.tree["test"])
             same = test.sha256 == Policy(policy_arrays(found)).sha256
+            same = same and found.tree["env_source"] == self._shared["env_source"]
             return test if same and test.holds_for(self._cfg) else None
         except (RunError, KeyError, TypeError, ValueError):
             return None
@@ -122,6 +136,13 @@ class RunWriter:
             self.run.certification.unlink(missing_ok=True)
         else:
             write_certification(self.run, report)
+
+    def drop_certification(self, selection: SelectionState) -> SelectionState:
+        """Put what was certified in another environment aside; the tests stay counted."""
+        if self.run.certified.exists():
+            put_aside(self.run.certified, "old-environment")
+        self.write_certification(None)
+        return SelectionState(tests=selection.tests, steps=selection.steps, final_tests=selection.final_tests)
 
     def restore_certification(self, selection: SelectionState) -> tuple[SelectionState, str]:
         """Write ``certification.json`` again if it does not fit the checkpoint; return the state and a message.
