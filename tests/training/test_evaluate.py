@@ -202,10 +202,10 @@ def test_the_sentence_says_which_policy_which_evaluation_and_what_to_do(run):
         "with 96.9 % confidence at most 50.3 % do. Too few episodes to certify 10 %; --until-certified uses as "
         "many as needed. Evaluation 1 of this run; all together have 95 % confidence."
     )
-    assert "Certified for 10 %. Evaluation 2" in str(evaluate(run, 50, limit=100.0))
+    assert "They certify 10 %. Evaluation 2" in str(evaluate(run, 50, limit=100.0))
     unsafe = str(evaluate(run, 29, limit=0.0, sample=True))
     assert "with exploration noise: 29 of 29 episodes cost more than 0" in unsafe
-    assert "Not certified for 10 %: train longer, or accept a higher risk (--risk). Evaluation 3" in unsafe
+    assert "They do not certify 10 %: train longer, or accept a higher risk (--risk). Evaluation 3" in unsafe
 
 
 def test_an_environment_that_ignores_its_seed_is_not_certified(tmp_path):
@@ -213,7 +213,7 @@ def test_an_environment_that_ignores_its_seed_is_not_certified(tmp_path):
     assert "episodes repeat although their seeds differ" in load_certification(run)["sentence"]
     result = evaluate(run, 50, policy="last", limit=100.0)
     assert not result.certified
-    assert "Not certified: its 50 episodes repeat although their seeds differ" in str(result)
+    assert "They certify nothing: its 50 episodes repeat although their seeds differ" in str(result)
 
 
 def test_printed_bounds_are_rounded_up(run, capsys):

@@ -174,7 +174,7 @@ class TestErrors:
         ("what", "message"),
         [
             ("reward", "gave a reward that is not finite at step 280"),
-            ("cost", "gave a cost that is not finite at step 280"),
+            ("cost", r"gave a cost \(inf\) that is not finite at step 280"),
             ("obs", "gave an observation that is not finite at step 280"),
             ("raise", r"failed at step 280 with ZeroDivisionError: lost .*probes\.py, line \d+\)"),
         ],

@@ -35,7 +35,7 @@ def train_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="TOML file, or config.json of a run; the command line overrides it"
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="show only the result")
     parser.add_argument(
         "--algo",
         default=argparse.SUPPRESS,
@@ -79,7 +79,7 @@ def resume_arguments(parser: Parser) -> None:
         "--total-steps", metavar="N", help="new total number of environment steps, to make the run longer"
     )
     add_env_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="show only the result")
 
 
 def resume(args: argparse.Namespace) -> int:

@@ -87,7 +87,7 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
     if which == "certified":
         raise RunError(f"{path} has no certified policy that can be used. {reason}")
     last = _last_checkpoint(path, warn)
-    warn(f"This is the last policy of {path}, which is not certified. {reason}")
+    warn(f"This is the last policy of {path}, which is not certified by training. {reason}")
     return last, "last"
 
 

@@ -85,7 +85,7 @@ def train(
     config
         A TOML file with settings; arguments take precedence.
     quiet
-        Show no progress.
+        Show only the result.
     **settings
         Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of the
         algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
@@ -123,7 +123,7 @@ def resume(
     total_steps
         Extend the run to this number of environment steps.
     quiet
-        Show no progress.
+        Show only the result.
     trust_code
         Import the code that a run from another machine names (environment, algorithm, cost or risk function).
     """

@@ -30,8 +30,8 @@ def source_digest(env: str) -> str | None:
     try:
         if isinstance(source, str):
             module, name = split_name(source)
-            if not name:
-                return None  # a native task, or an id registered with Gymnasium
+            if not name or module == "python":
+                return None  # a native task, an id registered with Gymnasium, or an object that was not given again
             source = find_module(module)
         file = inspect.getsourcefile(getattr(source, "func", source))
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None

@@ -83,13 +83,13 @@ class Evaluation:
         count, risk = len(self.episodes.cost), percent(self.risk)
         outcome = violations_text(self.violations, count, self.limit, self.bound, confidence)
         if self.failure:
-            advice = f"Not certified: {self.failure}."
+            advice = f"They certify nothing: {self.failure}."
         elif self.certified:
-            advice = f"Certified for {risk}."
+            advice = f"They certify {risk}."
         elif self.violation_rate <= self.risk:
             advice = f"Too few episodes to certify {risk}; --until-certified uses as many as needed."
         else:
-            advice = f"Not certified for {risk}: train longer, or accept a higher risk (--risk)."
+            advice = f"They do not certify {risk}: train longer, or accept a higher risk (--risk)."
         joint = percent(self.joint_confidence)
         together = f"Evaluation {self.number} of this run; all together have {joint} confidence."
         return f"{policy[0].upper()}{policy[1:]}: {outcome}. {advice} {together}"

@@ -151,6 +151,11 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
                 files.write_certification(selection.report)
             assert selection.report is not None
             display.message(selection.report["sentence"], result=True)
+            display.message(
+                f"Next: steingate evaluate {run.path}, or steingate export {run.path} --to policy.npz"
+                if selection.report["certified"]
+                else f"To train longer: steingate resume {run.path} --total-steps N"
+            )
     return run.path
 
 
