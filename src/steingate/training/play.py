@@ -67,7 +67,8 @@ def load_player(
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     cfg = load_run_config(path, env, trust_code)
     checkpoint, which = choose_checkpoint(Path(path), policy, warn)
-    if checkpoint.tree.get("env_source") != source_digest(cfg.env):
+    source = source_digest(cfg.env)
+    if source is not None and source != checkpoint.tree.get("env_source"):
         warn(
             f"The source file of {cfg.env} has changed since this policy was stored: certificates are for the old one."
         )
