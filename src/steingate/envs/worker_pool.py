@@ -279,7 +279,7 @@ def _with_picklable_info(answer: Any) -> Any:
     return answer._replace(info=entries) if isinstance(answer, StepResult) else (answer[0], entries)
 
 
-def _problem(error: Exception, env: int | None) -> tuple[int | None, bool, str, str]:
+def _problem(error: BaseException, env: int | None) -> tuple[int | None, bool, str, str]:
     if isinstance(error, SteingateError):
         return env, True, str(error), ""
     return env, False, *describe_error(error)
