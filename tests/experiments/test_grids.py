@@ -13,7 +13,7 @@ VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Hum
 UNSEEN = {f"Safety{robot}{task}2-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 UNSEEN |= {"SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
-SMALL = ("learning", "quick", "allowance", "equal", "unseen")
+SMALL = ("learning", "quick", "allowance", "equal", "ablation", "unseen")
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
     "velocity": (120, VELOCITY, MAIN),
@@ -28,6 +28,7 @@ EXPECTED = {
     "quick": (15, {"SafetyPointCircle1-v0"}, {"cpo", "evo", "trpo-saute", "ppo-lag", "steingate"}),
     "allowance": (12, NAVIGATION, {"allowance"}),
     "equal": (96, NAVIGATION, {"cpo", "trpo-lag", "trpo-saute", "evo", "steingate", "allowance"}),
+    "ablation": (64, NAVIGATION, {"allowance"}),
     "unseen": (6, UNSEEN, {"allowance"}),
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steingate.algorithms import ALGORITHMS
+from steingate.algorithms.config import NetworkConfig
 from steingate.experiments.grid import Grid, Sizes
 from steingate.training.config import RunConfig
 
@@ -23,6 +24,17 @@ EQUAL: dict[str, Any] = {
     "init_std": 2.0,
     "advantage_clip": 3.0,
     "saturation_coef": 0.05,
+}
+# Ingredients of the default algorithm, and the options without each; the last holds the budget fraction.
+REMOVED: dict[str, dict[str, Any]] = {
+    "lidar-powers": {"lidar_powers": ()},
+    "lidar-positions": {"lidar_positions": False},
+    "gae-lambda": {"gae_lambda": 0.95},
+    "init-std": {"init_std": NetworkConfig().init_std},
+    "advantage-clip": {"advantage_clip": None},
+    "saturation-penalty": {"saturation_coef": 0.0},
+    "reward-over-budget": {"over_budget_reward_weight": 0.0},
+    "schedule": {"schedule.min_fraction": 0.6, "schedule.init_fraction": 0.6, "schedule.grow": 1.0 + 1e-9},
 }
 PRESETS = ("paper", "released", "corrected", "violation")
 
@@ -157,6 +169,12 @@ def equal(sizes: Sizes) -> list[RunConfig]:
         for run in sizes.runs(NAVIGATION, "trpo-lag", f"limit-{limit:g}", cost_limit=limit, **EQUAL)
     ]
     return [*sizes.runs(NAVIGATION, methods, **EQUAL), *stricter]
+
+
+@built_in(seeds=(0, 1), variant="corrected")
+def ablation(sizes: Sizes) -> list[RunConfig]:
+    """Default algorithm without one of its ingredients at a time, on the four navigation tasks, two seeds."""
+    return [run for name, options in REMOVED.items() for run in sizes.runs(NAVIGATION, "allowance", name, **options)]
 
 
 @built_in(total_steps=3_000_000, seeds=(0,), variant="corrected")
