@@ -1,5 +1,5 @@
-"""Set JAX up before any test computes: this runs while tests are collected."""
+"""Set up JAX while tests are collected, before any of them uses it."""
 
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 
 configure(cache=False)

@@ -6,26 +6,36 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from steingate.algorithms.common.base import first_bad
-from steingate.algorithms.common.heads import log_prob, mean_kl_per_dim
-from steingate.algorithms.common.sizes import TrustRegion
-from steingate.algorithms.common.subproblem import Case
-from steingate.gates.base import Decision, Mode
-from tests.algorithms.problems import problem
+from scipy import optimize
+from tests.algorithms.problems import mean_kl, problem, surrogates
 
+from steingate.algorithms.base import Mode, Objective
 from steingate.algorithms.common import fisher
+from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.trust_region import (
+    Case,
+    StepRule,
     accepts,
+    balance,
     conjugate_gradient,
-    find_direction,
-    search,
-    trust_region_step,
+    find_case,
+    improve,
+    limit_is_far,
+    line_search,
+    recover,
+    solve_direction,
+    trust_region_update,
 )
-from steingate.errors import InputError
+from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig
+
+MAX_KL = 0.01
+RULE = StepRule(TrustRegionConfig(), LineSearchConfig())
 
 
-def flat(params):
-    return ravel_pytree(fisher.to_theta(params))[0]
+@pytest.fixture
+def _double():
+    with jax.enable_x64(True):
+        yield
 
 
 def dense_problem(n, seed=0):
@@ -34,8 +44,9 @@ def dense_problem(n, seed=0):
     return root @ root.T / n + 0.1 * np.eye(n), rng.normal(size=n), rng.normal(size=n)
 
 
-def test_conjugate_gradient_against_a_dense_solve():
-    with jax.enable_x64(True):
+@pytest.mark.usefixtures("_double")
+class TestConjugateGradient:
+    def test_against_a_dense_solve(self):
         matrix, target, _ = dense_problem(8)
         target = 1e3 * target  # so large that the 1e-6 in the denominators does not show
         x, q = conjugate_gradient(lambda v: matrix @ v, jnp.asarray(target), 15)
@@ -43,41 +54,144 @@ def test_conjugate_gradient_against_a_dense_solve():
         assert float(q) == pytest.approx(float(x @ matrix @ x), rel=1e-9)
 
 
-def test_conjugate_gradient_keeps_the_published_terms():
-    """The iteration written out, with 1e-6 in both denominators and the stop at 1e-10."""
-    matrix, target, _ = dense_problem(30, seed=3)
-    target = 1e-3 * target  # small enough for the 1e-6 to matter
-    x, residual, along = np.zeros(30), target.copy(), target.copy()
-    rr = residual @ residual
-    for _ in range(15):
-        image = matrix @ along
-        alpha = rr / (along @ image + 1e-6)
-        x, residual = x + alpha * along, residual - alpha * image
-        rr_next = residual @ residual
-        if np.sqrt(rr_next) < 1e-10:
-            break
-        along, rr = residual + rr_next / (rr + 1e-6) * along, rr_next
-    with jax.enable_x64(True):
-        found, q = conjugate_gradient(lambda v: matrix @ v, jnp.asarray(target), 15)
-    np.testing.assert_allclose(found, x, rtol=1e-9)
-    assert float(q) == pytest.approx(x @ matrix @ x, rel=1e-9)
-    assert np.linalg.norm(x - np.linalg.solve(matrix, target)) > 1e-3 * np.linalg.norm(x)
+@jax.jit
+def exact_parts(hessian, g, b):
+    x, p = jnp.linalg.solve(hessian, g), jnp.linalg.solve(hessian, b)
+    return x, p, g @ x, g @ p, b @ p
 
 
-def test_conjugate_gradient_stops_when_solved():
-    count = []
-
-    def product(v):
-        jax.debug.callback(lambda: count.append(1))
-        return 2.0 * v
-
-    x, _ = conjugate_gradient(product, jnp.ones(3) * 1e3, 15)
-    np.testing.assert_allclose(x, 500.0, rtol=1e-6)
-    jax.effects_barrier()
-    assert len(count) <= 3
+BALANCE = {
+    variant: jax.jit(lambda *parts, v=variant: balance(*parts, MAX_KL, v)) for variant in ("published", "corrected")
+}
 
 
-DIRECTIONS = [  # mode, c relative to the reach, case, solves
+def solve(hessian, g, b, c, variant):
+    """Return case and direction with exact linear algebra."""
+    x, p, q, r, s = exact_parts(hessian, g, b)
+    case = int(find_case(c, b @ b, s, MAX_KL))
+    if case in (Case.REACHABLE, Case.CUTS):
+        return case, BALANCE[variant](x, p, q, r, s, c)
+    return case, recover(p, s, MAX_KL) if case == Case.OUT_OF_REACH else improve(x, q, MAX_KL)
+
+
+ROWS = [  # c, g, case, published step, lambda and nu, corrected step, lambda and nu
+    (-0.05, (1, 0), 2, (-0.1, 0), (-10, 0), (0.1366, -0.0366), (5.7735, 0.4226)),
+    (-0.05, (-1, 0.2), 2, (-0.1521, 0.0211), (6.9282, 0.1072), (-0.1387, 0.0277), (7.2111, 0)),
+    (0.05, (1, 0), 1, (0.1414, 0), (7.0711, 0), (0.0366, -0.1366), (5.7735, 1.5774)),
+    (0.05, (-1, 0.2), 1, (0.125, -0.025), (-8, 0), (-0.1387, 0.0277), (7.2111, 0)),
+]
+
+
+def random_problem(rng):
+    """H, g, b and a limit somewhere around the trust region."""
+    n = int(rng.integers(2, 5))
+    root = rng.normal(size=(n, n))
+    hessian = root @ root.T / n + 0.1 * np.eye(n)
+    g, b = rng.normal(size=(2, n))
+    reach = np.sqrt(2 * MAX_KL * (b @ np.linalg.solve(hessian, b)))
+    return hessian, g, b, rng.uniform(-1.3, 1.3) * reach, reach
+
+
+def by_scipy(hessian, g, b, c):
+    """Solve the same subproblem in whitened coordinates with SLSQP."""
+    root = np.linalg.cholesky(hessian)
+    g_white, b_white = np.linalg.solve(root, g), np.linalg.solve(root, b)
+    radius = np.sqrt(2 * MAX_KL)
+    upward, normal = g_white / np.linalg.norm(g_white), b_white / np.linalg.norm(b_white)
+    distance = c / (radius * np.linalg.norm(b_white))
+    answer = optimize.minimize(
+        lambda u: -(upward @ u),
+        -0.99 * normal,
+        jac=lambda u: -upward,
+        constraints=[
+            {"type": "ineq", "fun": lambda u: 1 - u @ u, "jac": lambda u: -2 * u},
+            {"type": "ineq", "fun": lambda u: -(distance + normal @ u), "jac": lambda u: -normal},
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 500},
+    )
+    # Status 8 is SLSQP unable to improve on its best point: the caller compares that point's value.
+    assert answer.status in (0, 8)
+    assert answer.x @ answer.x <= 1 + 1e-7
+    assert distance + normal @ answer.x <= 1e-7
+    return np.linalg.solve(root.T, radius * answer.x)
+
+
+@pytest.mark.usefixtures("_double")
+class TestSubproblem:
+    @pytest.mark.parametrize("row", ROWS)
+    @pytest.mark.parametrize("variant", ["published", "corrected"])
+    def test_recorded_vectors_where_the_limit_cuts(self, row, variant):
+        c, g, case, *answers = row
+        step, multipliers = answers[:2] if variant == "published" else answers[2:]
+        found, direction = solve(np.eye(2), np.array(g, float), np.array([0.5, 0.5]), c, variant)
+        assert found == case
+        np.testing.assert_allclose(direction.step, step, atol=1e-4)
+        np.testing.assert_allclose([direction.lam, direction.nu], multipliers, atol=1e-4)
+        if variant == "corrected":
+            assert 0.5 * float(direction.step @ direction.step) == pytest.approx(MAX_KL, rel=1e-5)
+
+    def test_corrected_steps_against_scipy(self):
+        rng = np.random.default_rng(0)
+        seen = dict.fromkeys(Case, 0)
+        for _ in range(120):
+            hessian, g, b, c, reach = random_problem(rng)
+            case, direction = solve(hessian, g, b, c, "corrected")
+            seen[Case(case)] += 1
+            step = np.asarray(direction.step)
+            assert 0.5 * step @ hessian @ step <= MAX_KL * (1 + 1e-5)
+            if case == Case.OUT_OF_REACH:
+                assert c > reach
+                assert b @ step == pytest.approx(-reach, rel=1e-5)
+                continue
+            assert c + b @ step <= 1e-6 * reach
+            scale = np.sqrt(2 * MAX_KL * (g @ np.linalg.solve(hessian, g)))
+            assert g @ step == pytest.approx(g @ by_scipy(hessian, g, b, c), abs=2e-5 * scale)
+        assert min(seen[case] for case in (0, 1, 2, 3)) >= 10
+
+    def test_parallel_reward_and_cost_gradients(self):
+        b = np.array([0.5, 0.5])
+        _, up = solve(np.eye(2), 2 * b, b, -0.05, "corrected")
+        assert float(b @ up.step) == pytest.approx(0.05, rel=1e-3)
+        _, down = solve(np.eye(2), -2 * b, b, -0.05, "corrected")
+        np.testing.assert_allclose(down.step, -0.2 * b, rtol=1e-5)
+        _, back = solve(np.eye(2), 2 * b, b, 0.05, "corrected")
+        assert float(b @ back.step) == pytest.approx(-0.05, rel=1e-3)
+        _, tiny = solve(np.eye(2), -2e-6 * b, b, -0.05, "corrected")
+        assert np.isfinite(tiny.step).all()
+        assert float(b @ tiny.step) < 0
+
+    def test_the_published_signs_oppose_the_reward_or_violate_the_limit(self):
+        rng = np.random.default_rng(1)
+        against_reward = violates = 0
+        for _ in range(150):
+            hessian, g, b, c, _ = random_problem(rng)
+            case, direction = solve(hessian, g, b, c, "published")
+            step = np.asarray(direction.step)
+            if case == Case.CUTS and g @ np.linalg.solve(hessian, b) > 0:
+                against_reward += 1
+                assert float(direction.lam) < 0
+                assert g @ step < 0
+            if case == Case.REACHABLE:
+                violates += 1
+                assert c + b @ step > 0
+        assert against_reward >= 10
+        assert violates >= 10
+
+    def test_a_limit_called_far_is_outside_the_trust_region(self):
+        rng = np.random.default_rng(2)
+        far = 0
+        for _ in range(200):
+            hessian, _, b, c, reach = random_problem(rng)
+            c = c * rng.choice([1.0, 3.0, 10.0])
+            if bool(limit_is_far(c, b @ b, TrustRegionConfig())):
+                far += 1
+                assert c < -reach
+                assert int(find_case(c, b @ b, b @ np.linalg.solve(hessian, b), MAX_KL)) == Case.FREE
+        assert far >= 20
+
+
+DIRECTIONS = [  # mode, c relative to the reach, case, number of linear systems
     (Mode.IMPROVE, 2.0, Case.FREE, 1),
     (Mode.IMPROVE, -0.1, Case.FREE, 1),
     (Mode.RECOVER, -0.1, Case.OUT_OF_REACH, 1),
@@ -91,217 +205,196 @@ DIRECTIONS = [  # mode, c relative to the reach, case, solves
 ]
 
 
-@pytest.mark.parametrize(("mode", "relative", "case", "solves"), DIRECTIONS)
-def test_a_direction_solves_for_no_more_than_it_needs(mode, relative, case, solves):
-    with jax.enable_x64(True):
-        matrix, g, b = (jnp.asarray(part) for part in dense_problem(6, seed=1))
-        x, p = jnp.linalg.solve(matrix, g), jnp.linalg.solve(matrix, b)
-        cfg = TrustRegion()
-        reach = jnp.sqrt(2 * cfg.max_kl * (b @ p))
-        direction, found, count = find_direction(lambda v: matrix @ v, g, b, mode, relative * reach, cfg)
-        assert int(found) == case
-        assert int(count) == solves
+@jax.jit
+def direction_of(matrix, g, b, mode, c):
+    return solve_direction(lambda v: matrix @ v, g, b, mode, c, RULE)
+
+
+@pytest.mark.usefixtures("_double")
+class TestDirection:
+    @pytest.mark.parametrize(("mode", "relative", "case", "solves"), DIRECTIONS)
+    def test_only_the_needed_systems_are_solved(self, mode, relative, case, solves):
+        matrix, g, b = dense_problem(6, seed=1)
+        x, p = np.linalg.solve(matrix, g), np.linalg.solve(matrix, b)
+        reach = np.sqrt(2 * MAX_KL * (b @ p))
+        direction, found, count = direction_of(matrix, g, b, int(mode), relative * reach)
+        assert (int(found), int(count)) == (case, solves)
         step = np.asarray(direction.step)
         if case == Case.FREE:
-            np.testing.assert_allclose(step, np.sqrt(2 * cfg.max_kl / (g @ x)) * x, rtol=1e-3)
+            np.testing.assert_allclose(step, np.sqrt(2 * MAX_KL / (g @ x)) * x, rtol=1e-3)
         elif case == Case.OUT_OF_REACH:
-            np.testing.assert_allclose(step, -np.sqrt(2 * cfg.max_kl / (b @ p)) * p, rtol=1e-3)
+            np.testing.assert_allclose(step, -np.sqrt(2 * MAX_KL / (b @ p)) * p, rtol=1e-3)
         else:
-            assert float(b @ step) == pytest.approx(float(-relative * reach), abs=1e-4 * float(reach))
+            assert float(b @ step) == pytest.approx(-relative * reach, abs=1e-4 * reach)
 
-
-def test_a_flat_cost_takes_one_solve():
-    with jax.enable_x64(True):
-        matrix, g, _ = (jnp.asarray(part) for part in dense_problem(6, seed=1))
-        _, case, solves = find_direction(
-            lambda v: matrix @ v, g, 1e-5 * g, Mode.BALANCE, jnp.asarray(-1e-9), TrustRegion()
-        )
+    def test_a_flat_cost_takes_one_system(self):
+        matrix, g, _ = dense_problem(6, seed=1)
+        _, case, solves = direction_of(matrix, g, 1e-5 * g, int(Mode.BALANCE), -1e-9)
         assert (int(case), int(solves)) == (Case.FLAT, 1)
 
 
-ACCEPTANCE = [  # case, reward gain, cost rise, KL, c, taken
-    (3, 0.1, 0.0, 0.005, -1.0, True),
-    (3, 0.0, 0.0, 0.01, -1.0, True),
-    (3, -1e-6, 0.0, 0.005, -1.0, False),
-    (2, -1e-6, 0.0, 0.005, -1.0, False),
-    (4, -1e-6, 0.0, 0.005, -1.0, False),
-    (0, -1.0, 0.0, 0.005, 1.0, True),
-    (1, -1.0, 0.0, 0.005, 1.0, True),
-    (0, 0.1, 1e-6, 0.005, 1.0, False),
-    (0, 0.1, 0.5, 0.005, -1.0, True),  # recovering although the mean is within the limit
-    (3, 0.1, 0.99, 0.005, -1.0, True),
-    (3, 0.1, 1.01, 0.005, -1.0, False),
-    (3, 0.1, 1e9, 0.005, -np.inf, True),
-    (3, 0.1, 0.0, 0.0101, -1.0, False),
-    (3, 0.1, 0.0, np.nan, -1.0, False),
-    (3, np.nan, 0.0, 0.005, -1.0, False),
-    (0, np.nan, 0.0, 0.005, 1.0, False),
-    (0, 0.1, np.nan, 0.005, 1.0, False),
-    (0, 0.1, -np.inf, 0.005, 1.0, False),
+ACCEPTANCE = [  # case, reward gain, cost change, KL, c, in a recovery, accepted
+    (Case.FREE, 0.1, 0.0, 0.005, -1.0, False, True),
+    (Case.FREE, 0.0, 0.0, 0.01, -1.0, False, True),
+    (Case.FREE, -1e-6, 0.0, 0.005, -1.0, False, False),
+    (Case.CUTS, -1e-6, 0.0, 0.005, -1.0, False, False),
+    (Case.FLAT, -1e-6, 0.0, 0.005, -1.0, False, False),
+    (Case.OUT_OF_REACH, -1.0, 0.0, 0.005, 1.0, False, True),
+    (Case.REACHABLE, -1.0, 0.0, 0.005, 1.0, False, True),
+    (Case.OUT_OF_REACH, 0.1, 1e-6, 0.005, 1.0, False, False),
+    (Case.OUT_OF_REACH, 0.1, 0.5, 0.005, -1.0, False, True),  # the mean cost is below the limit
+    (Case.OUT_OF_REACH, 0.1, 0.01, 0.005, -0.5, True, False),  # a recovery may not raise cost
+    (Case.OUT_OF_REACH, 0.1, -0.01, 0.005, -0.5, True, True),
+    (Case.OUT_OF_REACH, 0.1, -0.01, 0.005, 0.5, True, True),
+    (Case.FREE, 0.1, 0.99, 0.005, -1.0, False, True),
+    (Case.FREE, 0.1, 1.01, 0.005, -1.0, False, False),
+    (Case.FREE, 0.1, 1e9, 0.005, -np.inf, False, True),
+    (Case.FREE, 0.1, 0.0, 0.0101, -1.0, False, False),
+    (Case.FREE, 0.1, 0.0, np.nan, -1.0, False, False),
+    (Case.FREE, np.nan, 0.0, 0.005, -1.0, False, False),
+    (Case.OUT_OF_REACH, np.nan, 0.0, 0.005, 1.0, False, False),
+    (Case.OUT_OF_REACH, 0.1, np.nan, 0.005, 1.0, False, False),
+    (Case.OUT_OF_REACH, 0.1, -np.inf, 0.005, 1.0, False, False),
 ]
 
 
-@pytest.mark.parametrize(("case", "gain", "rise", "kl", "c", "taken"), ACCEPTANCE)
-def test_what_the_line_search_takes(case, gain, rise, kl, c, taken):
-    found = accepts(case, jnp.float32(gain), jnp.float32(rise), jnp.float32(kl), jnp.float32(c), 0.01)
-    assert bool(found) == taken
+@pytest.mark.parametrize(("case", "gain", "change", "kl", "c", "recovers", "accepted"), ACCEPTANCE)
+def test_trials_that_the_line_search_accepts(case, gain, change, kl, c, recovers, accepted):
+    numbers = (jnp.float32(number) for number in (gain, change, kl, c))
+    assert bool(accepts(case, *numbers, MAX_KL, recovers)) == accepted
 
 
-def test_line_search_shrinks_past_trials_without_a_number():
+def test_the_line_search_backtracks_over_trials_that_are_not_finite():
     def measure(fraction):
         kl = jnp.where(fraction > 0.9, jnp.nan, 0.02 * fraction)
         return fraction, -fraction, kl
 
-    fraction, trials, (gain, rise, kl) = search(measure, Case.FREE, jnp.float32(-1.0), TrustRegion())
+    fraction, trials, (gain, change, kl) = line_search(measure, Case.FREE, jnp.float32(-1.0), RULE)
     assert int(trials) == 5
     assert float(fraction) == pytest.approx(0.8**4, rel=1e-6)
-    assert (float(gain), float(rise)) == (float(fraction), -float(fraction))
+    assert (float(gain), float(change)) == (float(fraction), -float(fraction))
     assert float(kl) == pytest.approx(0.02 * 0.8**4, rel=1e-6)
 
 
-def test_line_search_gives_up_after_its_last_trial():
-    nothing = search(lambda f: (f, f, jnp.float32(jnp.inf)), Case.FREE, jnp.float32(-1.0), TrustRegion(search_steps=6))
-    assert [float(number) for number in (nothing[0], nothing[1], *nothing[2])] == [0, 6, 0, 0, 0]
+def test_the_line_search_ends_after_its_last_trial():
+    rule = StepRule(TrustRegionConfig(), LineSearchConfig(backtrack_iters=6))
+    found = line_search(lambda f: (f, f, jnp.float32(jnp.inf)), Case.FREE, jnp.float32(-1.0), rule)
+    assert [float(number) for number in (found[0], found[1], *found[2])] == [0, 6, 0, 0, 0]
 
 
-@pytest.fixture(scope="module")
-def moved():
-    """One compiled step and everything it does on the small problem."""
-    params, batch = problem()
-    step = trust_region_step(TrustRegion())
-
-    def move(decision, data=batch, policy=params):
-        return step.move(step.init(policy), policy, data, decision)
-
-    return params, batch, move
+PARAMS, BATCH = problem()
 
 
-def test_improving_raises_reward_inside_the_trust_region(moved):
-    params, batch, move = moved
-    new, state, log = move(Decision(Mode.IMPROVE, 3.0))
-    assert state == ()
-    assert log["step/case"] == Case.FREE
-    assert log["step/reward_gain"] > 0.05
-    kl = float(mean_kl_per_dim(params, new, batch.obs))
-    assert 0.002 < kl <= 0.01
-    assert log["step/kl"] == pytest.approx(kl, rel=1e-3)
-    ratio = np.exp(np.asarray(log_prob(new, batch.obs, batch.act)) - batch.logp)
-    assert log["step/reward_gain"] == pytest.approx(float((ratio * batch.adv).mean() - batch.adv.mean()), abs=1e-5)
-    assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, params)
-    assert all(isinstance(leaf, np.ndarray) and leaf.dtype == np.float32 for leaf in jax.tree.leaves(new))
-    assert first_bad(log) is None
+def step(objective, batch=BATCH, rule=RULE):
+    return trust_region_update(PARAMS, batch, objective, rule)
 
 
-def test_recovering_lowers_cost_whatever_the_reward(moved):
-    params, batch, move = moved
-    backwards = batch._replace(adv=-20.0 * batch.cost_adv)
-    for data in (batch, backwards):
-        new, _, log = move(Decision(Mode.RECOVER, -1.0), data)
-        assert log["step/case"] == Case.OUT_OF_REACH
-        assert log["step/cost_rise"] < -0.001
-        assert log["step/fraction"] > 0
-        assert float(mean_kl_per_dim(params, new, batch.obs)) <= 0.01
+def equal(one, two):
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+    return True
 
 
-def test_balancing_spends_exactly_the_slack_that_is_left(moved):
-    _, _, move = moved
-    free = move(Decision(Mode.IMPROVE))[2]
-    slack = free["step/cost_rise"] / 2
-    assert slack > 0
-    _, _, log = move(Decision(Mode.BALANCE, slack))
-    assert log["step/case"] == Case.CUTS
-    assert 0 < log["step/cost_rise"] <= slack
-    assert 0 < log["step/reward_gain"] < free["step/reward_gain"]
-    _, _, log = move(Decision(Mode.BALANCE, -slack))
-    assert log["step/case"] == Case.REACHABLE
-    # The limit is met to first order; the surrogate itself bends a little.
-    assert log["step/cost_rise"] == pytest.approx(-slack, rel=0.3)
+class TestUpdate:
+    def test_an_improvement_raises_reward_in_the_trust_region(self):
+        new, metrics = step(Objective(Mode.IMPROVE, 3.0))
+        assert metrics["Loss/Case"] == Case.FREE
+        assert metrics["Loss/RewardGain"] > 0.05
+        kl = float(mean_kl(PARAMS, new, BATCH.obs))
+        assert 0.002 < kl <= 0.01
+        assert metrics["Loss/KL"] == pytest.approx(kl, rel=1e-3)
+        gain = surrogates(new, BATCH)[0] - BATCH.adv.mean()
+        assert metrics["Loss/RewardGain"] == pytest.approx(gain, abs=1e-5)
+        assert jax.tree.map(np.shape, new) == jax.tree.map(np.shape, PARAMS)
+        assert all(isinstance(leaf, np.ndarray) and leaf.dtype == np.float32 for leaf in jax.tree.leaves(new))
+        assert np.isfinite(list(metrics.values())).all()
 
+    def test_a_recovery_lowers_cost_whatever_the_reward(self):
+        for data in (BATCH, BATCH._replace(adv=-20.0 * BATCH.cost_adv)):
+            new, metrics = step(Objective(Mode.RECOVER, -1.0), data)
+            assert metrics["Loss/Case"] == Case.OUT_OF_REACH
+            assert metrics["Loss/CostChange"] < -0.001
+            assert metrics["Loss/AcceptedFraction"] > 0
+            assert float(mean_kl(PARAMS, new, BATCH.obs)) <= 0.01
 
-def test_a_price_mixes_the_advantages(moved):
-    _, batch, move = moved
-    price = 4.0
-    mixed = batch._replace(adv=((batch.adv - price * batch.cost_adv) / (1 + price)).astype(np.float32))
-    ours, _, _ = move(Decision(Mode.IMPROVE, 3.0, price))
-    theirs, _, _ = move(Decision(Mode.IMPROVE, 3.0), mixed)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), ours, theirs)
+    def test_a_balanced_step_spends_the_slack(self):
+        free = step(Objective(Mode.IMPROVE))[1]
+        slack = free["Loss/CostChange"] / 2
+        assert slack > 0
+        metrics = step(Objective(Mode.BALANCE, slack))[1]
+        assert metrics["Loss/Case"] == Case.CUTS
+        assert 0 < metrics["Loss/CostChange"] <= slack
+        assert 0 < metrics["Loss/RewardGain"] < free["Loss/RewardGain"]
+        metrics = step(Objective(Mode.BALANCE, -slack))[1]
+        assert metrics["Loss/Case"] == Case.REACHABLE
+        # The limit is met to first order; the surrogate is not linear.
+        assert metrics["Loss/CostChange"] == pytest.approx(-slack, rel=0.3)
 
+    def test_the_direction_is_the_natural_gradient(self):
+        new, metrics = step(Objective(Mode.IMPROVE))
+        theta, unravel = ravel_pytree(fisher.to_theta(PARAMS))
 
-def test_the_first_order_direction_is_the_natural_gradient(moved):
-    params, batch, move = moved
-    new, _, log = move(Decision(Mode.IMPROVE))
-    theta, unravel = ravel_pytree(fisher.to_theta(params))
+        def gain(t):
+            ratio = jnp.exp(log_prob(fisher.to_params(unravel(t)), BATCH.obs, BATCH.act) - BATCH.logp)
+            return jnp.mean(ratio * BATCH.adv)
 
-    def gain(t):
-        return jnp.mean(jnp.exp(log_prob(fisher.to_params(unravel(t)), batch.obs, batch.act) - batch.logp) * batch.adv)
+        def kl(t):
+            return mean_kl(PARAMS, fisher.to_params(unravel(t)), BATCH.obs)
 
-    def divergence(t):
-        return mean_kl_per_dim(params, fisher.to_params(unravel(t)), batch.obs)
+        matrix = np.asarray(jax.jit(jax.hessian(kl))(theta), np.float64) + 0.1 * np.eye(len(theta))
+        g = np.asarray(jax.jit(jax.grad(gain))(theta), np.float64)
+        x = np.linalg.solve(matrix, g)
+        expected = metrics["Loss/AcceptedFraction"] * np.sqrt(0.02 / (g @ x)) * x
+        # Fifteen iterations do not quite reach the solution.
+        moved = ravel_pytree(fisher.to_theta(new))[0] - theta
+        assert np.linalg.norm(moved - expected) < 0.01 * np.linalg.norm(expected)
 
-    matrix = np.asarray(jax.jit(jax.hessian(divergence))(theta), np.float64) + 0.1 * np.eye(len(theta))
-    g = np.asarray(jax.jit(jax.grad(gain))(theta), np.float64)
-    x = np.linalg.solve(matrix, g)
-    expected = log["step/fraction"] * np.sqrt(0.02 / (g @ x)) * x
-    # Fifteen iterations do not quite reach the solution.
-    assert np.linalg.norm(flat(new) - theta - expected) < 0.01 * np.linalg.norm(expected)
+    @pytest.mark.parametrize("field", ["obs", "adv", "cost_adv"])
+    def test_a_nan_changes_nothing(self, field):
+        broken = getattr(BATCH, field).copy()
+        broken.flat[17] = np.nan
+        mode = Mode.RECOVER if field == "cost_adv" else Mode.IMPROVE
+        new, metrics = step(Objective(mode, -1.0), BATCH._replace(**{field: broken}))
+        assert equal(new, PARAMS)
+        assert not np.isfinite(list(metrics.values())).all()
 
+    def test_only_the_published_recovery_spends_the_slack(self):
+        """A step so long that all likelihood ratios fall raises a surrogate of negative advantages."""
+        batch = BATCH._replace(cost_adv=BATCH.cost_adv - 1.0)
+        rule = RULE._replace(trust_region=TrustRegionConfig(cg_damping=1e-6, max_kl=5.0))
+        published = step(Objective(Mode.RECOVER, 1e3), batch, rule._replace(variant="published"))[1]
+        corrected = step(Objective(Mode.RECOVER, 1e3), batch, rule)[1]
+        assert published["Loss/CostChange"] > 0.1
+        assert published["Loss/AcceptedFraction"] > corrected["Loss/AcceptedFraction"]
+        assert corrected["Loss/CostChange"] <= 0.0
 
-def test_a_rejected_step_changes_no_bit(moved):
-    params, batch, _ = moved
-    # A batch of one advantage sign far outside the trust region, and no shrinking to speak of.
-    stubborn = trust_region_step(TrustRegion(search_steps=1, damping=1e-6, max_kl=5.0))
-    new, _, log = stubborn.move((), params, batch, Decision(Mode.IMPROVE, 0.0))
-    assert log["step/fraction"] == log["step/kl"] == 0.0
-    jax.tree.map(np.testing.assert_array_equal, new, params)
-
-
-@pytest.mark.parametrize("field", ["obs", "adv", "cost_adv"])
-def test_a_nan_moves_nothing_and_is_named(moved, field):
-    params, batch, move = moved
-    broken = getattr(batch, field).copy()
-    broken.flat[17] = np.nan
-    mode = Mode.RECOVER if field == "cost_adv" else Mode.IMPROVE
-    new, _, log = move(Decision(mode, -1.0), batch._replace(**{field: broken}))
-    jax.tree.map(np.testing.assert_array_equal, new, params)
-    assert first_bad(log) is not None
-
-
-def test_the_first_bad_quantity_is_found_by_name():
-    good, bad = np.ones(3), np.array([1.0, np.inf])
-    assert first_bad({"loss": 1.0, "policy": {"w": (good, good)}}) is None
-    assert first_bad({"loss": 1.0, "policy": {"w": (good, bad)}, "z": np.nan}) == "policy/w/1"
-    assert first_bad({"loss": float("nan")}) == "loss"
-
-
-def test_repeating_a_move_repeats_every_bit(moved):
-    _, _, move = moved
-    first, second = (move(Decision(Mode.BALANCE, 0.01)) for _ in range(2))
-    jax.tree.map(np.testing.assert_array_equal, first[0], second[0])
-    assert first[2] == second[2]
+    def test_repeated_updates_have_the_same_bits(self):
+        first, second = (step(Objective(Mode.BALANCE, 0.01)) for _ in range(2))
+        assert equal(first[0], second[0])
+        assert first[1] == second[1]
 
 
 SCRIPT = """
 import os, sys
 if sys.argv[1] == "one" and hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-from steingate.algorithms.common.backend import configure
+from steingate.algorithms.common.jax_setup import configure
 configure(cache=False)
 import zlib, numpy as np
-from steingate.algorithms.common.base import Batch
+from steingate.algorithms.base import Batch, Mode, Objective
 from steingate.algorithms.common.networks import init_policy
-from steingate.algorithms.common.sizes import TrustRegion
-from steingate.algorithms.common.trust_region import trust_region_step
-from steingate.gates.base import Decision, Mode
+from steingate.algorithms.common.trust_region import StepRule, trust_region_update
+from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig
 rng = np.random.default_rng(0)
 params = init_policy(rng, 40, 2)
 obs, act = rng.normal(size=(6000, 40)), rng.normal(size=(6000, 2))
 logp, adv, cost = rng.normal(size=(3, 6000))
 batch = Batch(*(part.astype(np.float32) for part in (obs, act, -2 + 0 * logp, adv, cost)))
-new, _, _ = trust_region_step(TrustRegion()).move((), params, batch, Decision(Mode.IMPROVE))
+new, _ = trust_region_update(params, batch, Objective(Mode.IMPROVE), StepRule(TrustRegionConfig(), LineSearchConfig()))
 print(zlib.crc32(b"".join(leaf.tobytes() for leaf in (*new["w"], *new["b"], new["log_std"]))))
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_cores_changes_no_bit():
     found = {
         subprocess.run(
@@ -310,11 +403,3 @@ def test_the_number_of_cores_changes_no_bit():
         for cores in ("one", "all")
     }
     assert len(found) == 1
-
-
-@pytest.mark.parametrize(
-    "bad", [{"variant": "fixed"}, {"max_kl": 0.0}, {"cg_iters": 0}, {"shrink": 1.0}, {"damping": -1.0}]
-)
-def test_impossible_sizes_are_refused_by_name(bad):
-    with pytest.raises(InputError, match=next(iter(bad))):
-        TrustRegion(**bad)

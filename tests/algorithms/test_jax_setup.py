@@ -1,8 +1,7 @@
 import subprocess
 import sys
-from pathlib import Path
 
-from steingate.algorithms.common.backend import cache_dir, configure
+from steingate.algorithms.common.jax_setup import cache_dir, configure
 
 
 def run(code, **environment):
@@ -16,22 +15,22 @@ def run(code, **environment):
     )
 
 
-def test_setting_up_twice_is_harmless():
+def test_configuring_twice_is_harmless():
     assert configure(cache=False) == configure(cache=False)
     assert configure(cache=False)["threads"] == "1"
 
 
-def test_compiled_code_goes_to_the_users_cache(monkeypatch, tmp_path):
+def test_compiled_code_is_stored_in_the_users_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_dir() == tmp_path / "steingate" / "jax"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_dir() == Path(tmp_path) / ".cache" / "steingate" / "jax"
+    assert cache_dir() == tmp_path / ".cache" / "steingate" / "jax"
 
 
-def test_compiled_code_is_kept_and_used_again(tmp_path):
+def test_compiled_code_is_stored_and_loaded(tmp_path):
     code = (
-        "from steingate.algorithms.common.backend import configure; configure()\n"
+        "from steingate.algorithms.common.jax_setup import configure; configure()\n"
         "import jax, jax.numpy as jnp\n"
         "loop = lambda x: jax.lax.fori_loop(0, 9, lambda i, y: jnp.tanh(y @ y), x)\n"
         "f = jax.jit(loop)\n"
@@ -45,10 +44,10 @@ def test_compiled_code_is_kept_and_used_again(tmp_path):
     assert second.stderr == ""
 
 
-def test_coming_too_late_is_said_in_one_sentence():
+def test_configuring_after_jax_was_used():
     code = (
         "import jax.numpy as jnp; jnp.ones(3).sum()\n"
-        "from steingate.algorithms.common.backend import configure\n"
+        "from steingate.algorithms.common.jax_setup import configure\n"
         "from steingate.errors import RunError\n"
         "try:\n    configure(cache=False)\n"
         "except RunError as error:\n    print(error)"

@@ -1,0 +1,207 @@
+"""The built-in algorithms as a collection: facts, options, errors, and how others are found."""
+
+import subprocess
+import sys
+from dataclasses import dataclass, fields, is_dataclass
+
+import numpy as np
+import pytest
+from tests.algorithms.problems import episodes, run_gate
+
+from steingate.algorithms import ALGORITHMS, find_algorithm, make_algorithm
+from steingate.algorithms.base import (
+    AdvantageConfig,
+    CostAdvantageConfig,
+    MethodInfo,
+    RunContext,
+    TrustRegionAlgorithm,
+    TrustRegionConfig,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
+from steingate.errors import InputError
+from steingate.settings import group
+
+
+def test_facts_of_the_methods():
+    for name, kind in ALGORITHMS.items():
+        assert is_dataclass(kind)
+        assert kind().name == kind.info.name == name
+        for text in (kind.info.summary, kind.info.paper, kind.info.published, kind.info.corrected):
+            assert len(text) > 10
+            assert not text.endswith(".")
+        with pytest.raises(AttributeError):
+            kind().variant = "published"
+    assert len({kind.info.order for kind in ALGORITHMS.values()}) == len(ALGORITHMS)
+    assert len({kind.info.color for kind in ALGORITHMS.values()} - {None}) == len(ALGORITHMS)
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if "allowance" not in name and name != "evo"])
+def test_decisions_depend_on_the_limit_where_a_constraint_is_listed(name):
+    finished = [episodes([1.0, 9.0, 2.0, 30.0, 4.0]), episodes([7.0, 3.0])]
+    low, high = ([output.metrics for output in run_gate(name, finished, cost_limit=limit)[1]] for limit in (1.0, 40.0))
+    depends = [a["Gate/Mode"] for a in low] != [a["Gate/Mode"] for a in high] or low != high
+    objectives = [[output.objective for output in run_gate(name, finished, cost_limit=c)[1]] for c in (1.0, 40.0)]
+    constrained = "cost_advantages" in {item.name for item in fields(ALGORITHMS[name])}
+    assert (depends or objectives[0] != objectives[1]) == (constrained or "simmer" in name)
+
+
+def test_metrics_of_a_gate_have_the_same_names_in_every_epoch():
+    for name in ALGORITHMS:
+        _, outputs = run_gate(name, [episodes([]), episodes([60.0, 1.0]), episodes([0.0])])
+        shared = {"Gate/Mode", "Gate/Episodes", "Gate/Fallback"}
+        assert all(shared <= set(output.metrics) for output in outputs)
+        if name not in ("steingate", "steingate-ppo"):
+            assert len({tuple(output.metrics) for output in outputs}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("ppo", {"max_kl": 0.5}, r"max_kl.*did you mean ppo.max_kl\?"),
+        ("cpo", {"max_lk": 0.5}, r"max_lk.*did you mean max_kl\?"),
+        ("trpo", {"cost_gae_lambda": 0.5}, "cost_gae_lambda"),
+        ("cpo", {"vf_epochs": None}, "vf_epochs is none: the policy update makes no passes"),
+        ("cpo", {"vf_lr": 0.0}, "vf_lr must be positive"),
+        ("cpo", {"vf_weight_decay": "inf"}, "vf_weight_decay"),
+        ("cpo", {"gamma": 1.5}, "gamma must be from 0 to 1, got 1.5"),
+        ("cpo", {"cost_adv_lambda": -0.5}, "cost_adv_lambda must be from 0 to 1"),
+        ("cpo", {"advantage_clip": 0.0}, "advantage_clip must be positive"),
+        ("cpo", {"hidden": ()}, "hidden is .*: give the sizes"),
+        ("cpo", {"backtrack_coef": 1.0}, "backtrack_coef is 1.0: it must be below 1"),
+        ("cpo", {"max_kl": 0.0}, "max_kl"),
+        ("cpo", {"cg_iters": 0}, "cg_iters"),
+        ("cpo", {"cg_damping": -1.0}, "cg_damping"),
+        ("cpo", {"variant": "fixed"}, "variant"),
+        ("ppo", {"ppo.clip": 0.0}, "clip"),
+        ("ppo", {"ppo.epochs": 0}, "epochs"),
+        ("crpo", {"tolerance": -1.0}, "tolerance must be at least 0"),
+        ("focops", {"temperature": 0.0}, "temperature"),
+        ("focops", {"radius": -1.0}, "radius"),
+        ("focops", {"adam.upper_bound": -1.0}, "upper_bound"),
+        ("p3o", {"penalty": -3.0}, "penalty"),
+        ("trpo-lag", {"adam.init": -1.0}, "init"),
+        ("trpo-lag", {"pid.delay": 0, "multiplier": "pid"}, "delay"),
+        ("trpo-lag", {"pid.smoothing": 1.1, "multiplier": "pid"}, "smoothing"),
+        ("trpo-saute", {"budget_length": 0}, "budget_length"),
+        ("trpo-saute", {"budget_discount": 1.5}, "budget_discount"),
+        ("trpo-saute", {"budget_discount": 0.0}, "budget_discount"),
+        ("trpo-simmer", {"controller.memory": 0}, "memory"),
+        ("evo", {"extreme.capacity": 0}, "capacity"),
+        ("evo", {"extreme.percentile": 101.0}, "percentile"),
+        ("evo", {"extreme.clamp": "never"}, "clamp"),
+        ("evo", {"replay.copies": -1}, "copies"),
+        ("evo", {"replay.buffer": 0}, "buffer"),
+    ],
+)
+def test_impossible_options_are_refused_by_name(name, options, message):
+    with pytest.raises(InputError, match=message):
+        make_algorithm(name, options=options)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "values"),
+    [
+        ("trpo", "line_search.backtrack_iters", 15),
+        ("cpo", "line_search.backtrack_iters", 20),
+        ("pcpo", "line_search.backtrack_iters", 200),
+        ("trpo", "critics", (1e-3, 10, 128)),
+        ("ppo-lag", "critics", (3e-4, None, 64)),
+        ("cup", "ppo.max_kl", 0.01),
+        ("p3o", "ppo.epochs", 10),
+        ("focops", "ppo.epochs", 40),
+        ("steingate-ppo", "ppo.epochs", 10),
+    ],
+)
+def test_published_defaults(name, option, values):
+    found = make_algorithm(name)
+    for part in option.split("."):
+        found = getattr(found, part)
+    if option == "critics":
+        found = found.vf_lr, found.vf_epochs, found.vf_batch_size
+    assert found == values
+
+
+def test_cost_advantages_take_the_lambda_of_the_targets_unless_they_have_their_own():
+    assert CostAdvantageConfig(0.7, 0.6).adv_lambda == 0.6
+    assert CostAdvantageConfig(0.7, 0.6, 0.5).adv_lambda == 0.5
+    options = {"gamma": 0.9, "gae_lambda": 0.8, "cost_gamma": 0.7, "cost_gae_lambda": 0.6}
+    cpo = make_algorithm("cpo", options=options)
+    assert (cpo.advantages, cpo.cost_advantages) == (AdvantageConfig(0.9, 0.8), CostAdvantageConfig(0.7, 0.6))
+
+
+def test_only_a_decaying_learning_rate_makes_runs_depend_on_their_length():
+    for name in ALGORITHMS:
+        algorithm = make_algorithm(name)
+        assert algorithm.depends_on_total_steps == hasattr(algorithm, "ppo")
+        if algorithm.depends_on_total_steps:
+            assert not make_algorithm(name, options={"ppo.lr_decay": False}).depends_on_total_steps
+
+
+def test_the_episode_filter_follows_the_variant():
+    for options, complete in (
+        ({}, True),
+        ({"variant": "published"}, False),
+        ({"episode_filter": "all"}, False),
+        ({"episode_filter": "complete", "variant": "published"}, True),
+    ):
+        assert make_algorithm("cpo", options=options).complete_episodes_only == complete
+    assert not make_algorithm("evo").complete_episodes_only
+
+
+@dataclass(frozen=True)
+class Mine(TrustRegionAlgorithm):
+    """An algorithm as a user might write it."""
+
+    info = MethodInfo("mine")
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+
+    def init(self, context, policy):
+        return RecentEpisodes()
+
+    def decide(self, context, state, finished):
+        return constrain_mean_cost(context, state, finished, self.is_published)
+
+
+@dataclass(frozen=True)
+class Nameless(Mine):
+    info = MethodInfo("")
+
+
+def test_other_algorithms_are_found_by_module_and_class():
+    place = f"{__name__}:Mine"
+    assert find_algorithm(place).__qualname__ == "Mine"
+    mine = make_algorithm(place, options={"max_kl": "0.5"})
+    assert mine.trust_region.max_kl == 0.5
+    state = mine.init(RunContext(), {})
+    assert mine.decide(RunContext(), state, episodes([5.0]))[1].objective.cost_slack == pytest.approx(0.02)
+    assert Nameless().name == f"{__name__}:Nameless"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cpoo", r"algorithm 'cpoo' is not known \(did you mean cpo\?\)"),
+        ("stein-gate", "did you mean steingate"),
+        ("xyzzy", r"algorithm 'xyzzy' is not known: choose one of allowance, .*module"),
+        (f"{__name__}:Mein", r"has no 'Mein' \(did you mean Mine\?\)"),
+        ("math:pi", "is not an algorithm: derive a class from"),
+    ],
+)
+def test_unknown_names_are_refused_with_the_nearest(name, message):
+    with pytest.raises(InputError, match=message):
+        find_algorithm(name)
+
+
+def test_settings_need_no_learner():
+    code = "import sys, steingate.algorithms as a; a.make_algorithm('evo'); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_number_of_critic_passes_of_minibatch_methods_is_that_of_the_policy():
+    for name, kind in ALGORITHMS.items():
+        follows = kind().critics.vf_epochs is None
+        assert follows == hasattr(kind(), "ppo"), name
+    state, _ = run_gate("ppo", [episodes([1.0])])
+    ppo = make_algorithm("ppo")
+    assert ppo.update_epochs(state._replace(optimizer=state.optimizer._replace(epochs=7))) == 7
+    assert np.isscalar(ppo.update_epochs(state))

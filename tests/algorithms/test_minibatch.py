@@ -1,0 +1,142 @@
+"""Minibatches, and the fit of the critics against a plain loop of Adam."""
+
+import jax
+import numpy as np
+import pytest
+
+from steingate.algorithms.common.critics import fit_critic, fit_critics, init_critics
+from steingate.algorithms.common.minibatch import adam_step_sizes, init_adam, minibatches, permutations
+from steingate.algorithms.common.networks import init_network, value
+from steingate.algorithms.config import CriticConfig
+
+
+def test_the_last_incomplete_minibatch_counts():
+    order = permutations(np.random.default_rng(0), 10, 3)
+    rows, weights = minibatches(order, 4)
+    assert rows.shape == weights.shape == (3, 3, 4)
+    np.testing.assert_allclose(weights.sum(axis=2), 1.0)
+    np.testing.assert_array_equal(weights[:, 2, 2:], 0.0)
+    for one, order_of_epoch in zip(rows, order, strict=True):
+        np.testing.assert_array_equal(one.ravel()[:10], order_of_epoch)
+    _, weighted = minibatches(order, 4, np.arange(10, dtype=np.float32) + 1.0)
+    np.testing.assert_allclose(weighted[0, 0], (order[0, :4] + 1.0) / (order[0, :4] + 1.0).sum(), rtol=1e-6)
+
+
+def test_step_sizes_contain_the_bias_corrections():
+    rate, epsilon = adam_step_sizes(4, 2, 0.1)
+    for k, t in enumerate((5, 6)):
+        np.testing.assert_allclose(rate[k], 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t), rtol=1e-6)
+        np.testing.assert_allclose(epsilon[k], 1e-8 * np.sqrt(1 - 0.999**t), rtol=1e-6)
+
+
+def test_each_epoch_has_its_own_permutation():
+    order = permutations(np.random.default_rng(0), 200, 5)
+    np.testing.assert_array_equal(np.sort(order, axis=1), np.tile(np.arange(200), (5, 1)))
+    assert len({tuple(row) for row in order}) == 5
+    np.testing.assert_array_equal(order, permutations(np.random.default_rng(0), 200, 5))
+
+
+def gradient(params, obs, target, decay):
+    """Loss and its gradient by hand, in float64."""
+    (w1, w2, w3), (b1, b2, b3) = params["w"], params["b"]
+    h1 = np.tanh(obs @ w1 + b1)
+    h2 = np.tanh(h1 @ w2 + b2)
+    error = (h2 @ w3 + b3)[:, 0] - target
+    back = (2 * error / len(error))[:, None]
+    back2 = back @ w3.T * (1 - h2**2)
+    back1 = back2 @ w2.T * (1 - h1**2)
+    slope = [obs.T @ back1, h1.T @ back2, h2.T @ back, back1.sum(0), back2.sum(0), back.sum(0)]
+    flat = [*params["w"], *params["b"]]
+    loss = np.mean(error**2) + decay * sum((p**2).sum() for p in flat)
+    return loss, [g + 2 * decay * p for g, p in zip(slope, flat, strict=True)]
+
+
+def adam_loop(params, obs, target, order, config):
+    """The fit as a Python loop over minibatches."""
+    flat = [np.asarray(p, np.float64) for p in (*params["w"], *params["b"])]
+    first, second = [np.zeros_like(p) for p in flat], [np.zeros_like(p) for p in flat]
+    losses: list[float] = []
+    for permutation in order:
+        for start in range(0, len(permutation), config.vf_batch_size):
+            rows = permutation[start : start + config.vf_batch_size]
+            current = {"w": flat[:3], "b": flat[3:]}
+            loss, g = gradient(current, obs[rows].astype(np.float64), target[rows], config.vf_weight_decay)
+            losses.append(loss)
+            steps = len(losses)
+            norm = np.sqrt(sum((part**2).sum() for part in g))
+            g = [part * min(1.0, config.vf_max_grad_norm / (norm + 1e-6)) for part in g]
+            first = [0.9 * m + 0.1 * part for m, part in zip(first, g, strict=True)]
+            second = [0.999 * v + 0.001 * part**2 for v, part in zip(second, g, strict=True)]
+            flat = [
+                p - config.vf_lr * (m / (1 - 0.9**steps)) / (np.sqrt(v / (1 - 0.999**steps)) + 1e-8)
+                for p, m, v in zip(flat, first, second, strict=True)
+            ]
+    return flat, np.mean(losses)
+
+
+def regression(samples=70, scale=1.0):
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(samples, 3)).astype(np.float32)
+    target = (scale * (obs @ [0.5, -1.0, 0.2] + 0.3)).astype(np.float32)
+    return init_network(rng, 3, (8, 6), 1), obs, target, rng
+
+
+CONFIG = CriticConfig(vf_batch_size=16)  # 70 = 4 * 16 + 6: the last minibatch is incomplete
+
+
+@pytest.mark.parametrize("scale", [1.0, 300.0])  # with 300 every gradient is clipped
+def test_the_fit_of_a_critic_against_a_plain_loop(scale):
+    params, obs, target, rng = regression(scale=scale)
+    order = permutations(rng, 70, 4)
+    fitted, adam, loss = fit_critic(params, init_adam(params), obs, target, order, CONFIG)
+    expected, expected_loss = adam_loop(params, obs, target, order, CONFIG)
+    for ours, theirs in zip((*fitted["w"], *fitted["b"]), expected, strict=True):
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    assert adam.steps == 4 * 5
+    assert loss == pytest.approx(expected_loss, rel=1e-5)
+
+
+def test_a_second_fit_continues_the_first():
+    params, obs, target, rng = regression()
+    order = permutations(rng, 70, 8)
+    adam = init_adam(params)
+    at_once, one, _ = fit_critic(
+        *fit_critic(params, adam, obs, target, order[:4], CONFIG)[:2], obs, target, order[4:], CONFIG
+    )
+    state = params, adam
+    for k in range(8):
+        state = fit_critic(*state, obs, target, order[k : k + 1], CONFIG)[:2]
+    jax.tree.map(np.testing.assert_array_equal, (at_once, one), state)
+
+
+def test_weights_count_as_copies():
+    rng = np.random.default_rng(1)
+    obs, target = rng.normal(size=(40, 2)).astype(np.float32), rng.normal(size=40).astype(np.float32)
+    counts = rng.integers(1, 4, 40)
+    params = init_network(rng, 2, (4,), 1)
+    config = CriticConfig(vf_batch_size=1000)
+    order = np.tile(np.arange(40, dtype=np.int32), (5, 1))
+    one, _, _ = fit_critic(params, init_adam(params), obs, target, order, config, counts.astype(np.float32))
+    copies = np.repeat(np.arange(40), counts)
+    all_rows = np.tile(np.arange(len(copies), dtype=np.int32), (5, 1))
+    two, _, _ = fit_critic(params, init_adam(params), obs[copies], target[copies], all_rows, config)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), one, two)
+
+
+def test_both_critics_learn_linear_targets_unless_the_cost_critic_is_not_fitted():
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(1000, 3)).astype(np.float32)
+    targets = np.stack([obs @ [0.5, -1.0, 0.2], obs @ [0.0, 0.3, 1.0] - 1.0]).astype(np.float32)
+    start = init_critics(np.random.default_rng(1), np.random.default_rng(2), 3, (8, 6))
+    config = CriticConfig(vf_lr=1e-2, vf_weight_decay=0.0)
+    fitted = start
+    for _ in range(4):
+        fitted = fit_critics(fitted, obs, targets, config, rng)
+    for critic, target in zip((fitted.reward, fitted.cost), targets, strict=True):
+        assert np.mean((np.asarray(value(critic, obs)) - target) ** 2) < 0.01 * target.var()
+    assert fitted.reward_adam.steps == fitted.cost_adam.steps == 4 * 10 * 8
+    alone = fit_critics(start, obs, targets, config, rng, fit_cost=False)
+    assert alone.cost is start.cost
+    same = [fit_critics(start, obs, targets, config, np.random.default_rng(3), epochs=k) for k in (10, None)]
+    jax.tree.map(np.testing.assert_array_equal, *same)

@@ -1,0 +1,135 @@
+import jax
+import numpy as np
+import pytest
+from tests.algorithms.problems import mean_kl, problem
+
+from steingate.algorithms.base import Batch, Mode, Objective, RunContext
+from steingate.algorithms.common.distribution import log_prob
+from steingate.algorithms.common.lagrange import penalized_advantage
+from steingate.algorithms.common.minibatch import permutations
+from steingate.algorithms.common.ppo_update import (
+    clipped_loss,
+    init_ppo,
+    learning_rate,
+    minibatch_update,
+    objective_advantage,
+    ppo_phase,
+)
+from steingate.algorithms.config import PPOConfig
+from steingate.algorithms.focops import focops_loss
+from steingate.algorithms.p3o import p3o_loss
+
+PARAMS, BATCH = problem()
+
+
+def update(config, objective, state=None, params=PARAMS, batch=BATCH, **context):
+    phases = (ppo_phase(batch, objective, config.clip),)
+    return minibatch_update(RunContext(**context), state or init_ppo(params), params, batch, config, phases)
+
+
+def adam_loop(adv, config, seed, weight):
+    """The same update with a gradient function and Adam's textbook step."""
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(0, 1000))))
+    order = permutations(rng, len(BATCH.obs), config.epochs)
+    leaves, tree = jax.tree.flatten(PARAMS)
+
+    @jax.jit
+    def gradient(params, part, w):
+        def loss(params):
+            ratio = jax.numpy.exp(log_prob(params, part[0], part[1]) - part[2])
+            clipped = jax.numpy.clip(ratio, 1 - config.clip, 1 + config.clip)
+            return -(jax.numpy.minimum(ratio * part[3], clipped * part[3]) * w).sum() / w.sum()
+
+        return jax.grad(loss)(params)
+
+    m = [np.zeros_like(leaf) for leaf in leaves]
+    v = [np.zeros_like(leaf) for leaf in leaves]
+    t = 0
+    for rows in order:
+        for start in range(0, len(rows), config.batch_size):
+            chosen = rows[start : start + config.batch_size]
+            padded = np.resize(chosen, config.batch_size)
+            w = np.where(np.arange(config.batch_size) < len(chosen), weight[padded], 0.0)
+            part = [column[padded] for column in (BATCH.obs, BATCH.act, BATCH.logp, adv)]
+            g = [np.asarray(x) for x in jax.tree.leaves(gradient(jax.tree.unflatten(tree, leaves), part, w))]
+            norm = np.sqrt(sum((x**2).sum() for x in g))
+            g = [x * min(1.0, config.max_grad_norm / (norm + 1e-6)) for x in g]
+            t += 1
+            m = [0.9 * a + 0.1 * b for a, b in zip(m, g, strict=True)]
+            v = [0.999 * a + 0.001 * b**2 for a, b in zip(v, g, strict=True)]
+            leaves = [
+                x - config.lr * (a / (1 - 0.9**t)) / (np.sqrt(b / (1 - 0.999**t)) + 1e-8)
+                for x, a, b in zip(leaves, m, v, strict=True)
+            ]
+    return jax.tree.unflatten(tree, leaves)
+
+
+@pytest.mark.parametrize("mode", [Mode.IMPROVE, Mode.RECOVER])
+def test_ppo_against_a_plain_loop(mode):
+    weight = np.where(np.arange(300) % 7 == 0, 5.0, 1.0).astype(np.float32)
+    config = PPOConfig(epochs=3, max_kl=9.0, lr=3e-3, max_grad_norm=0.05)
+    objective = Objective(mode, lagrange_multiplier=0.5)
+    state, updated, metrics = update(config, objective, batch=BATCH._replace(weight=weight), seed=4)
+    adv = (BATCH.adv - 0.5 * BATCH.cost_adv) / 1.5 if mode == Mode.IMPROVE else -BATCH.cost_adv
+    expected = adam_loop(adv, config, 4, weight)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-5), updated, expected)
+    assert metrics["Loss/Epochs"] == state.epochs == 3
+    assert state.adam.steps == 3 * 5
+
+
+def test_the_epoch_that_exceeds_the_kl_is_the_last():
+    free = PPOConfig(epochs=6, max_kl=1e9, lr=1e-2)
+    assert update(free, Objective())[2]["Loss/Epochs"] == 6
+    _, updated, metrics = update(PPOConfig(epochs=6, max_kl=0.02, lr=1e-2), Objective())
+    epochs, kl = int(metrics["Loss/Epochs"]), metrics["Loss/KL"]
+    assert 1 <= epochs < 6
+    assert kl > 0.02
+    assert kl == pytest.approx(2 * float(mean_kl(PARAMS, updated, BATCH.obs)), rel=1e-4)  # summed over dimensions
+    _, same, again = update(PPOConfig(epochs=6, max_kl=0.999 * kl, lr=1e-2), Objective())
+    assert again["Loss/Epochs"] == epochs  # a bound just below is exceeded in the same epoch
+    jax.tree.map(np.testing.assert_array_equal, same, updated)
+
+
+def test_the_learning_rate_decays_to_zero_over_the_run():
+    config = PPOConfig(lr=4e-4)
+    assert [learning_rate(config, k, 4) for k in range(6)] == pytest.approx([4e-4, 3e-4, 2e-4, 1e-4, 0.0, 0.0])
+    assert learning_rate(config, 99, 0) == 4e-4
+    assert learning_rate(PPOConfig(lr=4e-4, lr_decay=False), 3, 4) == 4e-4
+
+
+def test_minibatches_change_with_seed_and_update_and_updates_repeat():
+    config = PPOConfig(epochs=2)
+    state, first, metrics = update(config, Objective(), seed=1, epochs=4)
+    assert metrics["Loss/LearningRate"] == pytest.approx(3e-4)
+    one, two = (update(config, Objective(), state, first, seed=1, epochs=4) for _ in range(2))
+    jax.tree.map(np.testing.assert_array_equal, one[1], two[1])
+    assert (one[0].updates, one[0].adam.steps) == (2, 20)
+    assert one[2]["Loss/LearningRate"] == pytest.approx(0.75 * 3e-4)
+    for other in (
+        update(config, Objective(), seed=2, epochs=4),
+        update(config, Objective(), init_ppo(PARAMS)._replace(updates=1), seed=1),
+    ):
+        assert not np.array_equal(other[1]["w"][0], first["w"][0])
+
+
+def test_the_advantage_of_each_objective():
+    for objective, expected in (
+        (Objective(Mode.IMPROVE), BATCH.adv),
+        (Objective(Mode.RECOVER, 5.0, 1.0), -BATCH.cost_adv),
+        (Objective(Mode.BALANCE, 0.1), BATCH.adv),
+        (Objective(Mode.BALANCE, -0.1), -BATCH.cost_adv),
+        (Objective(Mode.IMPROVE, lagrange_multiplier=3.0), (BATCH.adv - 3 * BATCH.cost_adv) / 4),
+    ):
+        np.testing.assert_allclose(objective_advantage(BATCH, objective), expected, rtol=1e-6)
+
+
+def test_in_the_same_unit_the_advantage_is_that_of_a_penalized_reward():
+    reward, cost = np.random.default_rng(0).normal(scale=7.0, size=(2, 50))
+    reward, cost = reward - reward.mean(), cost - cost.mean()
+    batch = Batch(None, None, None, reward / reward.std(), cost, adv_std=reward.std())
+    np.testing.assert_allclose(penalized_advantage(batch, 0.5, same_unit=True), (reward - 0.5 * cost) / 1.5)
+
+
+def test_losses_are_compiled_once_for_equal_settings():
+    for loss, numbers in ((clipped_loss, (0.2,)), (focops_loss, (1.5, 0.02, True)), (p3o_loss, (0.2, 20.0, True))):
+        assert loss(*numbers) is loss(*numbers)

@@ -1,0 +1,141 @@
+"""Budget, reward and safety state of Saute and Simmer; tests/envs/test_safety_state.py plays whole episodes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.algorithms.problems import episodes, run_gate
+
+from steingate.algorithms import make_algorithm
+from steingate.algorithms.base import EnvParams, RunContext
+from steingate.algorithms.saute import ControllerConfig, SimmerState, control_budget, mean_discount
+from steingate.errors import InputError
+
+CONTEXT = RunContext(cost_limit=6.0, episode_length=50)
+NAMES = ["trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer"]
+
+
+def test_the_mean_discount_is_a_mean():
+    for discount, length in ((0.9, 50), (0.999, 1000), (1.0, 7)):
+        assert mean_discount(discount, length) == pytest.approx(np.mean(discount ** np.arange(length)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_budget_is_the_limit_discounted_over_an_episode(name):
+    options = {"budget_discount": 0.9, "unsafe_reward": -3.0}
+    algorithm = make_algorithm(name, options=options).resolve(50)
+    state = algorithm.safety_state(CONTEXT, EnvParams())
+    assert (state.start, state.discount) == (1.0, 0.9)
+    assert state.scale == pytest.approx(6.0 * np.mean(0.9 ** np.arange(50)))
+    assert state.next(1.0, state.scale / 2) == pytest.approx(0.5 / 0.9)
+    rewards = algorithm.shape_reward(CONTEXT, EnvParams(), np.array([0.5, 0.0, -0.1]), np.full(3, 2.0), np.zeros(3))
+    np.testing.assert_array_equal(rewards, [2.0, -3.0, -3.0])
+    assert (state.restart, state.final_shows_restart) == (None, False)
+
+    published = make_algorithm(name, options={**options, "variant": "published"}).resolve(50)
+    quirks = published.safety_state(CONTEXT, EnvParams(cost_budget_fraction=0.5))
+    full = 6.0 * np.mean(0.9 ** np.arange(1000))
+    assert quirks.scale == pytest.approx(0.5 * full)  # divides by the controlled budget
+    assert (quirks.start, quirks.restart, quirks.final_shows_restart) == (0.5, 1.0, True)
+
+
+def test_the_length_of_the_budget_is_the_tasks_unless_given():
+    def length(name="ppo-saute", **options):
+        return make_algorithm(name, options=options).resolve(500).budget.budget_length
+
+    assert length() == 500
+    assert length(variant="published") == 1000
+    assert length(budget_length=77) == 77
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_limit_of_zero_is_refused(name):
+    with pytest.raises(InputError, match=f"{name} spends a cost budget"):
+        make_algorithm(name).safety_state(CONTEXT._replace(cost_limit=0.0), EnvParams())
+
+
+class TestSimmer:
+    def test_one_step_of_the_controller_by_hand(self):
+        gains = ControllerConfig(kp=0.1, ki=0.02, kd=0.5, smoothing=0.75, memory=2)
+        state = SimmerState(np.zeros(0), 5.0, np.array([0.4, 0.8]), action=0.3, applied=0.1)
+        error = 0.75 * 0.8 + 0.25 * (5.0 - 7.0)
+        action = 0.1 * error + 0.02 * (0.8 + error) + 0.5 * (0.1 - 0.3)
+        moved = control_budget(state, 7.0, 6.0, gains)
+        assert moved.budget == pytest.approx(5.0 + action)
+        assert (moved.action, moved.applied) == (pytest.approx(action), pytest.approx(action))
+        np.testing.assert_allclose(moved.errors, [0.8, error])
+
+    def test_the_change_and_the_budget_are_bounded(self):
+        gains = ControllerConfig(kp=1e3, smoothing=0.0, max_change=0.5)
+        state = SimmerState(np.zeros(0), 5.0, np.zeros(0))
+        assert control_budget(state, 99.0, 6.0, gains).budget == 4.5
+        assert control_budget(state, 0.0, 5.2, gains).budget == 5.2
+        assert control_budget(state._replace(budget=0.1), 99.0, 6.0, gains).budget == 1e-6
+
+    def test_the_budget_tightens_while_the_cost_exceeds_it_and_recovers(self):
+        fast = {"controller.kp": 0.1, "controller.smoothing": 0.0, "budget_discount": 1.0}
+        algorithm = make_algorithm("trpo-simmer", options=fast)
+        budgets = []
+        for epochs in ([30.0] * 5, [30.0] * 5 + [0.0] * 15):
+            state, outputs = run_gate(
+                "trpo-simmer", [episodes([cost]) for cost in epochs], fast, cost_limit=6.0, window=1
+            )
+            assert outputs[-1].metrics["Gate/CostBudget"] == pytest.approx(state.budget)
+            budgets.append(state.budget)
+            fraction = algorithm.env_params(CONTEXT, state).cost_budget_fraction
+            assert fraction == pytest.approx(state.budget / 6.0)
+        assert budgets[0] < 2.0 < budgets[1]
+
+    @pytest.mark.parametrize("window", [100, 2])
+    def test_the_mean_cost_is_over_the_window(self, window):
+        costs = np.array([1.0, 9.0, 2.0, 30.0])
+        _, outputs = run_gate("ppo-simmer", [episodes(costs[:3]), episodes(costs[3:])], window=window)
+        assert outputs[-1].metrics["Gate/MeanCost"] == pytest.approx(costs[-window:].mean())
+
+    def test_the_full_budget_remains_until_the_first_episode(self):
+        algorithm = make_algorithm("trpo-simmer", options={"budget_discount": 0.9})
+        state, outputs = run_gate(
+            "trpo-simmer", [episodes([])], {"budget_discount": 0.9}, cost_limit=6.0, episode_length=50
+        )
+        assert algorithm.env_params(CONTEXT, state).cost_budget_fraction == 1.0
+        assert outputs[0].metrics["Gate/CostBudget"] == pytest.approx(6.0)
+
+
+NAVIGATION = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")
+BUDGET = {"budget.budget_discount": 0.9999, "budget.unsafe_reward": -0.2}
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "values"),
+    [
+        ("trpo-saute", NAVIGATION[0], {"networks.normalize_obs": True, **BUDGET}),
+        ("trpo-simmer", NAVIGATION[1], BUDGET),
+        ("trpo-saute", NAVIGATION[2], {"budget.budget_discount": 0.999, "budget.unsafe_reward": -1.0}),
+        ("ppo-saute", NAVIGATION[0], {"networks.normalize_obs": False, "ppo.epochs": 80, **BUDGET}),
+        ("ppo-saute", NAVIGATION[1], {"networks.normalize_obs": True, "ppo.epochs": 80}),
+        ("ppo-simmer", "steingate/" + NAVIGATION[1], {"networks.normalize_obs": True, "ppo.epochs": 80}),
+        ("ppo-saute", "other", {"ppo.epochs": 40}),
+    ],
+)
+def test_options_that_were_published_for_single_tasks(name, task, values):
+    algorithm = make_algorithm(name, task)
+    for path, value in values.items():
+        first, last = path.split(".")
+        assert getattr(getattr(algorithm, first), last) == value
+
+
+def test_published_simmer_lacks_the_options_of_one_task():
+    lacking = {
+        (task, variant)
+        for task in ("Car", "Point")
+        for variant in ("published", "corrected")
+        if make_algorithm("ppo-simmer", f"Safety{task}Circle1-v0", {"variant": variant}).ppo.epochs == 40
+    }
+    assert lacking == {("Car", "published")}
+
+
+def test_given_options_replace_those_of_the_task():
+    given = make_algorithm("ppo-saute", NAVIGATION[0], {"ppo.epochs": 3, "unsafe_reward": -1.0})
+    assert (given.ppo.epochs, given.networks.normalize_obs, given.budget.unsafe_reward) == (3, False, -1.0)
+    assert make_algorithm("ppo-saute", NAVIGATION[0], {"ppo": {"epochs": 3}, "unsafe_reward": "-1"}) == given
+    assert replace(given, budget=given.budget) == given
