@@ -45,9 +45,6 @@ class TestExtremeValue:
     def test_without_a_fit_the_quantile_of_the_excesses_is_used(self, sample, value):
         assert pareto_quantile(np.array(sample), 95.0, 0.5, False) == (pytest.approx(value), False)
 
-    def test_without_an_excess_the_percentile_is_used(self):
-        assert pareto_quantile(np.full(30, 4.0), 95.0, 0.5, False) == (4.0, True)
-
     def test_weights_are_clamped_ratios_or_as_published_clamped_logs(self):
         log_ratio = np.array([-9.0, np.log(0.9), 0.0, np.log(1.1), 1.0, 9.0])
         np.testing.assert_allclose(episode_weights(log_ratio, "ratio"), [0.8, 0.9, 1.0, 1.1, 1.2, 1.2])
@@ -126,12 +123,6 @@ class TestMemory:
         whole = [(first, slice(4), 1), *path] if carry else path
         assert state.log_ratio[0] == pytest.approx(ratio_of(*whole), rel=1e-5)
 
-    def test_more_new_episodes_than_the_capacity(self):
-        state = record([rollout(np.ones((4, 2), bool))], 2, capacity=3)
-        np.testing.assert_array_equal(state.log_ratio, np.zeros(3))
-        np.testing.assert_array_equal(state.memory.lengths, [1, 1, 1])
-        assert len(state.memory.steps.logp) == 3
-
 
 def decide(epochs, options=None, variant="corrected"):
     """Return the outputs of EVO's gate for episodes of single steps."""
@@ -173,13 +164,6 @@ class TestGate:
         assert corrected.cost_slack == pytest.approx(15.0 / 1000)
         assert published.cost_slack == pytest.approx(5.0)
 
-    def test_the_memory_does_not_depend_on_the_window(self):
-        evo = [run_gate("evo", [episodes([])], window=window) for window in (100, 2)]
-        assert len(evo) == 2
-        state, _ = decide([[1.0, 2.0, 3.0], [4.0, 5.0]], {"extreme.capacity": 3})
-        np.testing.assert_array_equal(state.costs, [3.0, 4.0, 5.0])
-        assert len(state.log_ratio) == 3
-
 
 class TestReplay:
     def test_transitions_above_the_extreme_advantage_count_five_times(self):
@@ -212,11 +196,6 @@ class TestReplay:
         sample = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
         expected, _ = pareto_quantile(sample, 90.0, 0.5, True)
         assert replay_extremes(short, config)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)
-
-    def test_advantages_without_spread(self):
-        _, weight, metrics = replay_extremes(np.zeros((10, 2)), ReplayConfig(everywhere=True))
-        assert metrics["Loss/ReplayThreshold"] == 0.0
-        assert set(weight) == {5.0}
 
 
 def test_settings_follow_the_variant_unless_given():

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-from steingate.algorithms.common.jax_setup import cache_dir, configure
+from steingate.algorithms.common.jax_setup import configure
 
 
 def run(code, **environment):
@@ -18,14 +18,6 @@ def run(code, **environment):
 def test_configuring_twice_is_harmless():
     assert configure(cache=False) == configure(cache=False)
     assert configure(cache=False)["threads"] == "1"
-
-
-def test_compiled_code_is_stored_in_the_users_cache(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_dir() == tmp_path / "steingate" / "jax"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_dir() == tmp_path / ".cache" / "steingate" / "jax"
 
 
 def test_compiled_code_is_stored_and_loaded(tmp_path):

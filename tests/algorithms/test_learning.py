@@ -1,6 +1,6 @@
 """Every algorithm on a bandit whose best action is known.
 
-An episode is one step: reward 4 - (a - 2)^2, cost and limit proportional to max(a, 0) and 1. Without a constraint the best mean action is 2;
+An episode is one step with reward 4 - (a - 2)^2 and cost limit * max(a, 0). Without a constraint the best action is 2;
 if the mean cost must not exceed the limit it is 1; if few episodes may exceed it, it is below 1 by the spread of the
 actions.
 """
@@ -21,6 +21,7 @@ from steingate.training.targets import compute_targets
 
 SAMPLES = 400
 TRUST_REGION = {"vf_epochs": 1, "vf_lr": 1e-2}
+PID = {"multiplier": "pid", "pid.smoothing": 0.0, "pid.kd": 0.0}
 MINIBATCH = {"ppo.epochs": 5, "ppo.batch_size": 100, "ppo.lr": 1e-2, "ppo.lr_decay": False, "vf_lr": 1e-2}
 
 
@@ -86,69 +87,62 @@ def _policy(rng, obs_dim):
     return init_policy(rng, obs_dim, 1, (8,))
 
 
-@pytest.mark.parametrize("name", ["trpo", "ppo"])
+UNCONSTRAINED = ["trpo", "ppo"]
+MEAN_COST = {
+    "cpo": {},
+    "pcpo": {},
+    "p3o": {},
+    "trpo-lag": {"adam.lr": 0.1},
+    "ppo-lag": {**PID, "limit": 20.0, "pid.kp": 0.3, "pid.ki": 0.004, "ppo.lr": 3e-3},
+    "focops": {**PID, "limit": 20.0, "pid.kp": 0.3, "pid.ki": 0.004, "ppo.lr": 3e-3},
+    "cup": {**PID, "limit": 20.0, "pid.kp": 0.02, "pid.ki": 0.0004, "ppo.lr": 3e-3},
+    "rcpo": {**PID, "pid.kp": 0.2, "pid.ki": 0.01},
+}
+TAIL = {"cvar-cpo": ("CVaR", 0.02, 0.1), "evo": ("ExtremeCost", 0.01, 0.05)}  # a 97.5 % quantile
+FEW_VIOLATIONS = {  # largest violation rate, smallest mean action
+    "steingate": (0.15, 0.4),
+    "steingate-ppo": (0.15, 0.4),
+    "trpo-saute": (0.05, 0.6),
+    "ppo-saute": (0.05, 0.6),
+    "trpo-simmer": (0.05, 0.6),
+    "ppo-simmer": (0.05, 0.6),
+    "allowance": (0.05, 0.1),
+    "allowance-ppo": (0.1, 0.1),
+}
+
+
+def test_every_algorithm_is_probed():
+    assert {*UNCONSTRAINED, *MEAN_COST, *TAIL, *FEW_VIOLATIONS, "crpo"} == set(ALGORITHMS)
+
+
+@pytest.mark.parametrize("name", UNCONSTRAINED)
 def test_without_a_constraint_the_best_action_is_found(name):
     assert train(name, 60).action[-5:].mean() == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("cpo", {}),
-        ("pcpo", {}),
-        ("p3o", {}),
-        ("trpo-lag", {"adam.lr": 0.1}),
-        ("ppo-lag", {"adam.lr": 0.1}),
-        ("ppo-lag", {"multiplier": "pid"}),
-        ("rcpo", {"adam.lr": 0.1}),
-        ("focops", {"adam.lr": 0.1}),
-        ("cup", {"adam.lr": 0.1}),
-    ],
-)
-def test_the_best_action_with_a_limit_on_the_mean_cost(name, options):
+@pytest.mark.parametrize("name", MEAN_COST)
+def test_the_best_action_with_a_limit_on_the_mean_cost(name):
+    options = MEAN_COST[name]
     history = train(name, 80, **options)
-    print(name, history.action[-30:].mean(), history.cost[-30:].mean(), history.action[::10])
     assert history.action[-30:].mean() == pytest.approx(1.0, abs=0.1)
-    assert history.cost[-30:].mean() == pytest.approx(4.0, rel=0.1)
+    assert history.cost[-30:].mean() == pytest.approx(options.get("limit", 4.0), rel=0.1)
 
 
 def test_crpo_ends_at_the_limit_plus_its_tolerance():
     assert train("crpo", 60, tolerance=1.0).cost[-20:].mean() == pytest.approx(5.0, rel=0.05)
 
 
-@pytest.mark.parametrize(("name", "metric"), [("cvar-cpo", "CVaR"), ("evo", "ExtremeCost")])
-def test_the_tail_statistic_ends_at_the_limit(name, metric):
+@pytest.mark.parametrize("name", TAIL)
+def test_the_tail_statistic_ends_at_the_limit(name):
+    metric, least, most = TAIL[name]
     history = train(name, 80)
-    tail = np.mean([row[f"Gate/{metric}"] for row in history.metrics[-20:]])
-    print(name, tail, history.action[::10], history.cost[-20:].mean(), history.violations[-20:].mean())
-    assert tail == pytest.approx(4.0, rel=0.1)
-    assert history.violations[-20:].mean() <= 0.1
-    assert history.action[-20:].mean() > 0.3
+    assert np.mean([row[f"Gate/{metric}"] for row in history.metrics[-20:]]) == pytest.approx(4.0, rel=0.1)
+    assert least <= history.violations[-20:].mean() <= most
 
 
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [
-        ("steingate", 0.15),
-        ("steingate-ppo", 0.15),
-        ("trpo-saute", 0.1),
-        ("ppo-saute", 0.1),
-        ("trpo-simmer", 0.1),
-        ("ppo-simmer", 0.1),
-        ("allowance", 0.1),
-        ("allowance-ppo", 0.1),
-    ],
-)
-def test_few_episodes_violate_the_limit_and_reward_is_earned(name, most):
-    history = train(name, 80)
-    print(name, history.action[::10], history.cost[-20:].mean(), history.violations[::10])
+@pytest.mark.parametrize("name", FEW_VIOLATIONS)
+def test_few_episodes_violate_the_limit_and_reward_is_earned(name):
+    most, least = FEW_VIOLATIONS[name]
+    history = train(name, 80, **({"ppo.lr": 3e-3} if name == "allowance-ppo" else {}))
     assert history.violations[-20:].mean() <= most
-    assert 0.3 < history.action[-20:].mean() < 1.0
-
-
-def test_every_algorithm_is_probed():
-    import ast
-    from pathlib import Path
-
-    names = {node.value for node in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(node, ast.Constant)}
-    assert set(ALGORITHMS) <= names
+    assert least < history.action[-20:].mean() < 1.0

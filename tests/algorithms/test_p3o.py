@@ -4,7 +4,7 @@ import pytest
 from tests.algorithms.problems import bandit, kl_and_ratio, loss_of_gaussian, minibatch, problem, surrogates, update
 
 from steingate.algorithms.base import Mode, Objective
-from steingate.algorithms.p3o import P3O, p3o_loss
+from steingate.algorithms.p3o import p3o_loss
 
 
 @pytest.mark.parametrize("clips_cost", [True, False])
@@ -32,13 +32,6 @@ def test_the_penalty_outweighs_the_reward_beyond_the_limit(clips_cost):
             step = np.array([1e-6, 0.0])
             difference = float(function(theta + step)[0] - function(theta - step)[0]) / 2e-6
             assert float(function(theta)[1][0]) == pytest.approx(difference, rel=1e-5)
-
-
-def test_the_violation_per_step_enters_the_loss():
-    _, batch = problem(samples=5)
-    (phase,) = P3O().phases(batch, Objective(Mode.BALANCE, -0.7))
-    assert phase.numbers == (0.7,)
-    np.testing.assert_array_equal(phase.adv, batch.adv)
 
 
 def test_updates_follow_the_slack_and_minimize_cost_before_the_first_episode():

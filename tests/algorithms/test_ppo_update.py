@@ -8,7 +8,6 @@ from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.common.minibatch import permutations
 from steingate.algorithms.common.ppo_update import (
-    clipped_loss,
     init_ppo,
     learning_rate,
     minibatch_update,
@@ -16,8 +15,6 @@ from steingate.algorithms.common.ppo_update import (
     ppo_phase,
 )
 from steingate.algorithms.config import PPOConfig
-from steingate.algorithms.focops import focops_loss
-from steingate.algorithms.p3o import p3o_loss
 
 PARAMS, BATCH = problem()
 
@@ -128,8 +125,3 @@ def test_in_the_same_unit_the_advantage_is_that_of_a_penalized_reward():
     reward, cost = reward - reward.mean(), cost - cost.mean()
     batch = Batch(None, None, None, reward / reward.std(), cost, adv_std=reward.std())
     np.testing.assert_allclose(penalized_advantage(batch, 0.5, same_unit=True), (reward - 0.5 * cost) / 1.5)
-
-
-def test_losses_are_compiled_once_for_equal_settings():
-    for loss, numbers in ((clipped_loss, (0.2,)), (focops_loss, (1.5, 0.02, True)), (p3o_loss, (0.2, 20.0, True))):
-        assert loss(*numbers) is loss(*numbers)

@@ -128,3 +128,16 @@ def test_values_do_not_depend_on_the_number_of_rows_or_the_padding():
         found = values(critics, obs[:rows])
         np.testing.assert_array_equal(found, whole[:, :rows])
         np.testing.assert_array_equal(values(critics, obs[:rows], varying=True), found)
+
+
+def test_the_deviation_is_that_of_the_clipped_advantages():
+    """Corrected RCPO multiplies by it, to penalize cost in the units of the reward."""
+    r, critics = make_rollout(), make_critics()
+    r.rewards[0, 0, 0] = 1e3
+    batch, _, _ = compute_targets(r, critics, CPO(advantages=AdvantageConfig(0.9, 0.8, 1.0)), CONTEXT, None)
+    reward = slow_advantages(r, critics.reward, r.rewards[:, 0], 0.9, 0.8)
+    centered = reward - reward.mean()
+    clipped = np.clip(centered, *(sign * np.quantile(np.abs(centered), 0.9) for sign in (-1.0, 1.0)))
+    assert batch.adv_std == pytest.approx(clipped.std(), rel=1e-5)
+    assert batch.adv_std < 0.1 * reward.std()
+    np.testing.assert_allclose(batch.adv * batch.adv_std, clipped - clipped.mean(), atol=1e-4)
