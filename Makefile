@@ -104,6 +104,7 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python docs/build_tables.py
 	$(BIN)/python docs/build_figures.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs -d build/doctrees -b html . build/site
+	@echo "Open build/site/index.html"
 
 tutorials: $(VENV)/.installed-all
 	$(BIN)/python docs/tutorials.py

@@ -96,7 +96,14 @@ def visit_math(translator, node):
     raise nodes.SkipNode
 
 
+def link_images(app, doctree):
+    """Let each image be a link to its file, where phones can enlarge it: Sphinx does so if a width is given."""
+    for image in doctree.findall(nodes.image):
+        image["width"] = "100%"
+
+
 def setup(app):
     """Connect the above."""
+    app.connect("doctree-read", link_images)
     app.connect("autodoc-skip-member", skip_field_aliases)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))

@@ -14,10 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta, t
 
-from steingate.algorithms import ALGORITHMS
 from steingate.report.load import Run, load_runs
 from steingate.report.paper import PaperResult, paper_numbers
-from steingate.report.plot_style import free_colors
 from steingate.report.statistics import cvar, feasible_return, tail_feasibility, violation_rate
 from steingate.report.summary import tail_episodes, tail_epochs
 
@@ -294,14 +292,6 @@ def table1_cells() -> dict[tuple[str, str], Cell]:
 
 
 # Text
-
-
-def method_colors(algos: Sequence[str]) -> dict[str, str]:
-    """Return the color of each method: its own, or a free one."""
-    own = {algo: ALGORITHMS[algo].info.color for algo in algos if algo in ALGORITHMS}
-    known = {algo: color for algo, color in own.items() if color is not None}
-    rest = [algo for algo in algos if algo not in known]
-    return known | dict(zip(rest, free_colors(len(rest), set(known.values())), strict=True))
 
 
 def markdown_table(headings: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -56,7 +56,7 @@ def test_version(capsys):
     [
         (["certfy"], "'certfy' (did you mean certify?)"),
         (["--verbose"], "no option '--verbose'"),
-        (["certify"], "required: FILE, --limit"),
+        (["certify"], "required: FILE"),
         (["certify", "x.csv", "--limt", "25"], "no option --limt (did you mean --limit?)"),
         (["certify", "x.csv", "--lim", "25"], "no option --lim"),
         (["certify", "x.csv", "--limit=abc"], "'abc'"),

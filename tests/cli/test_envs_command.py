@@ -49,9 +49,9 @@ except MissingExtraError as error:
 def test_json_holds_every_task_with_its_sizes(capsys):
     assert main(["envs", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    sizes = {r["id"]: (r["observation_size"], r["action_size"], r["max_episode_steps"]) for r in rows}
+    sizes = {r["env_id"]: (r["observation_size"], r["action_size"], r["max_episode_steps"]) for r in rows}
     assert sizes == SIZES
-    assert all(row["cost"] for row in rows)
+    assert all(row["cost_text"] for row in rows)
 
 
 def test_the_table_has_one_line_per_task(capsys):

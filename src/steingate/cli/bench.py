@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from steingate.cli.output import print_rows, progress_bar, warn
 from steingate.cli.parser import Parser, add_options
-from steingate.cli.report import write_report
+from steingate.cli.report import report, report_arguments
 from steingate.errors import InputError
 from steingate.settings import list_options, with_options
 
@@ -74,9 +74,11 @@ def bench(args: argparse.Namespace) -> int:
     outcomes += _launch(args, grid.name, sizes.out, todo, len(runs))
     _print_outcomes(grid.name, outcomes)
     if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
-        out = Path(sizes.out)
-        tables = [f"{out}/table.md", f"{out}/table.csv"]
-        write_report([str(out)], f"{out}/report.html", grid.name, tables, [f"{out}/curves.png"])
+        files = ("--out", "report.html"), ("--table", "table.md"), ("--table", "table.csv"), ("--figure", "curves.png")
+        words = [word for option, name in files for word in (option, f"{sizes.out}/{name}")]
+        parser = Parser("steingate report")
+        report_arguments(parser)
+        report(parser.parse_args([sizes.out, "--title", grid.name, *words]))
     return FAILED if any(outcome.status == "failed" for outcome in outcomes) else 0
 
 
@@ -139,8 +141,8 @@ def _print_outcomes(name: str, outcomes: "Sequence[Outcome]") -> None:
     rows = []
     for folder, counts in sorted(folders.items()):
         before, failed = counts["already finished"], counts["failed"]
-        notes = (f"{before} of them before" if before else "", f"{failed} failed" if failed else "")
-        rows.append((folder, f"{counts['finished'] + before} finished", "  ".join(filter(None, notes))))
+        note = f"{before} of them before  " * bool(before) + f"{failed} failed" * bool(failed)
+        rows.append((folder, f"{counts['finished'] + before} finished", note.strip()))
     print_rows(f"{escape(name)}: {len(outcomes)} runs", rows)
     for outcome in outcomes:
         if outcome.status == "failed":

@@ -33,22 +33,6 @@ def report_arguments(parser: Parser) -> None:
 
 
 def report(args: argparse.Namespace) -> int:
-    """Print the table and write the files."""
-    if args.limit is not None and not 0.0 <= args.limit < inf:
-        raise InputError(f"--limit must be a number from 0 up, got {args.limit:g}.")
-    write_report(args.runs, args.out, args.title, args.table, args.figure, args.frontier, args.limit)
-    return 0
-
-
-def write_report(
-    roots: Sequence[str],
-    page: str,
-    title: str,
-    tables: Sequence[str] = (),
-    figures: Sequence[str] = (),
-    frontiers: Sequence[str] = (),
-    limit: float | None = None,
-) -> None:
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
     from rich.console import Console
 
@@ -58,18 +42,21 @@ def write_report(
     from steingate.report.summary import make_report
     from steingate.report.tables import feasibility_table, to_rich, write_tables
 
-    found = make_report(*_load(roots, limit))
+    if args.limit is not None and not 0.0 <= args.limit < inf:
+        raise InputError(f"--limit must be a number from 0 up, got {args.limit:g}.")
+    found = make_report(*_load(args.runs, args.limit))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(to_rich(feasibility_table(found.summaries)))
-    write_page(found, page, title)
-    print(page)
-    for path in tables:
+    write_page(found, args.out, args.title)
+    print(args.out)
+    for path in args.table:
         write_tables(found, path)
         print(path)
-    for draw, paths in ((curves_figure, figures), (frontier_figure, frontiers)):
+    for draw, paths in ((curves_figure, args.figure), (frontier_figure, args.frontier)):
         for path in paths:
             save_figure(draw(found), path)
             print(path)
+    return 0
 
 
 def _load(roots: Sequence[str], limit: float | None = None) -> "tuple[list[Run], list[Skipped]]":

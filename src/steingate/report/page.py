@@ -339,7 +339,7 @@ def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
     phases = {"whole run": epochs >= 0}
     if run.n_epochs > 1:
         phases |= {"first fifth": epochs < run.n_epochs - start, "last fifth": epochs >= start}
-    phases |= {name: run.modes == mode for mode, name in MODE_NAMES.items() if (run.modes == mode).any()}
+    phases |= {name: run.modes == mode for mode, name in MODE_NAMES.items() if 0 < sum(run.modes == mode) < len(epochs)}
     result = []
     for name, chosen in phases.items():
         cost = run.episodes["cost"][chosen[run.episodes["epoch"].astype(np.int64)]]

@@ -47,6 +47,7 @@ function facts(parent, run, modes) {
     fact("cost", valueText(cost));
     fact("violations", `${violations} in ${count(episodes, "episode")} (${percentText(violations / episodes)})`);
   }
+  if (new Set(run.modes).size === 1) return;
   let switches = 0;
   for (let i = 1; i < run.modes.length; i++) switches += run.modes[i] !== run.modes[i - 1];
   fact("switches", `${switches}`);
@@ -68,7 +69,8 @@ function recoveries(p, run) {
 function curves(card, run) {
   const c = run.curves, last = run.steps[run.steps.length - 1], x = xScale(last, card.clientWidth);
   const tell = (i) => [stepText(run.steps[i]), `return ${valueText(c.ret[i])}`, `cost ${valueText(c.cost[i])}`, `worst ${valueText(c.worst[i])}`];
-  const keys = [{ label: `last ${run.window} episodes`, color: "var(--ink)" }, { label: "this epoch", color: run.color }, { label: "recovery", color: "var(--recover)", kind: "box" }];
+  const keys = [{ label: `last ${run.window} episodes`, color: "var(--ink)" }, { label: "this epoch", color: run.color }];
+  if (run.modes.includes("2")) keys.push({ label: "recovery", color: "var(--recover)", kind: "box" });
   const r = plot(card, { title: "Return", height: 200, xLabel: "environment steps", x, y: linearScale(...range([c.ret, c.epochRet ?? []])), keys });
   recoveries(r, run);
   if (c.epochRet) line(r, run.steps, c.epochRet, run.color, 1.4, 0.9);
