@@ -101,7 +101,9 @@ def read_config(path: str | PathLike[str]) -> dict[str, Any]:
 def write_certification(run: RunFolder, content: dict[str, Any]) -> None:
     """Write ``certification.json`` with a digest of its content."""
     content = {**content, "digest": content_digest(content)}
-    replace_file(run.certification, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+    text = json.dumps(content, indent=2, allow_nan=False)
+    text = re.sub(r"\[\n[\d,\s]+\]", lambda seeds: " ".join(seeds[0].split()), text)  # on one line
+    replace_file(run.certification, (text + "\n").encode())
 
 
 def content_digest(content: dict[str, Any]) -> str:

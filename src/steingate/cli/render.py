@@ -36,7 +36,7 @@ def render(args: argparse.Namespace) -> int:
         from steingate.training.environment import make_envs
         from steingate.training.evaluate import evaluation_seeds, play_episodes
         from steingate.training.play import load_player
-        from steingate.training.video import RenderedEnv, record_video
+        from steingate.training.video import record_video
 
         stop.check()
         episodes = args.episodes if args.episodes is not None else (SEARCHED if args.worst else 1)
@@ -56,8 +56,6 @@ def render(args: argparse.Namespace) -> int:
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}
         envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
-        assert isinstance(envs, RenderedEnv)
-
         try:
             update_steps = partial(update, "rendering steps")
             record_video(envs, player, seeds, args.out, args.sample, args.every, stop.check, update_steps)

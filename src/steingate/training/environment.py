@@ -5,7 +5,7 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -74,6 +74,14 @@ class TrainerEnv(Protocol):
         """
         ...
 
+    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the whole state, also within an episode; not every environment can."""
+        ...
+
+    def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
+        """Go back to a snapshot and return the observations that were current then."""
+        ...
+
     def close(self) -> None:
         """Close the environments."""
         ...
@@ -85,19 +93,6 @@ def new_messages(envs: TrainerEnv) -> tuple[str, ...]:
     messages = tuple(waiting)
     waiting.clear()
     return messages
-
-
-@runtime_checkable
-class Restorable(Protocol):
-    """Environments that can be saved within an episode."""
-
-    def snapshot(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the whole state."""
-        ...
-
-    def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
-        """Go back to a snapshot and return the observations that were current then."""
-        ...
 
 
 def build_algorithm(cfg: RunConfig) -> Algorithm:
@@ -177,15 +172,8 @@ def require_snapshots(cfg: RunConfig, envs: TrainerEnv) -> None:
         return
     envs.reset(seed=0)
     try:
-        restorable(envs).snapshot()
+        envs.snapshot()
     except AttributeError as error:
         raise InputError(
             f"carry_episodes needs an environment that can be saved, and {cfg.env} has no snapshot()."
         ) from error
-
-
-def restorable(envs: TrainerEnv) -> Restorable:
-    """Return environments that have snapshots; others raise an ``AttributeError``."""
-    if not isinstance(envs, Restorable):
-        raise AttributeError("snapshot")
-    return envs

@@ -13,7 +13,7 @@ from steingate.algorithms.common.networks import forward
 from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import require_finite
-from steingate.training.environment import TrainerEnv, restorable, set_params
+from steingate.training.environment import TrainerEnv, set_params
 from steingate.training.logging.rows import Stopwatch, append_window, episode_rows, episode_warnings, progress_row
 from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import OFF, UPDATE
@@ -111,7 +111,7 @@ def run_epoch(
         window=window,
         finished=state.finished + len(rollout.episodes.cost),
         carry=rollout.carry if cfg.carry_episodes else None,
-        env_state=restorable(envs).snapshot() if cfg.carry_episodes else None,
+        env_state=envs.snapshot() if cfg.carry_episodes else None,
     )
     messages = (*output.messages, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
     texts = tuple(f"Epoch {state.epoch + 1}: {message}" for message in messages)

@@ -19,7 +19,6 @@ from steingate.training.environment import (
     make_envs,
     new_messages,
     require_snapshots,
-    restorable,
     source_digest,
 )
 from steingate.training.logging.display import Display
@@ -125,7 +124,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
                 display.message(message)
         if state.env_state is not None:
             envs.reset(seed=0)
-            restorable(envs).restore(state.env_state)
+            envs.restore(state.env_state)
         loggers: list[TensorBoardLog | WandbLog] = [TensorBoardLog(run.path)]
         if cfg.wandb:
             loggers.append(WandbLog(cfg.wandb, run.path, cfg.to_dict(), cfg.identity))

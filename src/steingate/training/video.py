@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError, MissingExtraError
-from steingate.training.environment import TrainerEnv
 from steingate.training.play import Player, play
 
 Frame = npt.NDArray[np.uint8]
@@ -35,17 +34,6 @@ _DARK, _WHITE, _GRAY, _WARM = (28, 38, 48), (255, 255, 255), (160, 172, 184), (2
 _MIN_WIDTH = 240  # smaller frames are enlarged, so that the text below them can be read
 
 
-@runtime_checkable
-class RenderedEnv(TrainerEnv, Protocol):
-    """A vector environment that can be rendered."""
-
-    metadata: dict[str, Any]
-
-    def render(self) -> Any:
-        """Return one RGB array for each environment."""
-        ...
-
-
 class EpisodeStatus(NamedTuple):
     """Running totals of an episode; ``costly`` tells whether a step since the last frame had a cost."""
 
@@ -62,7 +50,7 @@ class RecordingEnv(VectorEnvWrapper):
     been reset by then.
     """
 
-    def __init__(self, envs: RenderedEnv, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
+    def __init__(self, envs: Any, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
         super().__init__(envs)
         self.single_observation_space = envs.single_observation_space
         self._show, self._every = show, every
@@ -108,7 +96,7 @@ class RecordingEnv(VectorEnvWrapper):
 
 
 def record_video(
-    envs: RenderedEnv, player: Player, seeds: list[int], out: str | Path, sample: bool, every: int | None = None,
+    envs: Any, player: Player, seeds: list[int], out: str | Path, sample: bool, every: int | None = None,
     stop: Callable[[], bool] = lambda: False, progress: Callable[[int, int | None], None] = lambda steps, total: None,
 ) -> int:  # fmt: skip
     """Write one episode per seed to an MP4 or GIF file; return the number of frames.
