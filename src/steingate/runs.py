@@ -15,14 +15,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
+from steingate.escaping import printable
 from steingate.storage.checkpoint import (
     Checkpoint,
+    checkpoint_files,
     latest_checkpoint,
     read_checkpoint,
     read_tree,
@@ -33,14 +35,15 @@ from steingate.storage.files import open_no_link, read_regular, remove_temporary
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
-    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "content_digest", "find_runs", "folder_lock",
+    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "content_digest", "find_edits", "find_runs",
+    "folder_lock", "is_edited",
     "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
     "read_episodes", "read_progress", "require_no_rows", "run_path", "write_certification",
     "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
-_MAX_JSON_BYTES = 1 << 20
+_MAX_JSON_BYTES, _MAX_SENTENCE = 1 << 20, 2000
 
 
 class RunFolder:
@@ -126,7 +129,7 @@ def load_certification(path: str | PathLike[str]) -> dict[str, Any] | None:
         raise RunError(f"{run.certification} is damaged; `steingate resume {path}` writes it again.")
     if content.get("digest") != content_digest(content):
         raise RunError(f"{run.certification} was edited; `steingate resume {path}` writes it again.")
-    return content
+    return {**content, "sentence": printable(content["sentence"], _MAX_SENTENCE)}
 
 
 def _read_object(file: Path) -> dict[str, Any]:
@@ -189,6 +192,38 @@ def require_no_rows(run: RunFolder) -> None:
     tables = (run.progress, run.episodes)
     if run.certified.exists() or any(path.exists() and read_regular(path).count(b"\n") > 1 for path in tables):
         raise RunError(f"{run.path} has results but no checkpoint, so it cannot be resumed; restore {run.checkpoints}.")
+
+
+def is_edited(record: Mapping[str, Any]) -> bool:
+    """Return whether the settings in the content of ``config.json`` differ from those the run was started with."""
+    settings = record.get("config")
+    known = isinstance(settings, dict) and (digest(settings, steps=False), digest(settings, steps=True))
+    return not known or record.get("identity") not in known
+
+
+def find_edits(path: str | PathLike[str]) -> list[str]:
+    """Return the files of a run that differ from what training wrote, as far as their digests show.
+
+    These are the settings, the certification, and the rows of both tables up to the newest checkpoint.
+    """
+    run, marks = RunFolder(path), dict[str, Any]()
+    for _, file in reversed(checkpoint_files(run.checkpoints)):  # before the tables, which only grow
+        with suppress(RunError):
+            marks = read_checkpoint(file).tree.get("tables") or {}
+            break
+    edited = [run.config.name] if is_edited(read_config(path)) else []
+    try:
+        load_certification(path)
+    except RunError:
+        edited.append(run.certification.name)
+    for table in (run.progress, run.episodes):
+        try:
+            Table(table, time_prefixes=("Time/",)).check(marks[table.stem])
+        except RunError:
+            edited.append(table.name)
+        except (KeyError, TypeError):
+            continue
+    return edited
 
 
 @contextmanager

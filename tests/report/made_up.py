@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from steingate.runs import digest
 from steingate.storage.tables import EPISODE_COLUMNS
 
 
@@ -27,6 +28,7 @@ def write_run(
         "seed": seed, "cost_limit": 25.0, "window": 100, "threads": None, "out": str(root),
     } | config | {"algorithm": algorithm}  # fmt: skip
     record = {"config": config, "versions": {"steingate": "0.1.0"}, "started": "2026-01-01T00:00:00+00:00"}
+    record["identity"] = digest(config, steps=False)
     (folder / "config.json").write_text(json.dumps(record | {"plot_style": plot_style}))
     mean = np.linspace(60.0, 12.0, epochs)
     cost = np.round(rng.gamma(2.0, mean[:, None] / 2.0, (epochs, per_epoch)))

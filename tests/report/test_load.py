@@ -20,6 +20,7 @@ from steingate.report.run_settings import NO_EFFECT, canonical, plot_style, sett
 from steingate.report.statistics import window_means
 from steingate.report.summary import load_report
 from steingate.report.tables import full_table
+from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config
 
 
@@ -131,7 +132,7 @@ def folders(tmp_path):
     for algo in ("cpo", "steingate"):
         for seed in (0, 1):
             folder = write_run(tmp_path / "runs" / "nested", algo=algo, seed=seed)
-    (folder / "certification.json").write_text(json.dumps({"certified": False, "sentence": "None is."}))
+    write_certification(RunFolder(folder), {"certified": False, "sentence": "None is."})
     return tmp_path / "runs"
 
 

@@ -33,6 +33,7 @@ from steingate.report.tables import (
     to_rich,
     write_tables,
 )
+from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
@@ -153,7 +154,7 @@ def test_certifications_are_quoted_or_counted(tmp_path):
     for seed, result in enumerate(results):
         folder = write_run(tmp_path, algo="cpo", seed=seed, epochs=1)
         if result:
-            (folder / "certification.json").write_text(json.dumps({"sentence": "It is so."} | result))
+            write_certification(RunFolder(folder), {"sentence": "It is so."} | result)
     report = load_report([tmp_path])
     table = feasibility_table(report.summaries)
     assert table.rows[0][table.headings.index("certified")] == "2 of 3"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from steingate import __version__
 from steingate.cli.parser import Parser
 from steingate.errors import InputError, SteingateError, nearest, needs
+from steingate.escaping import for_terminal
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "train a policy"),
@@ -131,7 +132,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _print_error(sentence: str) -> int:
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(f"steingate: {sentence}", file=sys.stderr)
+            print(f"steingate: {for_terminal(sentence)}", file=sys.stderr)
     return USAGE
 
 

@@ -8,12 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from steingate.escaping import for_terminal
+
 PIPE_WIDTH = 200  # columns of tables in a pipe, so that scripts and grep see whole rows
 
 
 def warn(text: str) -> None:
     """Print a line to stderr."""
-    print(text, file=sys.stderr)
+    print(for_terminal(text), file=sys.stderr)
 
 
 def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "") -> None:
@@ -24,7 +26,7 @@ def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="dim")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(for_terminal(cell)) for cell in row))
     if console.is_terminal:
         _print(console, title, table, footer)
         return
@@ -35,10 +37,10 @@ def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "
 
 
 def _print(console: Console, title: str, table: Table, footer: str) -> None:
-    console.print(title)
+    console.print(for_terminal(title))
     console.print(table)
     if footer:
-        console.print(escape(footer), soft_wrap=not console.is_terminal)
+        console.print(escape(for_terminal(footer)), soft_wrap=not console.is_terminal)
 
 
 @contextmanager

@@ -67,6 +67,9 @@ def _load(roots: Sequence[str], limit: float | None = None) -> "tuple[list[Run],
     runs, skipped = load_runs(roots, limit)
     for item in skipped:
         warn(f"steingate: skipped {item.path}: {item.reason}")
+    for run in runs:
+        if run.edited:
+            warn(f"steingate: {run.path} was edited after training: {', '.join(run.edited)}.")
     if not runs:
         raise InputError(f"There is no run in {', '.join(roots)}; steingate train makes one.")
     return runs, skipped
@@ -89,6 +92,8 @@ def archive(args: argparse.Namespace) -> int:
     runs, _ = _load(args.runs)
     included = []
     for run in runs:
+        if run.edited:
+            continue
         if run.complete or args.all:
             included.append(run)
         else:

@@ -15,6 +15,7 @@ from steingate.policies.policy import Policy
 from steingate.runs import (
     Checkpoint,
     certified_checkpoint,
+    is_edited,
     load_certification,
     newest_checkpoint,
     read_config,
@@ -51,8 +52,11 @@ def load_policy(
             return Policy.load(path)
         except (OSError, ValueError) as error:
             raise RunError(str(error)) from error
+    record = read_config(path)
+    if is_edited(record):
+        raise RunError(f"{path}/config.json was changed after the run was started; restore it.")
     checkpoint, chosen = choose_checkpoint(path, policy, warn)
-    config = read_config(path).get("config") or {}
+    config = record["config"]
     certification = _certification(path, warn)
     found = Policy(policy_arrays(checkpoint))
     about = {

@@ -86,6 +86,11 @@ def write_archive(
     compressor = lzma.LZMACompressor(filters=filters)
     chunks = [compressor.compress(_line(_HEADER))]
     for run in runs:
+        files = run.path.iterdir() if run.path.is_dir() else ()
+        if any(file.suffix in (".json", ".csv") and file.is_symlink() for file in files):
+            raise InputError(f"{run.path} cannot be archived: one of its files is a symbolic link.")
+        if run.edited:
+            raise InputError(f"{run.path} cannot be archived: {', '.join(run.edited)} was edited after training.")
         name = _name(run, roots)
         if name in stored:
             raise InputError(f"{stored[name]} and {run.path} would both be archived as {name}.")
@@ -121,8 +126,8 @@ def _name(run: "Run", roots: Sequence[str | Path]) -> str:
 
 
 def _entry(run: "Run", name: str, digits: int | None) -> dict[str, Any]:
-    # The folders of this machine and the identity of the checkpoints mean nothing to other readers.
-    record = {key: value for key, value in run.record.items() if key != "identity"}
+    # The folders and the seal of this machine mean nothing to other readers.
+    record = {key: value for key, value in run.record.items() if key != "seal"}
     return {
         "run": name,
         "config": record | {"config": {**run.config, "out": "runs"}, "env_folder": None},

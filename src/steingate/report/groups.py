@@ -9,9 +9,10 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import numpy.typing as npt
 
+from steingate.escaping import printable
 from steingate.report.load import Run
 from steingate.report.plot_style import LIMIT, free_colors
-from steingate.report.run_settings import canonical, plot_style, printable, settings
+from steingate.report.run_settings import canonical, plot_style, settings
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -63,7 +64,7 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     """Return the groups in order of task, algorithm and label."""
     members: dict[str, list[Run]] = {}
     for run in runs:
-        members.setdefault(canonical(settings(run.config)), []).append(run)
+        members.setdefault(f"{canonical(settings(run.config))} {bool(run.edited)}", []).append(run)
     by_algo: dict[str, list[Settings]] = {}
     for group in members.values():
         by_algo.setdefault(group[0].algo, []).append(settings(group[0].config))
@@ -119,5 +120,6 @@ def _label(run: Run, names: Sequence[str]) -> str:
     for name in names:
         end = name.rsplit(".", 1)[-1]
         value = canonical(mine[name]).strip('"') if name in mine else "default"
-        words.append(f"{end if last[end] == 1 else name} {value}")
+        words.append(f"{end if last[end] == 1 else name} {printable(value, 60)}")
+    words += ["edited"] if run.edited else []
     return printable(f"{run.algo} ({', '.join(words)})" if words else run.algo)

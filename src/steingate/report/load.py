@@ -17,14 +17,25 @@ import numpy.typing as npt
 
 from steingate.algorithms.modes import Mode, effective_modes
 from steingate.errors import InputError, RunError, SteingateError
+from steingate.escaping import printable
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
-from steingate.report.run_settings import canonical, check_record, find_setting, printable, settings
+from steingate.report.run_settings import canonical, check_record, find_setting, settings
 from steingate.report.statistics import window_cvar, window_means
-from steingate.runs import RunFolder, find_runs, load_certification, read_config, read_episodes, read_progress
+from steingate.runs import (
+    RunFolder,
+    find_edits,
+    find_runs,
+    is_edited,
+    load_certification,
+    read_config,
+    read_episodes,
+    read_progress,
+)  # fmt: skip
 
 Array = npt.NDArray[np.float64]
 Signature = tuple[tuple[int, int], ...]
 
+_MAX_NAME = 120
 WINDOW = 100  # episodes in the running means that tables and curves show
 _REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
 
@@ -43,6 +54,7 @@ class Run:
     recent: dict[str, Array]
     modes: npt.NDArray[np.int64]  # Mode of the policy step of each epoch
     limit: float  # on the cost of an episode, for all statistics
+    edited: tuple[str, ...] = ()  # files that differ from what training wrote, as far as digests show
 
     @property
     def config(self) -> dict[str, Any]:
@@ -53,14 +65,14 @@ class Run:
     @property
     def env(self) -> str:
         """Name of the task, without this package's prefix."""
-        return printable(self.config["env"]).removeprefix("steingate/")
+        return printable(self.config["env"], _MAX_NAME).removeprefix("steingate/")
 
     @property
     def algo(self) -> str:
         """Name of the algorithm."""
         style = self.record.get("plot_style")
         name = style.get("name") if isinstance(style, dict) else None
-        return printable(name if isinstance(name, str) and name else self.config["algo"])
+        return printable(name if isinstance(name, str) and name else self.config["algo"], _MAX_NAME)
 
     @property
     def seed(self) -> int:
@@ -129,7 +141,7 @@ def load_runs(roots: Iterable[str | Path], limit: float | None = None) -> tuple[
         if isinstance(found, Skipped):
             skipped.append(found)
             continue
-        first = runs.setdefault(f"{canonical(settings(found.config))} {found.seed}", found)
+        first = runs.setdefault(f"{canonical(settings(found.config))} {found.seed} {bool(found.edited)}", found)
         if first is not found:
             reason = f"It has the configuration and seed of {first.path} and is counted once."
             skipped.append(Skipped(found.path, reason))
@@ -187,7 +199,7 @@ def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
 @lru_cache(maxsize=4096)
 def _load_folder(path: Path, _: Signature) -> Run:
     try:
-        record = read_config(path)
+        record, edited = read_config(path), tuple(find_edits(path))
         # Progress first: episodes are written before it, so all episodes of the epochs read here exist.
         progress = {name: _numbers(cells) for name, cells in read_progress(path).items()}
         episodes = read_episodes(path)
@@ -197,7 +209,7 @@ def _load_folder(path: Path, _: Signature) -> Run:
         certification = load_certification(path)
     except (RunError, OSError):
         certification = None
-    return _make_run(RunData(path, record, certification, progress, episodes))
+    return replace(_make_run(RunData(path, record, certification, progress, episodes)), edited=edited)
 
 
 @lru_cache(maxsize=64)
@@ -205,7 +217,9 @@ def _load_archive(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
     found: list[Run | Skipped] = []
     for data in read_archive(path):
         try:
-            found.append(_make_run(data))
+            # Archives of other versions have no digest.
+            edited = ("config.json",) if "identity" in data.record and is_edited(data.record) else ()
+            found.append(replace(_make_run(data), edited=edited))
         except RunError as error:
             found.append(Skipped(data.path, str(error)))
     return tuple(found)

@@ -113,11 +113,6 @@ def to_toml(config: dict[str, Any]) -> str:
     return "".join(f"{key} = {_toml(value)}\n" for key, value in options if value is not None)
 
 
-def printable(name: Any) -> str:
-    """Return a name as text, with a question mark for each control character."""
-    return "".join(letter if letter.isprintable() else "?" for letter in str(name))
-
-
 def _depth(value: Any, limit: int) -> int:
     """Return the depth of nested tables and lists, at most ``limit + 1``."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None

@@ -14,6 +14,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table as RichTable
 
 from steingate.errors import InputError
+from steingate.escaping import for_csv, for_latex, for_markdown, printable
 from steingate.report.paper import SEEDS, STEPS, paper_numbers
 from steingate.report.statistics import Estimate
 from steingate.report.summary import Comparison, Overall, Report, Summary
@@ -234,27 +235,28 @@ def to_rich(table: Table) -> RichTable:
 def to_markdown(table: Table) -> str:
     """Return the table in GitHub's Markdown."""
     rule = ["---" if index < table.text_columns else "---:" for index in range(len(table.headings))]
-    lines = ["| " + " | ".join(map(_markdown, line)) + " |" for line in (table.headings, rule, *table.rows)]
-    return "\n\n".join(text for text in (table.caption, "\n".join(lines), *table.notes) if text) + "\n"
+    lines = ["| " + " | ".join(map(for_markdown, line)) + " |" for line in (table.headings, rule, *table.rows)]
+    parts = (for_markdown(table.caption), "\n".join(lines), *map(for_markdown, table.notes))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def to_csv(table: Table) -> str:
     """Return the table as CSV, without caption and notes."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([table.headings, *table.rows])
+    csv.writer(out, lineterminator="\n").writerows([list(map(for_csv, line)) for line in (table.headings, *table.rows)])
     return out.getvalue()
 
 
 def to_latex(table: Table) -> str:
     """Return the table as a LaTeX ``tabular`` with the rules of the booktabs package."""
     columns = "l" * table.text_columns + "r" * (len(table.headings) - table.text_columns)
-    lines = [f"% {line}" for line in (table.caption, *table.notes) if line]
+    lines = [f"% {printable(line)}" for line in (table.caption, *table.notes) if line]
     lines += [f"\\begin{{tabular}}{{{columns}}}", "\\toprule"]
-    lines += [" & ".join(map(_latex, table.headings)) + " \\\\", "\\midrule"]
+    lines += [" & ".join(map(for_latex, table.headings)) + " \\\\", "\\midrule"]
     for index, row in enumerate(table.grouped_rows()):
         if row[0] and index:
             lines.append("\\midrule")
-        lines.append(" & ".join(map(_latex, row)) + " \\\\")
+        lines.append(" & ".join(map(for_latex, row)) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
 
 
@@ -319,18 +321,3 @@ def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
 
 def _exact(value: float) -> str:
     return repr(float(value)) if isfinite(value) else ""
-
-
-def _markdown(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("<", "&lt;")
-
-
-_LATEX = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "≤": r"$\leq$", "–": "--", "—": "---", "±": r"$\pm$", "−": "$-$",
-    **{mark: "\\" + mark for mark in "&%$#_{}"},
-}  # fmt: skip
-
-
-def _latex(text: str) -> str:
-    return re.sub("|".join(map(re.escape, _LATEX)), lambda mark: _LATEX[mark.group()], text)

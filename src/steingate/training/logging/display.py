@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steingate.algorithms.modes import describe_update
+from steingate.escaping import for_terminal
 from steingate.training.config import RunConfig
 
 STYLES = ("green", "yellow", "red")  # by mode
@@ -76,7 +77,7 @@ class Display:
     def message(self, text: str, result: bool = False) -> None:
         """Print a sentence, such as a warning, above the panel; the ``result`` of the run is shown if quiet, too."""
         if result or not self.quiet:
-            self._show(partial(self.console.print, text, soft_wrap=True, markup=False))
+            self._show(partial(self.console.print, for_terminal(text), soft_wrap=True, markup=False))
 
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
