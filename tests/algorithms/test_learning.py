@@ -109,18 +109,23 @@ FEW_VIOLATIONS = {  # largest violation rate, smallest mean action
     "allowance": (0.05, 0.1),
     "allowance-ppo": (0.1, 0.1),
 }
+FAST = {"trpo", "cpo", "ppo-lag", "steingate", "trpo-saute"}  # the others are marked slow
+
+
+def probes(names):
+    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def test_every_algorithm_is_probed():
     assert {*UNCONSTRAINED, *MEAN_COST, *TAIL, *FEW_VIOLATIONS, "crpo"} == set(ALGORITHMS)
 
 
-@pytest.mark.parametrize("name", UNCONSTRAINED)
+@pytest.mark.parametrize("name", probes(UNCONSTRAINED))
 def test_without_a_constraint_the_best_action_is_found(name):
     assert train(name, 60).action[-5:].mean() == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("name", MEAN_COST)
+@pytest.mark.parametrize("name", probes(MEAN_COST))
 def test_the_best_action_with_a_limit_on_the_mean_cost(name):
     options = MEAN_COST[name]
     history = train(name, 80, **options)
@@ -128,11 +133,12 @@ def test_the_best_action_with_a_limit_on_the_mean_cost(name):
     assert history.cost[-30:].mean() == pytest.approx(options.get("limit", 4.0), rel=0.1)
 
 
+@pytest.mark.slow
 def test_crpo_ends_at_the_limit_plus_its_tolerance():
     assert train("crpo", 60, tolerance=1.0).cost[-20:].mean() == pytest.approx(5.0, rel=0.05)
 
 
-@pytest.mark.parametrize("name", TAIL)
+@pytest.mark.parametrize("name", probes(TAIL))
 def test_the_tail_statistic_ends_at_the_limit(name):
     metric, least, most = TAIL[name]
     history = train(name, 80)
@@ -140,7 +146,7 @@ def test_the_tail_statistic_ends_at_the_limit(name):
     assert least <= history.violations[-20:].mean() <= most
 
 
-@pytest.mark.parametrize("name", FEW_VIOLATIONS)
+@pytest.mark.parametrize("name", probes(FEW_VIOLATIONS))
 def test_few_episodes_violate_the_limit_and_reward_is_earned(name):
     most, least = FEW_VIOLATIONS[name]
     history = train(name, 80, **({"ppo.lr": 3e-3} if name == "allowance-ppo" else {}))

@@ -26,7 +26,12 @@ def test_every_method_with_a_paper_is_recorded():
     assert set(RECORDED) == {f"{name} {variant}" for name in names for variant in ("corrected", "published")}
 
 
-@pytest.mark.parametrize("key", sorted(RECORDED))
+FAST = {"cpo corrected", "ppo corrected", "steingate corrected"}  # the others are marked slow
+
+
+@pytest.mark.parametrize(
+    "key", [key if key in FAST else pytest.param(key, marks=pytest.mark.slow) for key in sorted(RECORDED)]
+)
 def test_two_epochs_repeat(key):
     name, variant = key.split()
     algorithm = make_algorithm(name, options={"variant": variant}).resolve(1000)
