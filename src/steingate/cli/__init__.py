@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "train a policy"),
     "resume": ("train", "continue a training run from its last checkpoint"),
     "evaluate": ("evaluate", "evaluate a trained policy: return, cost, violation rate and its exact bound"),
+    "compare": ("compare", "which of two trained policies violates the limit less often"),
     "render": ("render", "write a video of a trained policy"),
     "export": ("evaluate", "export a trained policy to NumPy or ONNX"),
     "bench": ("bench", "train a grid of runs, on this machine or on a Ray cluster"),
@@ -37,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),
     "completion": ("completion", "print a shell completion script"),
 }
-TRAINING = ("train", "resume", "evaluate", "render", "bench")  # commands that need the extra train
+TRAINING = ("train", "resume", "evaluate", "compare", "render", "bench")  # commands that need the extra train
 
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT

@@ -1,0 +1,135 @@
+"""Comparison of the policies of two runs: both play the same seeds until one is shown to be safer."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steingate.algorithms.base import EnvParams
+from steingate.certificates.formatting import number, percent
+from steingate.errors import InputError, RunError
+from steingate.monitoring.compare import ComparisonMonitor
+from steingate.policies.load import Which
+from steingate.runs import RunFolder, read_episodes
+from steingate.training.certification import ignored_seeds
+from steingate.training.environment import make_envs
+from steingate.training.play import Player, load_player, play
+from steingate.training.seeding import evaluation_seeds
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Result of :func:`compare`: names of both policies, and the monitor that counted the pairs.
+
+    Attributes
+    ----------
+    name_a, name_b : run and policy
+    monitor : numbers of violations, e-values and decisions
+    mean_return_a, mean_return_b : mean returns of the pairs
+    """
+
+    name_a: str
+    name_b: str
+    monitor: ComparisonMonitor
+    mean_return_a: float
+    mean_return_b: float
+
+    def __str__(self) -> str:
+        counted = self.monitor
+        over = (
+            f"{counted.only_a} of {counted.pairs:,} pairs are violations of the limit {number(counted.limit)} by A "
+            f"alone, {counted.only_b} by B alone (e-value {counted.e_value:.3g})"
+        )
+        if not counted.decided:
+            verdict = f"it is undecided which violates less often: an e-value of {1 / counted.delta:g} would decide"
+        else:
+            safer, other = ("A", "B") if counted.a_is_safer else ("B", "A")
+            confidence = percent(round(1.0 - counted.delta, 15))
+            verdict = f"with {confidence} confidence {safer} violates it less often than {other}"
+        return f"A is {self.name_a}, B is {self.name_b}: {over}, so {verdict}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON types."""
+        returns = {"mean_return_a": self.mean_return_a, "mean_return_b": self.mean_return_b}
+        return {"a": self.name_a, "b": self.name_b, **self.monitor.to_dict(), **returns, "sentence": str(self)}
+
+
+def compare(
+    path_a: str | PathLike[str], path_b: str | PathLike[str], episodes: int = 2000, *, seed: int = 0,
+    limit: float | None = None, confidence: float = 0.95, policy: Which | None = None, env: Any = None,
+    trust_code: bool = False, warn: Callable[[str], None] = warnings.warn, stop: Callable[[], bool] = lambda: False,
+) -> Comparison:  # fmt: skip
+    """Play the same seeds with the policies of two runs until one is shown to violate the limit less often.
+
+    Parameters
+    ----------
+    path_a, path_b
+        Run folders with the same environment.
+    episodes
+        Largest number of pairs.
+    seed
+        Seed of the episodes; they differ from those of training and of every evaluation.
+    limit
+        Cost limit of an episode; by default that of the runs, which must be equal.
+    confidence
+        1 - error probability of each statement.
+    policy
+        ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
+    env, trust_code, warn, stop
+        As for :func:`steingate.evaluate`.
+    """
+    if episodes < 1:
+        raise InputError(f"episodes must be at least 1, got {episodes}.")
+    paths = (Path(path_a), Path(path_b))
+    players = [load_player(path, warn, policy, env, trust_code) for path in paths]
+    a, b = (player.cfg for player in players)
+    if (a.env, a.env_options) != (b.env, b.env_options):
+        raise InputError(f"The runs have different environments, {a.env} and {b.env} (or options): nothing to compare.")
+    if limit is None and a.cost_limit != b.cost_limit:
+        raise InputError(f"The runs have the limits {a.cost_limit:g} and {b.cost_limit:g}: choose one with limit.")
+    limit = a.cost_limit if limit is None else limit
+    monitor = ComparisonMonitor(limit, round(1.0 - confidence, 15), _return_range(paths))
+    seeds = evaluation_seeds(seed, episodes, 0)
+    num_envs = min(a.num_envs, b.num_envs)
+    envs = [make_envs(each.cfg, num_envs, EnvParams(each.cost_budget_fraction)) for each in players]
+    returns: list[tuple[float, float]] = []
+    marks: tuple[list[list[int]], ...] = ([], [])  # checksums of the episodes of A and of B
+    try:
+        for first in range(0, episodes, num_envs):
+            group = seeds[first : first + num_envs]
+            played = []
+            for each, player, own in zip(envs, players, marks, strict=True):
+                own.append([])
+                played.append(play(each, player, group, False, stop, marks=own[-1]))
+            one, two = played
+            for cost_a, cost_b, ret_a, ret_b in zip(one.cost, two.cost, one.ret, two.ret, strict=True):
+                pair = (float(ret_a), float(ret_b)) if monitor.return_range is not None else ()
+                monitor.update(max(float(cost_a), 0.0), max(float(cost_b), 0.0), *pair)
+                returns.append((ret_a, ret_b))
+                if monitor.decided:
+                    break
+            if monitor.decided:
+                break
+    finally:
+        for each in envs:
+            each.close()
+    failure = ignored_seeds(marks[0]) or ignored_seeds(marks[1])
+    if failure:
+        raise RunError(f"There is nothing to compare: {failure}.")
+    names = [_name(path, player) for path, player in zip(paths, players, strict=True)]
+    return Comparison(*names, monitor, *np.mean(returns, axis=0).tolist())
+
+
+def _name(path: Path, player: Player) -> str:
+    return f"the {player.which} policy of {path} (step {player.epoch * player.cfg.steps_per_epoch:,})"
+
+
+def _return_range(paths: tuple[Path, ...]) -> float | None:
+    """Return the range of the returns in training, which is known before the pairs, or None."""
+    returns = [read_episodes(path)["return"] for path in paths if RunFolder(path).episodes.exists()]
+    values = np.concatenate([*returns, np.zeros(0)])
+    return float(np.ptp(values)) or None if len(values) else None
