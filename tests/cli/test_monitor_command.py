@@ -278,6 +278,49 @@ def test_a_growing_file_is_followed_through_kill_9(tmp_path):
     assert Monitor.load(state).state_dict() == exact.state_dict()
 
 
+def test_a_rotated_log_is_followed(tmp_path, capsys):
+    """Fifty good lines, a new file with sixty violations: all 110 are counted."""
+    file, state = tmp_path / "log.csv", tmp_path / "s"
+    file.write_text("episode,cost\n" + "".join(f"{i},3\n" for i in range(50)))
+    argv = [*COMMAND, str(file), "--limit", "25", "--follow", "--state", str(state), "--until", "unsafe"]
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(state, 50)
+    assert main(["monitor", str(file), "--state", str(state)]) == 2  # a second monitor with this state
+    assert f"is in use by process {child.pid}" in capsys.readouterr().err
+    file.rename(tmp_path / "log.csv.1")
+    file.write_text("step,cost\n" + "".join(f"{i},30\n" for i in range(60)))
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert "was replaced after line 51" in err
+    assert "unsafe" in out
+    assert main(["monitor", str(file), "--state", str(state)]) == 0
+    assert (Monitor.load(state).episodes, Monitor.load(state).violations) == (110, 60)
+
+
+def test_an_invalid_line_raises_the_alarm_and_the_watch_goes_on(tmp_path):
+    log, state = tmp_path / "alarms", tmp_path / "s"
+    command = f"echo $STEINGATE_EVENT $STEINGATE_SUMMARY >> '{log}'"
+    argv = [*COMMAND, "-", "--limit", "25", "--state", str(state), "--alarm-command", command]
+    lines = "3\n" * 20 + "nan\nhello\n\xff\n" + "3\n" * 20
+    done = subprocess.run(argv, input=lines.encode("latin-1"), capture_output=True)
+    assert done.returncode == 0
+    assert done.stderr.count(b"The line is not counted.") == 3
+    assert [line.split()[:3] for line in log.read_text().splitlines()] == [
+        ["invalid", "Line", f"{number}:"] for number in (21, 22, 23)
+    ]
+    assert Monitor.load(state).episodes == 40
+
+
+def test_a_new_policy_starts_anew(tmp_path, capsys):
+    state = str(tmp_path / "s")
+    assert main(["monitor", write(tmp_path / "a", [40.0] * 50), "--limit", "25", "--state", state]) == 0
+    good = write(tmp_path / "b", [1.0] * 36)
+    capsys.readouterr()
+    _, shown = run_json(capsys, good, "--state", state, "--new-policy", "repaired")
+    assert (shown["policy"], shown["certified_at"], shown["unsafe"]) == ("repaired", 36, False)
+    assert [entry["violations"] for entry in shown["history"]] == [50]
+
+
 def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
     from steingate.report.monitor_figure import bound_trace, monitor_figure
 

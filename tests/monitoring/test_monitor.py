@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steingate import InputError, Monitor, Monitors, RunError
+from steingate.monitoring import state as state_files
 from steingate.monitoring.tail import Tail, capped_mean
 from steingate.monitoring.wealth import RestartingWealth, cluster_bound, upper_bound
 
@@ -261,6 +262,7 @@ def test_clusters_count_once():
     monitor.update_cluster([1.0] * 10)
     monitor.update_cluster([30.0] * 3)
     monitor.update(1.0)
+    assert monitor.trace[-1] == (24, 4, monitor.bound)
     assert (monitor.episodes, monitor.violations, monitor.max_cost) == (24, 4, 30.0)
     assert monitor.bound == pytest.approx(cluster_bound(1, 2, {0.1: 1}, 0.05))
     assert monitor.tail_rates()[10] == pytest.approx(1.1 / 4)
@@ -306,10 +308,9 @@ def test_a_shift_of_costs_below_the_limit_is_drift():
 def test_the_trace_is_short_and_correct():
     costs = mixed(12, 50_000, 0.05)
     trace, violations = filled(costs).trace, np.cumsum(costs > 25.0)
-    assert len(trace) < 200
+    assert len(trace) < 150
     assert [n for n, *_ in trace[:20]] == list(range(1, 21))
     assert all(violations[n - 1] == s for n, s, _ in trace)
-    assert all(bound == pytest.approx(upper_bound(s, n - s, 0.05), rel=1e-5) for n, s, bound in trace)
 
 
 @pytest.mark.parametrize(
@@ -405,6 +406,9 @@ class TestState:
             lambda s: s["blocks"].pop(),
             lambda s: s["costs"].update(statistics=[]),
             lambda s: s["costs"]["seen"].append([-1.0, 1]),
+            lambda s: s["costs"]["seen"][0].append(-1.0),
+            lambda s: s["costs"]["seen"][0].append(1.0),
+            lambda s: s["costs"].update(counted=-1),
             lambda s: s.update(history=[3]),
             lambda s: s.update(max_cost=None),
         ],
@@ -461,6 +465,28 @@ class TestState:
             assert stored.episodes >= target
             assert bits(stored) == bits(filled(costs[: stored.episodes]))
             reached = stored.episodes
+
+    def test_a_fleet_is_saved_and_loaded_quickly(self, tmp_path):
+        """10,000 monitors with 300 episodes each."""
+        one = filled(np.round(np.random.default_rng(0).gamma(6.0, 2.0, 300)))
+        fleet = Monitors({f"robot {n}": 25 for n in range(10_000)}, delta=1.0 - 1e-9)
+        parts = [[name, one.state_dict()] for name in fleet]
+        fleet = Monitors.from_state({**fleet.state_dict(), "monitors": parts})
+        start = time.process_time()
+        fleet.save(tmp_path / "fleet.json")
+        again = Monitors.load(tmp_path / "fleet.json")
+        assert time.process_time() - start < 4.0  # about half of it when nothing else runs
+        assert again.episodes == 300
+        assert bits(again["robot 9999"]) == bits(one)
+
+    def test_a_state_is_too_large_for_writing_as_for_reading(self, tmp_path, monkeypatch):
+        path, monitor = tmp_path / "m.json", filled([1.0] * 40)
+        monitor.save(path)
+        monkeypatch.setattr(state_files, "MAX_BYTES", 1_000)
+        with pytest.raises(RunError, match="divide the monitors"):
+            monitor.save(path)
+        with pytest.raises(RunError, match="larger than"):
+            Monitor.load(path)
 
 
 class TestMonitors:

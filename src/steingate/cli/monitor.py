@@ -6,7 +6,7 @@ import signal
 import subprocess
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
@@ -16,16 +16,19 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from steingate.certificates.io import CostParser, Line, follow, pipe, read_costs
+from steingate.certificates.formatting import percent
+from steingate.certificates.io import CostParser, read_costs
 from steingate.cli.output import print_rows, warn
 from steingate.cli.parser import Parser, add_claim_options, error_probability
 from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
+from steingate.monitoring.follow import FileFollower, Line, pipe
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name, restore_monitor
-from steingate.monitoring.state import read_state, write_state
+from steingate.monitoring.state import lock_state, read_state, write_state
 
 EVENTS = ("certified", "unsafe", "drift")
+INVALID = "invalid"  # event of a line that is not a cost
 STATUS = {"certified": 0, "undecided": 1, "unsafe": 3, "drift": 4}
 STYLES = {"certified": "green", "undecided": "yellow", "unsafe": "red", "drift": "red"}
 ALARM_TIMEOUT = 60.0  # seconds
@@ -52,7 +55,9 @@ def monitor_arguments(parser: Parser) -> None:
     add("--until", choices=(*EVENTS, "decided"), help="stop at this event")
     add("--state", metavar="FILE", help="store the state here and continue from it")
     add("--rearm", action="store_true", help="restart the drift detector after an alarm")
-    alarm_help = "shell command for unsafe and drift; STEINGATE_EVENT has the event"
+    add("--new-policy", metavar="NAME", help="start anew for another policy; --state keeps the numbers before")
+    add("--new-file", action="store_true", help="read FILE from its beginning although --state has read one")
+    alarm_help = "shell command for unsafe, drift and invalid lines; STEINGATE_EVENT has the event"
     add("--alarm-command", metavar="CMD", help=alarm_help)
     add("--plot", metavar="FILE", help="plot bounds and alarms to FILE (.png, .svg or .pdf)")
     add("--json", action="store_true", help="print JSON at the end and nothing else")
@@ -62,15 +67,18 @@ def monitor_arguments(parser: Parser) -> None:
 
 def monitor(args: Namespace) -> int:
     """Read costs until they end or ``--until`` is reached, and print the result."""
-    state = read_state(args.state) if args.state and Path(args.state).exists() else None
-    monitors = make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
-    if args.rearm:
-        monitors.rearm()
-    session = Session(args, monitors, (state or {}).get("source", {}))
-    try:
-        session.run()
-    finally:
-        session.save()
+    with lock_state(args.state) if args.state else nullcontext():
+        state = read_state(args.state) if args.state and Path(args.state).exists() else None
+        monitors = make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
+        if args.rearm:
+            monitors.rearm()
+        if args.new_policy is not None:
+            monitors.new_policy(args.new_policy)
+        session = Session(args, monitors, (state or {}).get("source", {}))
+        try:
+            session.run()
+        finally:
+            session.save()
     if args.plot:
         from steingate.report.monitor_figure import save_monitor_figure
 
@@ -141,19 +149,23 @@ class Session:
 
     def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
         self.args, self.monitors = args, monitors
-        self.reader = CostParser(tuple(by_name(monitors)), args.column)
+        self.reader = self._make_reader()
         self.console = Console(highlight=False)
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
+        self.live = args.follow or self.name == "-"
         known = source if source.get("name") == self.name and self.name != "-" else {}
-        self.offset, self.lines = int(known.get("offset", 0)), int(known.get("lines", 0))
-        self.saved_episodes = -1
-        if self.offset:
-            self._read_header()
+        # With a state, a last line without a newline is left for the next call: it may be incomplete.
+        self.file = FileFollower(
+            Path(args.file), known, grows=args.follow, torn=args.state is None, new_file=args.new_file, warn=warn
+        )
+        self.last_line: Line | None = None
+        self.position: dict[str, Any] = {name: value for name, value in known.items() if name != "name"}
+        self.saved: Any = None
 
     def run(self) -> None:
         """Read until the costs end or the event of ``--until`` has happened."""
         with self._live_table():
-            for batch in self._batches():
+            for batch in pipe() if self.name == "-" else self.file:
                 try:
                     done = self._update(batch)
                 finally:
@@ -165,10 +177,16 @@ class Session:
 
     def save(self) -> None:
         """Write the state if ``--state`` is given and it has changed."""
-        if self.args.state and self.saved_episodes != self.monitors.episodes:
-            position = {"name": self.name, "offset": self.offset, "lines": self.lines}
-            write_state(self.args.state, {**self.monitors.state_dict(), "source": position})
-            self.saved_episodes = self.monitors.episodes
+        if self.last_line is not None and self.name != "-":
+            self.position = self.file.position(self.last_line)
+        now = (self.monitors.episodes, self.position)
+        if self.args.state and self.saved != now:
+            source = {"name": self.name, **self.position}
+            write_state(self.args.state, {**self.monitors.state_dict(), "source": source})
+            self.saved = now
+
+    def _make_reader(self) -> CostParser:
+        return CostParser(tuple(by_name(self.monitors)), self.args.column)
 
     @contextmanager
     def _live_table(self) -> Iterator[None]:
@@ -181,15 +199,9 @@ class Session:
         ):  # fmt: skip
             yield
 
-    def _batches(self) -> Iterator[list[Line]]:
-        if self.args.file == "-":
-            return pipe()
-        # With a state, a last line without a newline is left for the next call: it may be incomplete.
-        torn = self.args.state is None
-        return follow(Path(self.args.file), self.offset, self.lines, self.args.follow, torn=torn)
-
     def _read_header(self) -> None:
-        for batch in follow(Path(self.args.file)):
+        """Read the names of the columns in the first line, which an earlier process has counted."""
+        for batch in FileFollower(Path(self.args.file)):
             first = next((line for line in batch if line.text), None)
             if first is not None:
                 self.reader.line(first.number, first.text)
@@ -198,17 +210,35 @@ class Session:
     def _update(self, batch: list[Line]) -> bool:
         """Add the costs of some lines; return whether to stop."""
         for line in batch:
-            costs = self.reader.line(line.number, line.text)
+            if self.last_line is None and line.number > 1:
+                self._read_header()
+            elif line.number == 1:  # the beginning of the file, or of the one that replaces it
+                self.reader = self._make_reader()
             before = {name: _events(each) for name, each in by_name(self.monitors).items()}
             with _delay_interrupt():
+                costs = self._costs(line)
                 if costs is not None:
                     update = self.monitors.update
                     update(costs if isinstance(self.monitors, Monitors) else costs[COST])  # type: ignore[arg-type]
-                self.offset, self.lines = line.end, line.number
+                self.last_line = line
             self._print_events(before)
             if self._finished():
                 return True
         return self._finished()
+
+    def _costs(self, line: Line) -> dict[str, float] | None:
+        """Return the costs in a line; a line without, in a log that is followed, raises the alarm and is left out."""
+        try:
+            return self.reader.line(line.number, line.text)
+        except InputError as error:
+            if not self.live or not self.monitors.episodes:
+                raise
+            warn(f"steingate: {error} The line is not counted.")
+            if self.args.alarm_command:
+                for name, each in by_name(self.monitors).items():
+                    _run_alarm_command(self.args.alarm_command, INVALID, name, each, str(error))
+                    break
+            return None
 
     def _finished(self) -> bool:
         until = self.args.until
@@ -248,14 +278,14 @@ def _events(monitor: Monitor) -> list[str]:
     return [event for event in EVENTS if getattr(monitor, event)]
 
 
-def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor) -> None:
+def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor, summary: str = "") -> None:
     """Run the command of the user; a failure is reported and the monitor continues."""
     variables = {
         "STEINGATE_EVENT": event,
         "STEINGATE_NAME": name,
         "STEINGATE_EPISODE": str(monitor.episodes),
         "STEINGATE_BOUND": f"{monitor.bound:.6g}",
-        "STEINGATE_SUMMARY": monitor.summary,
+        "STEINGATE_SUMMARY": summary or monitor.summary,
     }
     env = {**os.environ, **variables}
     try:
@@ -291,9 +321,9 @@ def print_monitors(monitors: Monitor | Monitors) -> None:
 def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
     detector, limit = monitor.detector, f"{monitor.limit:g}"
     rate = monitor.violations / max(monitor.episodes, 1)
-    alarms = ", ".join(map(str, detector.alarms)) or "none"
-    drift = f"alarm at {monitor.run_length:g}, baseline {monitor.baseline:.4g}; alarms at episodes: {alarms}"
-    return [
+    alarm = f"evidence; alarm at {monitor.run_length:,.0f}"
+    drift = f"{alarm}; usual violation rate {percent(float(f'{monitor.baseline:.3g}'))}{_alarms(detector.alarms)}"
+    rows = [
         ("episodes", str(monitor.episodes), f"largest cost {monitor.max_cost:g}"),
         ("violations", str(monitor.violations), f"{rate:.1%} of the episodes cost more than {limit}"),
         ("bound", f"{monitor.bound:.4f}", f"on P(cost > {limit}); risk {monitor.budget:g}"),
@@ -302,6 +332,18 @@ def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
         ("CVaR 10%", f"{monitor.cvar_bound():.4g}", "bound on the mean cost of the worst tenth, clipped"),
         ("drift", f"{detector.evidence:.3g}", drift),
     ]
+    costs = monitor.cost_detector
+    if costs.calibration:
+        note = f"{alarm}; compared with {sum(costs.calibration.values()):,} calibration costs{_alarms(costs.alarms)}"
+        rows.append(("drift of all costs", f"{costs.evidence:.3g}", note))
+    if monitor.certified:
+        recent = f"on P(cost > {limit}) in the last {min(200, monitor.episodes)} episodes"
+        rows.insert(3, ("bound now", f"{monitor.bound_now():.4f}", recent))
+    return rows
+
+
+def _alarms(episodes: list[int]) -> str:
+    return f"; alarms at episodes {', '.join(map(str, episodes))}" if episodes else ""
 
 
 def _status(monitor: Monitor) -> str:

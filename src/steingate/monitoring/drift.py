@@ -11,7 +11,7 @@ from hashlib import blake2b
 from math import frexp, ldexp
 from typing import Any
 
-from steingate.monitoring.state import as_count, as_real, require
+from steingate.monitoring.state import as_count, as_counts, as_reals, require
 from steingate.monitoring.wealth import THETA, BetsAbove
 
 _LARGEST = 1e300
@@ -144,8 +144,8 @@ class CostDriftDetector:
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as JSON types."""
         return {
-            "calibration": [list(item) for item in sorted(self.calibration.items())],
-            "seen": [list(item) for item in self.counts.items()],
+            "calibration": [list(self.calibration), list(self.calibration.values())],
+            "seen": [list(self._costs), list(self._numbers)],
             "counted": self.counted,
             "alarm": self.alarm,
             "alarms": list(self.alarms),
@@ -154,10 +154,13 @@ class CostDriftDetector:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a state; ``ValueError`` and the like if it is damaged."""
-        self.calibration = {as_real(cost): as_count(number) for cost, number in state["calibration"]}
-        self.set_counts({as_real(cost): as_count(number) for cost, number in state["seen"]})
-        self.counted, self.alarms = as_count(state["counted"]), [as_count(n) for n in state["alarms"]]
-        self.alarm, self.statistics = state["alarm"], [as_real(r) for r in state["statistics"]]
+        self.calibration, seen = (
+            dict(zip(as_reals(costs), as_counts(numbers), strict=True))
+            for costs, numbers in (state["calibration"], state["seen"])
+        )
+        self.set_counts(seen)
+        self.counted, self.alarms = as_count(state["counted"]), as_counts(state["alarms"])
+        self.alarm, self.statistics = state["alarm"], as_reals(state["statistics"])
         require(self.alarm in (True, False) and len(self.statistics) == len(self.EXPONENTS), "costs")
 
     def _uniform(self) -> float:

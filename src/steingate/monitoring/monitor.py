@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from math import inf, isclose, log
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from steingate.certificates.io import check_costs
 from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import CostDriftDetector, DriftDetector
-from steingate.monitoring.state import as_count, as_real, read_state, require, write_state
+from steingate.monitoring.state import as_count, as_counts, as_real, as_reals, read_state, require, write_state
 from steingate.monitoring.tail import Array, Tail
 from steingate.monitoring.wealth import (
     BLOCK,
@@ -28,7 +29,7 @@ from steingate.monitoring.wealth import (
 FORMAT = "steingate-monitor-3"
 _SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap", "seed")
 _NEAREST = 1e-15  # probabilities are at least this far from 0 and 1
-_TRACE_DENSITY = 16  # the trace has every episode up to this one, then about 16 per factor e
+_TRACE_DENSITY = 12  # the trace has every episode up to this one, then about 12 per factor e
 _RECENT_BLOCKS = 128  # of 8 episodes, for ``bound_now``
 
 
@@ -61,7 +62,7 @@ class Monitor:
     ----------
     episodes, violations : numbers of episodes, and of those with cost > limit
     max_cost : largest episode cost
-    trace : (episodes, violations, bound) at some episodes, increasingly sparse
+    trace : (episodes, violations, bound) at some episodes, increasingly sparse; the bound is stored after clusters
     detector : detector of a rise of the violation rate, with its ``alarms`` and ``evidence``
     cost_detector : detector of a shift of all costs; active after ``watch``
     policy, history : name of the policy, and the numbers of those before it; see ``new_policy``
@@ -103,7 +104,7 @@ class Monitor:
         self.episodes = 0
         self.violations = 0
         self.max_cost = 0.0
-        self.trace: list[tuple[int, int, float]] = []
+        self.trace: list[tuple[int, int, float | None]] = []
         self._next_trace = 1
         self._single: tuple[int, int] = (0, 0)  # violations and other episodes that were counted one by one
         self._clusters: dict[float, int] = {}  # number of clusters by fraction of violations
@@ -173,12 +174,13 @@ class Monitor:
         if x < 1.0:  # a violation lowers the wealth
             self._safe.update(*self._single, self.episodes)
         if self._unsafe.counted % BLOCK == 0:
-            self._blocks.append(0.0)
-        self._blocks[-1] += x
+            self._blocks.append(0)
+        self._blocks[-1] += x if 0.0 < x < 1.0 else int(x)
         self._unsafe.update(x, self.episodes)
         self.detector.update(x, self.episodes)
         if self.episodes >= self._next_trace:
-            self._extend_trace(self.episodes, self.violations, self.bound)
+            self.trace.append((self.episodes, self.violations, self.bound if self._clusters else None))
+            self._next_trace = _next_trace(self.episodes)
 
     def update_many(self, costs: npt.ArrayLike) -> None:
         """Count many finished episodes, in order; if one cost is invalid, none is counted. No costs are valid."""
@@ -186,10 +188,6 @@ class Monitor:
             return
         for cost in check_costs(costs).tolist():
             self.update(cost)
-
-    def _extend_trace(self, episodes: int, violations: int, bound: float) -> None:
-        self.trace.append((episodes, violations, float(f"{bound:.6g}")))
-        self._next_trace = episodes + max(1, episodes // _TRACE_DENSITY)
 
     @property
     def certified(self) -> bool:
@@ -396,7 +394,7 @@ class Monitor:
             "single": list(self._single),
             "clusters": [list(item) for item in sorted(self._clusters.items())],
             "max_cost": self.max_cost,
-            "trace": [list(point) for point in self.trace],
+            "trace": [list(column) for column in zip(*self.trace, strict=True)][: 3 if self._clusters else 2],
             "tail": list(self._tail.counts),
             "safe": [self._safe.maximum, self._safe.reached_at],
             "unsafe": [self._unsafe.maximum, self._unsafe.reached_at, self._unsafe.wealth],
@@ -421,11 +419,17 @@ class Monitor:
         self.episodes, self.violations = as_count(state["episodes"]), as_count(state["violations"])
         self.max_cost, self.policy, self.history = as_real(state["max_cost"]), state["policy"], state["history"]
         require(isinstance(self.policy, str) and _is_history(self.history), "history")
-        for n, violations, bound in state["trace"]:
-            require(self._next_trace <= n <= self.episodes, "trace")
-            self._extend_trace(as_count(n), as_count(violations), as_real(bound))
-        violations, safe = state["single"]
-        self._single = (as_count(violations), as_count(safe))
+        if state["trace"]:
+            episodes, violations, *more = state["trace"]
+            bounds = (
+                [None if bound is None else as_real(bound) for bound in more[0]] if more else [None] * len(episodes)
+            )
+            self.trace = list(zip(as_counts(episodes), as_counts(violations), bounds, strict=True))
+            require(all(map(lt, episodes, episodes[1:])) and episodes[-1] <= self.episodes, "trace")
+            self._next_trace = _next_trace(episodes[-1])
+        require(bool(self.trace) == bool(self.episodes), "trace")
+        over, safe = as_counts(state["single"])
+        self._single = (over, safe)
         self._clusters = {as_real(share): as_count(number) for share, number in state["clusters"]}
         require(all(0.0 < share < 1.0 for share in self._clusters), "clusters")
         if self._clusters:
@@ -433,15 +437,13 @@ class Monitor:
         counted = sum(self._single) + sum(self._clusters.values())
         if not self._clusters:
             require((self.violations, self.episodes - self.violations) == self._single, "single")
-        self._tail.counts = list(state["tail"])
-        require(all(as_real(n) >= 0 for n in self._tail.counts), "tail")
+        self._tail.counts = as_reals(state["tail"])
         require(len(self._tail.counts) == len(self._tail.thresholds) + 1, "tail")
-        over = self._tail.exceedances()[self._tail.thresholds.tolist().index(self.limit)]
-        expected = (counted, self._single[0] + self._cluster_violations)
-        require(all(map(_close, (sum(self._tail.counts), float(over)), expected)), "tail")
-        self._blocks.extend(map(as_real, state["blocks"]))
+        require(_close(sum(self._tail.counts), counted), "tail")
+        require(_close(self._tail.over_limit(), self._single[0] + self._cluster_violations), "tail")
+        self._blocks.extend(as_reals(state["blocks"]))
         require(len(self._blocks) == min(-(-counted // BLOCK), _RECENT_BLOCKS), "blocks")
-        self._unsafe.counted, self._unsafe.wealth = counted, [as_real(r) for r in state["unsafe"][2]]
+        self._unsafe.counted, self._unsafe.wealth = counted, as_reals(state["unsafe"][2])
         require(len(self._unsafe.wealth) == len(self.detector.statistics), "unsafe")
         for wealth, name in ((self._safe, "safe"), (self._unsafe, "unsafe")):
             wealth.maximum, reached_at = as_real(state[name][0]), state[name][1]
@@ -449,8 +451,8 @@ class Monitor:
             require(reached_at is None or 1 <= reached_at <= self.episodes, name)
         alarm, alarms, statistics = state["drift"]
         require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
-        self.detector.alarm, self.detector.alarms = alarm, [as_count(n) for n in alarms]
-        self.detector.statistics = [as_real(r) for r in statistics]
+        self.detector.alarm, self.detector.alarms = alarm, as_counts(alarms)
+        self.detector.statistics = as_reals(statistics)
         self.cost_detector.restore(state["costs"])
 
     def save(self, path: str | Path) -> None:
@@ -502,6 +504,10 @@ def _probability(name: str, value: object) -> float:
 
 def _refuse_seed(seed: object) -> int:
     raise InputError(f"seed is {seed!r}: give a nonnegative integer.")
+
+
+def _next_trace(episodes: int) -> int:
+    return episodes + max(1, episodes // _TRACE_DENSITY)
 
 
 def _close(a: float, b: float) -> bool:

@@ -177,8 +177,8 @@ class Monitors(Mapping[str, Monitor]):
 
     @classmethod
     def _of(cls, monitors: dict[str, Monitor], delta: float) -> "Monitors":
-        found = cls({name: monitor.limit for name, monitor in monitors.items()}, delta=delta)
-        found._monitors = monitors
+        found = cls.__new__(cls)
+        found.delta, found._monitors = Monitor(1.0, delta=delta).delta, monitors
         return found
 
     def new_policy(self, name: str = "") -> None:

@@ -80,6 +80,19 @@ def as_count(value: Any) -> int:
     return value
 
 
+def as_counts(values: Any) -> list[int]:
+    """Return a list that must contain nonnegative integers."""
+    require(isinstance(values, list) and set(map(type, values)) <= {int} and min(values, default=0) >= 0, "counts")
+    return list(values)
+
+
+def as_reals(values: Any) -> list[float]:
+    """Return a list that must contain finite nonnegative numbers."""
+    require(isinstance(values, list) and set(map(type, values)) <= {int, float}, "numbers")
+    require(isfinite(sum(values)) and min(values, default=0) >= 0, "numbers")
+    return list(values)
+
+
 def as_real(value: Any) -> float:
     """Return a value that must be a finite nonnegative number."""
     if type(value) not in (int, float) or not (isfinite(value) and value >= 0):

@@ -28,6 +28,11 @@ def _thresholds(limit: float, cap: float) -> Array:
     return thresholds
 
 
+@lru_cache(256)
+def _threshold_list(limit: float, cap: float) -> list[float]:
+    return [float(c) for c in _thresholds(limit, cap)]
+
+
 class Tail:
     """Numbers of episodes whose cost exceeds each of J thresholds.
 
@@ -42,7 +47,7 @@ class Tail:
     def __init__(self, limit: float, cap: float) -> None:
         self.limit, self.cap = limit, cap
         self.thresholds = _thresholds(limit, cap)
-        self._thresholds: list[float] = self.thresholds.tolist()
+        self._thresholds = _threshold_list(limit, cap)
         self.counts: list[float] = [0] * (len(self._thresholds) + 1)  # episodes with c[i-1] < cost <= c[i]
 
     def update(self, cost: float, weight: float = 1) -> None:
@@ -56,6 +61,10 @@ class Tail:
     def exceedances(self) -> Array:
         """Return the number of episodes (clusters) with cost > c for every threshold c."""
         return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:], dtype=np.float64)
+
+    def over_limit(self) -> float:
+        """Return the number of episodes (clusters) with cost > limit."""
+        return sum(self.counts[bisect_left(self._thresholds, self.limit) + 1 :])
 
     def bounds(self, delta: float) -> Array:
         """Return upper bounds on P(cost > c) that hold together, at all times, with probability 1 - delta."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name
+from steingate.monitoring.wealth import upper_bound
 from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, save_figure, styled
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
     points = list(monitor.trace)
     if monitor.episodes and points[-1][0] < monitor.episodes:
         points.append((monitor.episodes, monitor.violations, monitor.bound))
-    return [(n, over / n, bound) for n, over, bound in points]
+    return [
+        (n, over / n, upper_bound(over, n - over, monitor.delta) if bound is None else bound)
+        for n, over, bound in points
+    ]
 
 
 def save_monitor_figure(monitor: Monitor | Monitors, path: str | Path) -> None:
