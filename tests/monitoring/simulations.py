@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import betainc, betaln
 from scipy.stats import norm
+from tests.monitoring.walks import chance_certified
 
 from steingate.monitoring.drift import CostDriftDetector
 from steingate.monitoring.monitor import Monitor
@@ -190,13 +191,17 @@ def table():
     for rate in (0.2, 0.3, 1.0):
         yield "unsafe delay", f"{rate:.0%}, restarting", unsafe_delay(rate, True)
         yield "unsafe delay", f"{rate:.0%}, all episodes", unsafe_delay(rate, False)
+    independent = chance_certified(BUDGET, BUDGET, DELTA, 2_000)[-1]
+    yield "wrong certificate", "independent", independent
     for correlation in (0.09, 0.33, 0.9):
         single, clusters = wrong_certificates(beta_clusters(rng, 2_000, 200, 10, BUDGET, correlation))
-        yield "wrong certificate", f"clusters of 10, correlation {correlation}, single", single
-        yield "wrong certificate", f"clusters of 10, correlation {correlation}, clusters", clusters
+        yield "wrong certificate", f"clusters of 10, correlation {correlation}, counted one by one", single
+        yield "wrong certificate", f"clusters of 10, correlation {correlation}, `update_cluster`", clusters
     for correlation in (0.3, 0.6, 0.9):
         x = markov_episodes(rng, 2_000, 2_000, BUDGET, correlation).astype(float)
-        yield "wrong certificate", f"neighbors, correlation {correlation}", (certified_at(x, BUDGET, DELTA) > 0).mean()
+        wrong = (certified_at(x, BUDGET, DELTA) > 0).mean()
+        yield "wrong certificate", f"Markov chain, correlation of neighbors {correlation}", wrong
+    yield "wrong certificate", "independent, some of ten policies", 1 - (1 - independent) ** 10
     clusters, single = cluster_price()
     yield "episodes until certified", "risk 3 %, clusters of 10", clusters
     yield "episodes until certified", "risk 3 %, single", single

@@ -410,6 +410,9 @@ class TestState:
             lambda s: s["costs"]["seen"][0].append(1.0),
             lambda s: s["costs"].update(counted=-1),
             lambda s: s.update(history=[3]),
+            lambda s: s.update(history=[{"bound": nan}]),
+            lambda s: s.update(episodes=10**400),
+            lambda s: s["costs"].update(counted=10**400),
             lambda s: s.update(max_cost=None),
         ],
     )

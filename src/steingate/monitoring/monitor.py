@@ -1,5 +1,6 @@
 """Anytime-valid monitoring of the episode costs of one policy."""
 
+import json
 from collections import deque
 from collections.abc import Mapping
 from math import inf, isclose, log
@@ -515,4 +516,5 @@ def _close(a: float, b: float) -> bool:
 
 
 def _is_history(value: Any) -> bool:
+    json.dumps(value, allow_nan=False)  # raises ValueError
     return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)

@@ -75,14 +75,15 @@ def require(holds: bool, name: str) -> None:
 
 def as_count(value: Any) -> int:
     """Return a value that must be a nonnegative integer."""
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is not a count")
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError("a number that is no count")
     return value
 
 
 def as_counts(values: Any) -> list[int]:
     """Return a list that must contain nonnegative integers."""
-    require(isinstance(values, list) and set(map(type, values)) <= {int} and min(values, default=0) >= 0, "counts")
+    require(isinstance(values, list) and set(map(type, values)) <= {int}, "counts")
+    require(min(values, default=0) >= 0 and max(values, default=0) < 1 << 63, "counts")
     return list(values)
 
 
@@ -96,5 +97,5 @@ def as_reals(values: Any) -> list[float]:
 def as_real(value: Any) -> float:
     """Return a value that must be a finite nonnegative number."""
     if type(value) not in (int, float) or not (isfinite(value) and value >= 0):
-        raise ValueError(f"{value!r} is not a number")
+        raise ValueError("a value that is no number")
     return float(value)

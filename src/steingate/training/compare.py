@@ -120,8 +120,9 @@ def compare(
     failure = ignored_seeds(marks[0]) or ignored_seeds(marks[1])
     if failure:
         raise RunError(f"There is nothing to compare: {failure}.")
-    names = [_name(path, player) for path, player in zip(paths, players, strict=True)]
-    return Comparison(*names, monitor, *np.mean(returns, axis=0).tolist())
+    name_a, name_b = (_name(path, player) for path, player in zip(paths, players, strict=True))
+    mean_a, mean_b = np.mean(returns, axis=0).tolist()
+    return Comparison(name_a, name_b, monitor, mean_a, mean_b)
 
 
 def _name(path: Path, player: Player) -> str:
