@@ -216,7 +216,7 @@ def test_plot_writes_the_format_of_its_name(capsys, tmp_path, costs_file, name, 
     target = tmp_path / name
     assert main(["certify", costs_file, "--limit", "25", *options, "--plot", str(target)]) == 0
     assert target.read_bytes().startswith(magic)
-    capsys.readouterr()
+    assert capsys.readouterr().out.endswith(f"\nFigure: {target}\n")
 
 
 # plan

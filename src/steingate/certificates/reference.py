@@ -67,8 +67,8 @@ class Beta(Interior):
 
     def __post_init__(self) -> None:
         for name, value in (("a", self.a), ("b", self.b)):
-            if not (is_real(value) and 0.0 < value < np.inf):
-                raise InputError(f"The Beta shape {name} is {value!r}: give a positive number.")
+            if not (is_real(value) and 1e-3 <= value <= 1e9):
+                raise InputError(f"The Beta shape {name} is {value!r}: give a number between 0.001 and 1e9.")
 
     @property
     def logit_range(self) -> tuple[float, float]:
@@ -104,10 +104,10 @@ class LogitNormal(Interior):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (is_real(self.mu) and np.isfinite(self.mu)):
-            raise InputError(f"The logit-normal mu is {self.mu!r}: give a finite number.")
-        if not (is_real(self.sigma) and 0.0 < self.sigma < np.inf):
-            raise InputError(f"The logit-normal sigma is {self.sigma!r}: give a positive number.")
+        if not (is_real(self.mu) and abs(self.mu) <= 500.0):
+            raise InputError(f"The logit-normal mu is {self.mu!r}: give a number between -500 and 500.")
+        if not (is_real(self.sigma) and 1e-3 <= self.sigma <= 1e3):
+            raise InputError(f"The logit-normal sigma is {self.sigma!r}: give a number between 0.001 and 1000.")
 
     @property
     def logit_range(self) -> tuple[float, float]:

@@ -92,6 +92,8 @@ def certify(args: Namespace) -> int:
         if stein is not None:
             print()
             _print_stein(stein, args.explain)
+        if args.plot:
+            print(f"Figure: {args.plot}")
     return NOT_CERTIFIED if args.check and not certified else 0
 
 

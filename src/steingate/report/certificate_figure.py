@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from steingate.certificates.formatting import count, number, percent, rate, upper
 from steingate.certificates.io import Costs, check_costs
-from steingate.certificates.stein import SteinCertificate, SteinResult
+from steingate.certificates.stein import SteinResult
 from steingate.certificates.violation import ViolationResult
 from steingate.report.plot_style import INK, SAFE, SOFT, TERM_COLORS, UNSAFE, styled
 
@@ -125,7 +125,7 @@ def _interior(axes: "Axes", result: SteinResult, x: Costs) -> None:
     density = mass * certificate.interior.pdf(np.clip(grid, 1e-3, 1.0 - 1e-3))
     bins = np.linspace(0.0, 1.0, 1 + int(np.clip(2.0 * np.sqrt(max(inside.size, 1)), 25, 80)))
     heights = np.histogram(inside, bins)[0] / (result.episodes * np.diff(bins))
-    axes.stairs(heights, bins, fill=True, color=_COSTS, label="episodes between the atoms")
+    axes.stairs(heights, bins, fill=True, color=_COSTS, label=f"episodes costing 0 to {certificate.scale:g}")
     axes.plot(grid, density, color=_REFERENCE, linewidth=1.8, label=f"reference {certificate.reference_name}")
     # Neither one tall bar nor a density that is infinite at an end sets the height of the axis.
     peak = float(density[5:-5].max())
@@ -145,9 +145,8 @@ def _interior(axes: "Axes", result: SteinResult, x: Costs) -> None:
     axes.text(limit, 0.985 * top, " limit ", color=SOFT, fontsize=9, va="top", ha=side)
 
     risk = axes.twinx()
-    label = f"risk function (0.5 at {_half_risk(certificate):g})"
     values = certificate.risk_function(grid)
-    risk.plot(grid, values, color=_RISK, linewidth=1.6, linestyle="--", label=label)
+    risk.plot(grid, values, color=_RISK, linewidth=1.6, linestyle="--", label="risk function")
     risk.set(ylim=(0.0, 1.12), yticks=[])
     risk.spines[["left", "right"]].set_visible(False)
     handles = [*axes.get_legend_handles_labels()[0], *risk.get_legend_handles_labels()[0]]
@@ -190,10 +189,3 @@ def _terms(axes: "Axes", result: SteinResult) -> None:
 
 def _number(value: float) -> str:
     return "≈ 0" if 0.0 < value < 5e-5 else f"{value:.3g}"
-
-
-def _half_risk(certificate: SteinCertificate) -> float:
-    """Return the cost at which the risk function passes one half."""
-    grid = np.linspace(0.0, 1.0, 2001)
-    crossing = int(np.searchsorted(np.asarray(certificate.risk_function(grid)), 0.5))
-    return float(f"{grid[min(crossing, grid.size - 1)] * certificate.scale:.4g}")
