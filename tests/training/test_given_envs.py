@@ -1,4 +1,4 @@
-"""Runs on environments that are given as files, as modules of the present folder, or as objects."""
+"""Runs on environments that are given as files, as modules of the current folder, or as objects."""
 
 import json
 import shutil
@@ -21,19 +21,19 @@ SMALL = {name: TINY[name] for name in ("steps_per_epoch", "num_envs", "cost_limi
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    """Two folders, the user in the first, where there is a file; modules and path are put back afterwards."""
+    """Return two folders; the first is the current folder and holds a file. Modules and path are restored."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
     (here / "user_env.py").write_text(MINE)
     monkeypatch.chdir(here)
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
     yield here, there
     forget()
 
 
 def forget():
-    """Let the next import look for the file anew, as another process would."""
+    """Remove the imported modules, so that the next import searches for the file as another process would."""
     for name in [name for name in sys.modules if "user_env" in name]:
         del sys.modules[name]
 
@@ -41,10 +41,10 @@ def forget():
 def elsewhere(there, monkeypatch):
     forget()
     monkeypatch.chdir(there)
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if not place.endswith("here")])
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not folder.endswith("here")])
 
 
-def in_pieces(out, env, **changes):
+def run_config(out, env, **changes):
     cfg = tiny(out, env="tests.training.probes:Walk", algo="trpo", workers=1, total_steps=160)
     return replace(cfg, env=env, **changes)
 
@@ -83,15 +83,15 @@ def test_a_file_is_found_from_another_folder_until_it_moves(folders, monkeypatch
     assert evaluate(run, 2, policy="last", env="./user_env.py:Mine").episodes.cost.size == 2
 
 
-def test_a_module_of_the_present_folder_is_found_from_another(folders, monkeypatch):
+def test_a_module_of_the_current_folder_is_found_from_another(folders, monkeypatch):
     here, there = folders
-    run = train(in_pieces(there, "user_env:Mine"), quiet=True)
+    run = train(run_config(there, "user_env:Mine"), quiet=True)
     assert stored(run)["env_folder"] == str(here)
     elsewhere(there, monkeypatch)
     assert evaluate(run, 1, policy="last").episodes.cost.size == 1
 
 
-def test_an_object_is_asked_for_again(tmp_path):
+def test_a_python_object_has_to_be_passed_again(tmp_path):
     def make():
         return Walk(limit=9)
 
