@@ -1,4 +1,4 @@
-"""Whether this machine rounds as the one did that made the recordings and the kept runs."""
+"""Whether this machine rounds as the one on which the recordings and the stored runs were made."""
 
 import importlib.metadata
 import json
@@ -13,4 +13,5 @@ def same_machine() -> bool:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return False
-    return RECORDED["cpu"] in text and importlib.metadata.version("jaxlib") == RECORDED["jax"]
+    same_cpu = any(name in text for name in RECORDED["cpu"])
+    return same_cpu and importlib.metadata.version("jaxlib") == RECORDED["jax"]
