@@ -328,7 +328,12 @@ def certificate_blocks() -> dict[str, str]:
     wrong = {name: np.sum(np.less(bound, excess - 1e-9)) for name in ("released", "corrected")
              for excess, bound in [mixture_bounds(name)]}  # fmt: skip
     valid = preset("corrected")
+    coverage = [
+        [row["bound"], row["setting"], row["truth"], row["typical"], f"{100.0 * float(row['wrong']):.1f} %"]
+        for row in rows("bound_coverage.csv")
+    ]
     return {
+        "coverage": markdown_table(("bound", "setting", "truth", "median bound", "wrong"), coverage, left=2),
         "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
         "verdicts": markdown_table(
             ("", "reference risk", "+ discrete", "+ interior", "U", "compared with 0.1", "accepted"),
