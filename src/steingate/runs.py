@@ -232,8 +232,12 @@ def folder_lock(run: RunFolder) -> Iterator[None]:
 
     The operating system releases the lock when the process ends, for whatever reason.
     """
-    with writing(run.path):
+    try:
         run.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"Cannot create the folder {run.path}: {reason}; choose another --out.") from error
+    with writing(run.path):
         file = open_no_link(run.path / "lock", "a+", encoding="utf-8")
     try:
         if not try_lock(file):

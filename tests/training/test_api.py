@@ -120,6 +120,12 @@ def test_errors_of_environments_are_named(tmp_path, env, algo, message):
         train(tiny(tmp_path, env=f"tests.training.test_api:{env}", algo=algo), quiet=True)
 
 
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"Cannot create the folder .*file.*: Not a directory; choose another --out\."):
+        train(tiny(tmp_path / "file"), quiet=True)
+
+
 def test_a_limit_of_0_works_from_training_to_the_report(tmp_path, capsys):
     path = train(tiny(tmp_path, cost_limit=0.0), quiet=True)
     out = str(tmp_path / "report.html")
