@@ -56,7 +56,14 @@ def test_unknown_numbers_are_dashes():
 
 def test_the_panel_shows_everything_and_vanishes():
     text = shown(True, [ROW])
-    for part in ("return", "30.00", "of 25", "risk bound 25.0% (budget 10%)", "minimize cost", "10,000 steps/s"):
+    for part in (
+        "return",
+        "30.00/25",
+        "100 episodes: 20.00",
+        "risk bound 25.0% (budget 10%)",
+        "minimize cost",
+        "10,000 steps/s",
+    ):
         assert part in text
     after = text[text.rindex("╯") :]
     assert after.count("\x1b[2K") == text[text.rindex("╭") :].count("\n")  # every line of the panel is wiped

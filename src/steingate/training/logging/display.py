@@ -19,8 +19,6 @@ from steingate.escaping import for_terminal
 from steingate.training.config import RunConfig
 
 STYLES = ("green", "yellow", "red")  # by mode
-_MAX_MODES = 60  # epochs in the strip of modes
-_BAR = 30  # width of a bar
 
 
 class _Console(Console):
@@ -48,8 +46,8 @@ class Display:
     def __init__(self, cfg: RunConfig, console: Console | None = None, quiet: bool = False) -> None:
         self.cfg, self.quiet, self._closed = cfg, quiet, False
         self.console = console or _Console(file=sys.stderr, highlight=False)
-        self._modes: deque[int] = deque(maxlen=_MAX_MODES)
         self._speeds: deque[float] = deque(maxlen=20)
+        self._epochs = 0
         self._live: Live | None = None
 
     def __enter__(self) -> "Display":
@@ -82,58 +80,40 @@ class Display:
     def epoch(self, row: dict[str, Any]) -> None:
         """Show one epoch's row."""
         words, mode = describe_update(row)
-        self._modes.append(mode)
-        if len(self._speeds) == 1 and len(self._modes) == 2:
+        if self._epochs == 1:
             self._speeds.clear()  # the first epoch includes compilation
+        self._epochs += 1
         self._speeds.append(float(row["Time/FPS"]))
         if self.quiet:
             return
         number, limit = row["Train/Epoch"] + 1, f"{self.cfg.cost_limit:g}"
-        speed = f"{row['Time/FPS']:,.0f} steps/s"
-        ret, cost, rate = (row.get(f"Train/{name}") for name in ("EpRet", "EpCost", "ViolationRate"))
+        rate = row.get("Train/ViolationRate")
         over = "" if rate is None else f" ({rate:.0%} violations)"
         if row.get("Gate/Bound") is not None:
             words = f"risk bound {row['Gate/Bound']:.1%} (budget {100 * row['Gate/Budget']:.3g}%)  {words}"
         if row.get("Gate/Fallback"):
             words += " (no episode finished: decided by earlier ones)"
+        shown = {
+            "epoch": f"{number}/{self.cfg.epochs}",
+            "steps": f"{row['TotalEnvSteps']:,}",
+            "return": _number(row.get("Train/EpRet")),
+            "cost": f"{_number(row.get('Train/EpCost'))}/{limit}{over}",
+            "update": words,
+            "speed": f"{row['Time/FPS']:,.0f} steps/s  {self._time_left(row)} left",
+        }
         if self._live is None:
-            parts = (
-                f"epoch {number}/{self.cfg.epochs}",
-                f"steps {row['TotalEnvSteps']:,}",
-                f"return {_number(ret)}",
-                f"cost {_number(cost)}/{limit}{over}",
-                words,
-                speed,
-                f"{self._time_left(row)} left",
-            )
+            parts = (value if name in ("update", "speed") else f"{name} {value}" for name, value in shown.items())
             self._show(partial(self.console.print, "  ".join(parts), soft_wrap=True, markup=False))
             return
-        cost_style = "yellow" if cost is None else "green" if cost <= self.cfg.cost_limit else "red"
-        done = number / self.cfg.epochs
+        for name in ("return", "cost"):
+            mean = _number(row.get(f"Metrics/Ep{'Ret' if name == 'return' else 'Cost'}"))
+            shown[name] += f"  (last {self.cfg.window} episodes: {mean})"
         grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="dim", justify="right")
-        grid.add_column()
-        grid.add_row("return", Text(f"{_number(ret):<{_BAR}}") + self._recent(row, "EpRet"))
-        grid.add_row(
-            "cost",
-            _bar(cost or 0.0, self.cfg.cost_limit, cost_style)
-            + Text(f" {_number(cost)}", style=cost_style).append(f" of {limit}{over}", "dim")
-            + self._recent(row, "EpCost"),
-        )
-        strip = Text().join(Text("█", style=STYLES[each]) for each in self._modes)
-        grid.add_row("update", strip)
-        grid.add_row("", Text(words, style=STYLES[mode]))
-        left = Text(f"  {done:.0%}   {speed}   {self._time_left(row)} left")
-        grid.add_row("progress", _bar(done, 1.0, "cyan") + left)
-        # A Text, because names of algorithms and environments are not markup.
-        title = Text(f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed} · epoch {number}")
-        width = min(self.console.width, 88)
-        panel = Panel(grid, title=title, title_align="left", border_style="dim", width=width)
+        for name, value in shown.items():  # as Text, because names of algorithms and environments are not markup
+            grid.add_row(Text(name, style="dim"), Text(value, style=STYLES[mode] if name == "update" else ""))
+        title = Text(f"{self.cfg.algo.name} · {self.cfg.env} · seed {self.cfg.seed}")
+        panel = Panel(grid, title=title, title_align="left", border_style="dim", width=min(self.console.width, 88))
         self._show(partial(self._live.update, panel, refresh=True))
-
-    def _recent(self, row: dict[str, Any], name: str) -> Text:
-        mean = _number(row.get(f"Metrics/{name}"))
-        return Text(f"  last {self.cfg.window} episodes {mean}", style="dim")
 
     def _time_left(self, row: dict[str, Any]) -> str:
         steps = (self.cfg.epochs - row["Train/Epoch"] - 1) * self.cfg.steps_per_epoch
@@ -145,10 +125,3 @@ class Display:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def _bar(value: float, full: float, style: str) -> Text:
-    """Return a bar of ``value / full``; a limit of 0 fills it with any positive value."""
-    fraction = value / full if full > 0 else float(value > 0)
-    filled = min(max(round(_BAR * fraction), 0), _BAR)
-    return Text("━" * filled, style=style) + Text("━" * (_BAR - filled), style="grey30")
