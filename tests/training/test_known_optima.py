@@ -20,6 +20,7 @@ TAIL = ("steingate", "steingate-ppo", "cvar-cpo", "evo")
 SAFETY_STATE = ("trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer")
 MEAN = ("cpo", "pcpo", "crpo", "p3o")
 LAGRANGIAN = ("trpo-lag", "ppo-lag", "rcpo", "focops", "cup")
+FAST = ("allowance", "steingate", "trpo-lag", "cpo", "trpo-saute", "ppo")
 
 
 def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
@@ -56,7 +57,7 @@ def conflict(algo, options=None, epochs=120, **changes):
     return learn(Conflict, algo, 2.5, epochs, 40, options, **changes)
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("algo", [x if x in FAST else pytest.param(x, marks=pytest.mark.slow) for x in ALGORITHMS])
 def test_reward_against_cost(algo):
     """Without a limit a = 1 is best, with cost 10. Under the limit 2.5 the best return is -2.5; a = 0 has -10."""
     if algo in LAGRANGIAN:
