@@ -14,15 +14,21 @@ from steingate.training.play import load_player
 from steingate.training.runner import resume, train
 
 MINIBATCH = {"ppo.epochs": 3, "ppo.batch_size": 16}
-RUNS = [
-    *((name, {}) for name in ALGORITHMS),
+CARRY = {"carry_episodes": True, "env_options": {"limit": 50, "out": 9.0}}  # episodes longer than an epoch
+FAST = [
+    ("allowance", {}),
+    ("evo", CARRY),
     ("trpo-simmer", {"variant": "published"}),
+    ("trpo-lag", {"multiplier": "pid"}),
+    ("cup", {}),
+]
+SLOW = [
+    *((name, {}) for name in ALGORITHMS if name not in ("allowance", "cup")),
     ("evo", {"variant": "published"}),
     ("steingate", {"recovery": "tail"}),
-    ("trpo-lag", {"multiplier": "pid"}),
+    *((name, CARRY) for name in ("trpo-simmer", "cvar-cpo", "allowance")),
 ]
-CARRY = {"carry_episodes": True, "env_options": {"limit": 50, "out": 9.0}}  # episodes longer than an epoch
-RUNS += [(name, CARRY) for name in ("evo", "trpo-simmer", "cvar-cpo", "allowance")]
+RUNS = [*FAST, *(pytest.param(*run, marks=pytest.mark.slow) for run in SLOW)]
 
 
 class Killed(BaseException):
@@ -38,6 +44,7 @@ def run_of(out, name, **options):
 
 @pytest.mark.parametrize(("name", "options"), RUNS)
 def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch, name, options):
+    """The fast runs have every kind of state and update; the slow ones add the other algorithms."""
     expected = facts(train(run_of(tmp_path / "whole", name, overlap=False, **options), quiet=True))
     broken, left = run_of(tmp_path / "broken", name, **options), iter(range(3))
 
