@@ -5,9 +5,12 @@ import hashlib
 import http.client
 import json
 import re
+import socket
+import struct
 import threading
+import time
 import tomllib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 
 import numpy as np
@@ -355,6 +358,44 @@ def test_dashboard_serves_the_page_and_its_data(tmp_path):
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert ask(port, "/data.json", headers={"If-None-Match": headers["ETag"]})[0] == 304
         assert json.loads(ask(port, "/monitors.json")[2]) == {"monitors": []}
+
+
+def test_dashboard_survives_clients_that_do_not_read(tmp_path, monkeypatch, capfd):
+    write_run(tmp_path, epochs=3)
+    monkeypatch.setattr("steingate.report.dashboard._MAX_CLIENTS", 4)
+    monkeypatch.setattr("steingate.report.dashboard._Handler.timeout", 0.5)
+    with serving(tmp_path) as port:
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        for client in clients:
+            with suppress(OSError):
+                client.sendall(b"GET / HTTP/1.0\r\n")  # and never ends the request
+        disconnected = sum(closed(client) for client in clients)
+        assert disconnected == 20
+        for junk in (b"GET http://[ HTTP/1.1\r\n\r\n", b"\x00\xff\r\n\r\n", b"GET / HTTP/9\r\n\r\n"):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.sendall(junk)
+                linger = struct.pack("ii", 1, 0)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)  # the end resets the connection
+        for _ in range(50):
+            with suppress(OSError, http.client.HTTPException):
+                assert ask(port, "/data.json")[0] == 200
+                break
+            time.sleep(0.1)
+        else:
+            pytest.fail("the server answers nobody")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def closed(client):
+    """Return whether the server disconnects a client within some seconds."""
+    client.settimeout(10)
+    with client:
+        try:
+            while client.recv(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+    return True
 
 
 def test_dashboard_serves_nothing_else(tmp_path):

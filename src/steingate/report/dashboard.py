@@ -1,13 +1,15 @@
 """Live page: the report page of some folders, served on this machine and refreshed while runs train."""
 
 import hashlib
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from time import monotonic
+from typing import Any
 
 from steingate.errors import InputError
 from steingate.report.load import run_files, signature
@@ -17,6 +19,7 @@ from steingate.report.summary import load_report
 
 ADDRESS = "127.0.0.1"
 POLL = 2000  # milliseconds between requests of the page
+_MAX_CLIENTS = 32
 _PAUSE = 4.0  # after computing the data, wait this many times as long as it took before doing so again
 _HEADERS = {
     "Cache-Control": "no-cache",
@@ -54,7 +57,7 @@ class Source:
 class _Handler(BaseHTTPRequestHandler):
     source: Source
     document: bytes
-    timeout = 30
+    timeout = 10  # seconds for the request, and for sending all of an answer
 
     def do_GET(self) -> None:
         """Send the page, its data, or the data of monitors."""
@@ -78,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
         if status is HTTPStatus.OK and self.headers.get("If-None-Match") == tag:
             status, content = HTTPStatus.NOT_MODIFIED, b""
-        with suppress(BrokenPipeError, ConnectionResetError):
+        with suppress(OSError):  # the client has gone, or does not read
             self.send_response(status)
             for name, value in (("Content-Type", kind), ("ETag", tag), *_HEADERS.items()):
                 self.send_header(name, value)
@@ -87,12 +90,41 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
 
+class _Server(ThreadingHTTPServer):
+    """Serves a limited number of clients at a time; further ones are disconnected."""
+
+    daemon_threads = True
+
+    def __init__(self, *arguments: Any) -> None:
+        self._free = BoundedSemaphore(_MAX_CLIENTS)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer one client."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing if a client disconnects or sends junk."""
+        if not isinstance(sys.exc_info()[1], OSError | ValueError):
+            super().handle_error(request, client_address)
+
+
 def make_server(roots: Sequence[str | Path], port: int = 0, pause: float = _PAUSE) -> ThreadingHTTPServer:
     """Return a server of the live page on 127.0.0.1; port 0 takes any free one."""
     document = page(None, "SteinGate runs, live", POLL).encode()
     handler = type("Handler", (_Handler,), {"source": Source(roots, pause), "document": document})
     try:
-        return ThreadingHTTPServer((ADDRESS, port), handler)
+        return _Server((ADDRESS, port), handler)
     except (OSError, OverflowError) as error:
         reason = f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port."
         raise InputError(reason) from None
