@@ -1,8 +1,9 @@
-"""``python -m tests.fuzz``: damage run folders and cost files, run commands on them; count the results.
+"""``python -m tests.fuzz``: damage and forge run folders and cost files, run commands on them; count the results.
 
 Takes minutes and is not part of the test suite. A try fails if a command prints a traceback or a warning,
-ends with a status other than 0 to 4, ends with status 2 without a message, hangs, or continues a damaged run
-with other numbers. Every try depends only on the seed and its number; ``--only NUMBER`` repeats one.
+ends with a status other than 0 to 4, ends with status 2 without a message, hangs, continues a damaged run
+with other numbers, runs foreign code, changes a file outside of the run, or believes an edited run.
+Every try depends only on the seed and its number; ``--only NUMBER`` repeats one.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.fuzz.monitors import run_monitors
 from tests.fuzz.tries import Originals, run_try
 
 COLUMNS = ("what", "tries", "refused", "accepted", "failures")
@@ -23,6 +25,7 @@ def main() -> int:
     """Run the campaign and return 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
     parser.add_argument("--tries", type=int, default=10_000, help="damaged files, in this process")
+    parser.add_argument("--monitors", type=int, default=10, help="monitors that are killed while logs rotate")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="repeat one try and print its result")
     parser.add_argument("--out", type=Path, help="CSV file for the table")
@@ -49,6 +52,8 @@ def main() -> int:
             note(kind, result, f"try {number}: {what}")
             if number % 1000 == 999:
                 print(f"{number + 1} tries, {failures} failures", flush=True)
+        for outcome in run_monitors(Path(folder), args.seed, args.monitors):
+            note(*outcome)
     rows = [
         [kind, sum(found.values()), found["refused"], found["accepted"], found["failed"]]
         for kind, found in sorted(counts.items())

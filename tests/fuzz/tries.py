@@ -19,6 +19,7 @@ from tests.fuzz.damage import (
     random_costs,
     replace_file,
 )
+from tests.fuzz.hostile import Hostile, working_in
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
@@ -56,12 +57,26 @@ def run_try(originals: Originals, seed: int, number: int) -> Outcome:
     folder = originals.folder / "try"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    damage = damage_costs if rng.random() < 0.3 else damage_run
+    chance = rng.random()
+    if chance < 0.25:
+        return try_hostile(originals, folder, rng)
+    damage = damage_costs if chance < 0.45 else damage_run
     file, argv, what = damage(originals, folder, rng)
     result, what = judge(argv, f"{argv[0]}, {file}: {what}")
     if argv[0] == "resume" and result == "accepted" and differs(folder / "run", originals.facts):
         result, what = "failed", f"{what}: continued with other numbers"
     return f"{argv[0]}: {file}", result, what
+
+
+def try_hostile(originals: Originals, folder: Path, rng) -> Outcome:
+    """Run a command on a hostile run folder, in a folder with modules of the attacker."""
+    hostile = Hostile(originals.run, folder, rng)
+    with working_in(folder):
+        result, what = judge(hostile.argv, f"{hostile.argv[0]}, {hostile.kind}: {hostile.what}")
+    failure = hostile.failure(result, what)
+    if failure:
+        result, what = "failed", f"{what}: {failure}"
+    return f"{hostile.argv[0]}: hostile {hostile.kind}", result, what
 
 
 def damage_costs(originals: Originals, folder: Path, rng) -> tuple[str, list[str], str]:
