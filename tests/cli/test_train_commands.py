@@ -160,7 +160,7 @@ def test_a_stopped_process_says_how_to_continue(tmp_path, number, status):
     assert process.returncode == status, errors
     assert f"continue with: steingate resume {path}" in errors
     assert "Traceback" not in errors
-    assert len(list((path / "checkpoints").iterdir())) == 1
+    assert 1 <= len(list((path / "checkpoints").iterdir())) <= 2
 
 
 @pytest.mark.parametrize("command", ["train", "resume", "evaluate", "render"])

@@ -63,7 +63,7 @@ def test_run_folder(whole):
     record = json.loads((path / "config.json").read_text())
     assert record["config"]["num_envs"] == 4
     assert record["config"]["algorithm"]["preset"] == "released"
-    assert record["plot_style"] == {"order": 200, "color": "#1f8a7d"}
+    assert record["plot_style"] == {"name": "steingate", "order": 200, "color": "#1f8a7d"}
     assert {"python", "numpy", "jax", "steingate"} <= record["versions"].keys()
     assert record["learner"]["threads"] == "1"
     assert any("The policy is certified by fresh episodes" in note for note in record["notes"])

@@ -111,6 +111,8 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             display.message(message)
         files = RunWriter(run, envs, cfg, algorithm)
         files.truncate(state, marks)
+        if fresh:
+            files.save(state)  # a run that is killed before its next checkpoint can be resumed, too
         if not fresh and marks and env_source != source_digest(cfg.env):
             display.message(
                 f"The source file of {cfg.env} has changed since the last checkpoint: the run continues in another "
