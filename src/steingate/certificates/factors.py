@@ -17,11 +17,13 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from steingate.certificates.kernels import Kernel, Operator
-from steingate.certificates.reference import HybridReference, Interior
+from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Risk
+from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
 P = ParamSpec("P")
@@ -144,6 +146,22 @@ def required_discrete_weight(reference: HybridReference, risk: Risk) -> float:
     inner = HybridReference(reference.interior).expectation(risk)
     needed = float(at_one) - inner if reference.one_mass < 1.0 else 0.0
     return max(needed, inner - float(at_zero)) if reference.zero_mass > 0.0 else needed
+
+
+@cached
+def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:
+    """Return the Beta(2, b) whose mean risk, together with the atoms, is ``budget / 2``."""
+
+    def gap(shape: float) -> float:
+        return HybridReference(Beta(2.0, shape), zero_mass, one_mass).expectation(risk) - budget / 2.0
+
+    low, high = 1.05, 2000.0
+    if not gap(low) >= 0.0 >= gap(high):
+        raise InputError(
+            f"No Beta(2, b) reference has half of the budget {budget:g} as its risk with this risk function "
+            f"and atoms of {zero_mass:g} and {one_mass:g}; give reference=Beta(a, b)."
+        )
+    return Beta(2.0, float(brentq(gap, low, high, xtol=1e-12, rtol=1e-14)))
 
 
 def partial_integrals(interior: Interior, function: Callable[[Array], Any], t: Array) -> tuple[Array, Array]:

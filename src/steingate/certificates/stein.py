@@ -17,10 +17,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from steingate.certificates.assumptions import Assumption, check_assumptions
-from steingate.certificates.factors import SteinFactor, cached, valid_stein_factor
+from steingate.certificates.factors import SteinFactor, half_budget_reference, valid_stein_factor
 from steingate.certificates.formatting import count, number, rate
 from steingate.certificates.io import Costs, check_costs
 from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, released_length
@@ -28,7 +27,8 @@ from steingate.certificates.noise import null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
 from steingate.certificates.text_forms import from_text, to_text
-from steingate.errors import InputError, is_real, nearest
+from steingate.certificates.violation import check_interval
+from steingate.errors import InputError, nearest
 
 DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
 BlockedBy = Literal["atoms", "interior", "reference"]
@@ -178,11 +178,18 @@ class SteinCertificate:
                 raise InputError(f"A Stein certificate has no option {key!r}{hint}.")
         values = {**PRESETS[name], **{key: from_text(value, imports) for key, value in options.items()}}
         limit, scale = from_text(limit), values.get("cost_scale")
-        _check_number("limit", limit, *_RANGES["limit"])
+        check_interval("limit", limit, *_RANGES["limit"])
         if name == "paper" and scale is None and limit > 0.0:
             values["cost_scale"] = scale = limit
         if options.get("risk_function") == "exceedance":
-            values["risk_function"] = _exceedance(limit, scale)
+            scale = (2.0 * limit or 1.0) if scale is None else scale
+            check_interval("cost_scale", scale, *_RANGES["cost_scale"])
+            if limit >= scale:
+                raise InputError(
+                    f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "
+                    "give a cost_scale above the limit."
+                )
+            values["risk_function"] = Exceedance(limit / scale)
         return cls(limit, name=name, **values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,9 +197,11 @@ class SteinCertificate:
         return {item.name: to_text(getattr(self, item.name)) for item in fields(self)}
 
     def __post_init__(self) -> None:
-        for name, (low, high, brackets) in _RANGES.items():
+        for name, interval in _RANGES.items():
             if getattr(self, name) is not None or name not in _OPTIONAL:
-                _check_number(name, getattr(self, name), low, high, brackets)
+                check_interval(name, getattr(self, name), *interval)
+        if self.min_interior != int(self.min_interior):
+            raise InputError(f"min_interior is {self.min_interior!r}; give a whole number.")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 options = " or ".join(map(str, choices))
@@ -221,7 +230,7 @@ class SteinCertificate:
         """Density between the atoms, given or solved for."""
         if self.reference is not None:
             return self.reference
-        return Beta(2.0, _half_budget_shape(self.budget, self.risk_function, self.zero_mass, self.one_mass))
+        return half_budget_reference(self.budget, self.risk_function, self.zero_mass, self.one_mass)
 
     @cached_property
     def hybrid_reference(self) -> HybridReference:
@@ -482,42 +491,3 @@ class SteinResult:
             **{name: getattr(self, name) for name in names},
             "assumptions": [item._asdict() for item in certificate.assumptions],
         }
-
-
-@cached
-def _half_budget_shape(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> float:
-    """Return the b with which the risk of Beta(2, b) and the atoms is ``budget / 2``."""
-
-    def gap(shape: float) -> float:
-        return HybridReference(Beta(2.0, shape), zero_mass, one_mass).expectation(risk) - budget / 2.0
-
-    low, high = 1.05, 2000.0
-    if not gap(low) >= 0.0 >= gap(high):
-        raise InputError(
-            f"No Beta(2, b) reference has half of the budget {budget:g} as its risk with this risk function "
-            f"and atoms of {zero_mass:g} and {one_mass:g}; give reference=Beta(a, b)."
-        )
-    return float(brentq(gap, low, high, xtol=1e-12, rtol=1e-14))
-
-
-def _exceedance(limit: float, cost_scale: float | None) -> Exceedance:
-    """Return the risk function that is 1 above the limit."""
-    scale = (2.0 * limit or 1.0) if cost_scale is None else cost_scale
-    _check_number("cost_scale", scale, *_RANGES["cost_scale"])
-    if limit >= scale:
-        raise InputError(
-            f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "
-            "give a cost_scale above the limit."
-        )
-    return Exceedance(limit / scale)
-
-
-def _check_number(name: str, value: object, low: float, high: float, brackets: str) -> None:
-    number = float(value) if is_real(value) else float("nan")
-    above = number >= low if brackets[0] == "[" else number > low
-    below = number <= high if brackets[1] == "]" else number < high
-    whole = name != "min_interior" or number.is_integer()
-    if not (isfinite(number) and above and below and whole):
-        kind = "whole number" if name == "min_interior" else "number"
-        interval = f"{brackets[0]}{low:g}, {high:g}{brackets[1]}"
-        raise InputError(f"{name} is {value!r}; give a {kind} in {interval}.")

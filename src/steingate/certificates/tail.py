@@ -49,9 +49,9 @@ def cvar_bound(costs: npt.ArrayLike, fraction: float, threshold: float, cap: flo
     bound is tightest if u is close to the (1 - fraction)-quantile, such as the limit.
     """
     values = check_costs(costs)
-    check_interval("fraction", fraction, 0.0, 1.0, closed=True)
+    check_interval("fraction", fraction, 0.0, 1.0, "(]")
     check_interval("cap", cap, 0.0, inf)
-    check_interval("threshold", threshold, 0.0, cap, left=True)
+    check_interval("threshold", threshold, 0.0, cap, "[)")
     excess = np.clip((values - threshold) / (cap - threshold), 0.0, 1.0)
     bound = mean_upper(excess, error_probability(confidence))
     return min(threshold + (cap - threshold) / fraction * bound, cap)

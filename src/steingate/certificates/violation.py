@@ -154,8 +154,8 @@ def certify(costs: npt.ArrayLike, limit: float, risk: float = 0.1, confidence: f
     (True, 0.089)
     """
     values = check_costs(costs)
-    check_interval("limit", limit, 0.0, inf, left=True)
-    check_interval("risk", risk, SMALLEST, 1.0, left=True)
+    check_interval("limit", limit, 0.0, inf, "[)")
+    check_interval("risk", risk, SMALLEST, 1.0, "[)")
     error_probability(confidence)
     largest, n = float(values.max()), values.size
     mean = float(np.add.reduce(values)) / n if largest < _HUGE / n else float(np.add.reduce(values / n))
@@ -254,7 +254,7 @@ def certification_power(episodes: int, expected: float, risk: float = 0.1, confi
     0.41
     """
     certifiable_risk(episodes, confidence)
-    check_interval("expected", expected, 0.0, 1.0, left=True)
+    check_interval("expected", expected, 0.0, 1.0, "[)")
     allowed = bisect_right(range(episodes), risk, key=lambda v: clopper_pearson_upper(v, episodes, confidence)) - 1
     return float(betainc(episodes - allowed, allowed + 1, 1.0 - expected)) if allowed >= 0 else 0.0
 
@@ -276,9 +276,9 @@ def episodes_for_power(
     >>> episodes_for_power(0.03)
     (103, 5)
     """
-    check_interval("risk", risk, SMALLEST, 1.0, left=True)
+    check_interval("risk", risk, SMALLEST, 1.0, "[)")
     check_interval("power", power, 0.0, 1.0)
-    check_interval("expected", expected, 0.0, risk, left=True)
+    check_interval("expected", expected, 0.0, risk, "[)")
     delta = error_probability(confidence)
     for start in range(0, MAX_ALLOWED, _BLOCK):
         v = np.arange(start, start + _BLOCK, dtype=np.float64)
@@ -295,11 +295,13 @@ def episodes_for_power(
     )
 
 
-def check_interval(name: str, value: object, low: float, high: float, left: bool = False, closed: bool = False) -> None:
-    """Refuse a value outside of the interval from ``low`` (itself with ``left``) to ``high`` (with ``closed``)."""
-    if not (is_real(value) and (low < value < high or (left and value == low) or (closed and value == high))):
-        interval = f"{'[' if left else '('}{low:g}, {high:g}{']' if closed else ')'}"
-        raise InputError(f"{name} is {value!r}; give a number in {interval}.")
+def check_interval(name: str, value: object, low: float, high: float, brackets: str = "()") -> None:
+    """Refuse a value that is not a number in the interval; ``brackets`` such as ``[)`` say which ends belong to it."""
+    inside = is_real(value) and (
+        low < value < high or (brackets[0] == "[" and value == low) or (brackets[1] == "]" and value == high)
+    )
+    if not inside:
+        raise InputError(f"{name} is {value!r}; give a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}.")
 
 
 def error_probability(confidence: float) -> float:
