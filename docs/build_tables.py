@@ -451,10 +451,21 @@ def monitoring_blocks() -> dict[str, str]:
         + [f"{row[f'{rule}_median']} / {row[f'{rule}_q90']}" for rule in ("monitor", "fixed")]
         for row in rows("monitor_price.csv")
     ]
-    changes = [
-        [row["setting"], row["value"]] for row in rows("monitor_simulations.csv") if row["claim"] == "unsafe delay"
-    ]
+    simulated = rows("monitor_simulations.csv")
+    changes = [[row["setting"], row["value"]] for row in simulated if row["claim"] == "unsafe delay"]
     return {
+        "drift": markdown_table(
+            ("change, detector", "episodes"),
+            [[row["setting"], row["value"]] for row in simulated if row["claim"] == "drift delay"],
+        ),
+        "clusters": markdown_table(
+            ("episodes", "median"),
+            [[row["setting"], row["value"]] for row in simulated if row["claim"] == "episodes until certified"],
+        ),
+        "pairs": markdown_table(
+            ("policies", "pairs"),
+            [[row["setting"], row["value"]] for row in simulated if row["claim"] == "pairs until safer"],
+        ),
         "changes": markdown_table(("violation rate after 5,000 episodes at 2 %", "episodes"), changes),
         "peeking": markdown_table(("true rate", "bound", "100 episodes", "1,000", "10,000"), errors, left=2),
         "price": markdown_table(

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from steingate.certificates.io import CostParser, check_costs, follow, pipe, read_costs
+from steingate.certificates.io import CostParser, check_costs, read_costs
 from steingate.errors import InputError
 from steingate.storage.tables import EPISODE_COLUMNS, Table
 
@@ -382,23 +382,3 @@ def test_comments_are_skipped_before_the_header_only():
     assert found == [None, None, {"cost": 7.0}]
     with pytest.raises(InputError, match="Line 4"):
         parser.line(4, "#1.5,200,3.25,#7")
-
-
-def test_a_growing_file_is_followed_line_by_line(tmp_path):
-    path = tmp_path / "costs.txt"
-    path.write_bytes(b"cost\n1\n2\n3")
-    lines = [line for batch in follow(path) for line in batch]
-    assert [line.text for line in lines] == ["cost", "1", "2", "3"]
-    assert [line.text for batch in follow(path, torn=False) for line in batch] == ["cost", "1", "2"]
-    with open(path, "a") as file:
-        file.write("4\n")
-    rest = [line for batch in follow(path, lines[2].end, lines[2].number) for line in batch]
-    assert [(line.number, line.text) for line in rest] == [(4, "34")]
-    with pytest.raises(InputError, match="shorter than what was already counted"):
-        list(follow(path, 1000))
-    piped = [line for batch in pipe(io.BytesIO(b"\xef\xbb\xbf1\n2")) for line in batch]
-    assert [(line.number, line.text) for line in piped] == [(1, "1"), (2, "2")]
-    with pytest.raises(InputError, match="Line 1 is longer than 1 MiB"):
-        list(pipe(io.BytesIO(b"1" * (1 << 21))))
-    with pytest.raises(InputError, match="Line 2 is not UTF-8"):
-        list(pipe(io.BytesIO(b"1\n\xff\n")))

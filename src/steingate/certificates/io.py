@@ -1,15 +1,13 @@
 """Episode costs from arrays, files and streams. What is not a list of costs is refused with one sentence.
 
-All text is read by one generator of lines with bounded memory: ``read_costs`` takes a whole source, ``follow`` and
-``pipe`` yield the lines of a growing file or of standard input, and ``CostParser`` turns lines into costs. Nothing in
-a file is executed.
+``read_costs`` reads the lines of a whole source with bounded memory, and ``CostParser`` turns lines into costs.
+``monitoring.follow`` has files that grow. Nothing in a file is executed.
 """
 
 import csv
 import io
 import json
 import sys
-import time
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -29,7 +27,6 @@ from steingate.storage.tables import EPISODE_COLUMNS
 Costs = npt.NDArray[np.float64]
 
 LAST = 0.2  # fraction of the training episodes of a run that is taken
-POLL = 0.2  # seconds between looks at a file that may have grown
 MAX_COSTS = 50_000_000
 _BLOCK = 1 << 16
 _MAX_LINE = 1 << 20  # bytes
@@ -287,55 +284,6 @@ class Line(NamedTuple):
     number: int
     text: str
     end: int
-
-
-def follow(
-    path: Path, offset: int = 0, number: int = 0, grows: bool = False, torn: bool = True
-) -> Iterator[list[Line]]:
-    """Yield batches of complete lines of a file from ``offset`` on.
-
-    Parameters
-    ----------
-    path
-        The file; if it ``grows`` it need not exist yet.
-    offset, number
-        Bytes and lines that were read before.
-    grows
-        Wait at the end for more, yielding empty batches, instead of stopping there.
-    torn
-        Include a last line without a newline, if the file does not grow.
-    """
-    while grows and not path.exists():
-        yield []
-        time.sleep(POLL)
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not a file that can be followed; pipe its lines to - instead.")
-    yield from _lines(_file_blocks(path, offset, grows), "", number, offset, torn and not grows)
-
-
-def _file_blocks(path: Path, offset: int, grows: bool) -> Iterator[bytes]:
-    """Yield the blocks of a file from ``offset`` on; empty ones while it waits for more."""
-    try:
-        with open(path, "rb") as file:
-            if file.seek(0, io.SEEK_END) < offset:
-                raise InputError(
-                    f"{path} is shorter than what was already counted, so it is another file: use another --state."
-                )
-            file.seek(offset)
-            while (data := file.read(_BLOCK)) or grows:
-                yield data
-                if not data:
-                    time.sleep(POLL)
-                    if path.exists() and path.stat().st_size < file.tell():
-                        raise InputError(f"{path} has become shorter; start again with another --state.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).") from None
-
-
-def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
-    """Yield batches of complete lines of standard input as they arrive."""
-    source: Any = stream or _standard_input()
-    return _lines(iter(lambda: source.read1(_BLOCK), b""))
 
 
 def _lines(

@@ -162,6 +162,7 @@ class CostDriftDetector:
         self.counted, self.alarms = as_count(state["counted"]), as_counts(state["alarms"])
         self.alarm, self.statistics = state["alarm"], as_reals(state["statistics"])
         require(self.alarm in (True, False) and len(self.statistics) == len(self.EXPONENTS), "costs")
+        require(bool(self.alarms) or not self.alarm, "costs")
 
     def _uniform(self) -> float:
         """Return a number in (0, 1] that depends on the seed and the number of counted episodes."""

@@ -6,22 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
+from steingate.certificates.io import Line
 from steingate.errors import InputError
 
 POLL = 0.2  # seconds between looks at a file that may have grown
 _BLOCK = 1 << 16
 _MAX_LINE = 1 << 20  # bytes
 _HEAD = 1 << 12  # bytes at the beginning of a file by which it is recognized
-
-
-class Line(NamedTuple):
-    """A complete line: its number from 1, its text, and the offset in bytes of the next one."""
-
-    number: int
-    text: str
-    end: int
 
 
 class FileFollower:

@@ -452,6 +452,7 @@ class Monitor:
             require(reached_at is None or 1 <= reached_at <= self.episodes, name)
         alarm, alarms, statistics = state["drift"]
         require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
+        require(bool(alarms) or not alarm, "drift")
         self.detector.alarm, self.detector.alarms = alarm, as_counts(alarms)
         self.detector.statistics = as_reals(statistics)
         self.cost_detector.restore(state["costs"])
