@@ -8,6 +8,7 @@ Training writes a run folder; reports, policies and the command line read it::
     checkpoints/            the last two checkpoints
     certified.safetensors   the certified checkpoint, if there is one
     certification.json      which policy is certified, by which test, or why none is
+    evaluations.jsonl       one line per evaluation
 """
 
 import hashlib
