@@ -37,7 +37,7 @@ from steingate.errors import InputError, nearest
 
 Config = TypeVar("Config")
 
-_MAX_TOML_BYTES = 1 << 16
+_MAX_TOML_BYTES, _MAX_JSON_BYTES = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -277,19 +277,22 @@ def to_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _read_text(file: str | Path, max_bytes: int) -> str:
+    """Return the text of a file or pipe that has at most ``max_bytes``."""
+    with open(file, "rb") as stream:
+        content = stream.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ValueError(f"it has more than {max_bytes >> 10} KiB")
+    return content.decode("utf-8-sig")
+
+
 def load_toml(file: str | Path) -> dict[str, Any]:
     """Return the contents of a TOML file."""
     try:
-        with open(file, "rb") as stream:
-            content = stream.read(_MAX_TOML_BYTES + 1)
-        if len(content) > _MAX_TOML_BYTES:
-            raise InputError(f"{file} is larger than {_MAX_TOML_BYTES >> 10} KiB, so it is no file of settings.")
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except InputError:
-        raise
+        return tomllib.loads(_read_text(file, _MAX_TOML_BYTES))
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:  # of text, of TOML, or of integers with too many digits
+    except (ValueError, RecursionError) as error:  # of size, text, TOML, or integers with too many digits
         raise InputError(f"{file} is not valid TOML: {error}.") from error
 
 
@@ -298,7 +301,7 @@ def load_options(file: str | Path) -> dict[str, Any]:
     if Path(file).suffix != ".json":
         return load_toml(file)
     try:
-        config = json.loads(Path(file).read_text(encoding="utf-8"))["config"]
+        config = json.loads(_read_text(file, _MAX_JSON_BYTES))["config"]
         return {name: value for name, value in config.items() if name != "algorithm"} | dict(config["algorithm"])
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.") from error

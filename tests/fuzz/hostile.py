@@ -16,7 +16,8 @@ EVIL = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nde
 TEXTS = ("evil:X", "evil:X-v0", "inside/evil.py:X", "evil", "os:abort", "builtins:input", "../evil.py:X")
 LINKED = (
     "config.json", "progress.csv", "episodes.csv", "certified.safetensors", "certification.json", "lock",
-    "checkpoints/{newest}", "checkpoints/.{newest}.tmp", "../page.html", "../.page.html.tmp", "../run.log",
+    "evaluations.jsonl", "checkpoints/{newest}", "checkpoints/.{newest}.tmp", "../page.html",
+    "../.page.html.tmp", "../run.log",
 )  # fmt: skip
 
 

@@ -235,10 +235,18 @@ def test_junk_and_bombs_are_no_policies(tmp_path):
 
 
 def test_settings_are_read_up_to_a_limit(tmp_path, capsys):
-    with pytest.raises(InputError, match="is larger than 64 KiB"):
+    with pytest.raises(InputError, match="it has more than 64 KiB"):
         load_toml("/dev/zero")
     (tmp_path / "run.toml").write_bytes(b"\xef\xbb\xbfseed = 3\n")
     assert load_toml(tmp_path / "run.toml") == {"seed": 3}
     (tmp_path / "config.json").write_text(json.dumps({"config": {"algo": "x" * 100_000}}))
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "p.html")]) == 2
     assert len(capsys.readouterr().err) < 1000
+
+
+@pytest.mark.parametrize("mark", [{}, {"rows": 1, "sha256": "0"}, {"rows": 1, "columns": 10**400}, [1], "x", 3])
+def test_crafted_marks_of_tables_are_refused(tmp_path, mark):
+    table = Table(tmp_path / "episodes.csv", ("a", "b"))
+    table.append([{"a": 1, "b": 2}])
+    with pytest.raises(RunError, match="was changed after the checkpoint"):
+        table.truncate(1, mark)

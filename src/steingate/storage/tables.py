@@ -122,7 +122,7 @@ class Table:
     def _adopt(self, rows: int, fingerprint: Mapping[str, Any] | None) -> None:
         """Set columns and digest from the first rows after comparing them with the fingerprint."""
         header: list[str] | None = None
-        intact = True
+        intact = fingerprint is None or isinstance(fingerprint, Mapping)
         for line in _cells(self.path, rows + 1):
             if header is None:
                 header = line
@@ -130,7 +130,7 @@ class Table:
             self._hash_row(header, line)
             intact = intact and len(line) == len(header)
         header = header or []
-        known = fingerprint.get("columns") if fingerprint is not None else None
+        known = fingerprint.get("columns") if isinstance(fingerprint, Mapping) else None
         added = self._hashed_columns(header)[known:] if type(known) is int else []
         self.columns = [name for name in header if name not in added]
         # Tables are written without carriage returns; an editor that saves the file may add them.

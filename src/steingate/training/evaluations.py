@@ -12,7 +12,7 @@ from typing import Any
 
 from steingate.errors import RunError
 from steingate.runs import content_digest
-from steingate.storage.files import read_regular, try_lock, writing
+from steingate.storage.files import open_no_link, read_regular, try_lock, writing
 
 FILE = "evaluations.jsonl"
 _MAX_BYTES = 64 << 20
@@ -38,7 +38,7 @@ def read_evaluations(run: Path) -> list[dict[str, Any]]:
 def add_evaluation(run: Path, earlier: int, content: dict[str, Any]) -> None:
     """Append an evaluation; ``earlier`` is the number of lines when it began, which decided its confidence."""
     file = run / FILE
-    with writing(file), open(file, "ab+") as stream:
+    with writing(file), open_no_link(file, "ab+") as stream:
         if not try_lock(stream):
             raise RunError(f"{file} is in use by another evaluation; start this one again.")
         lines = read_evaluations(run)
