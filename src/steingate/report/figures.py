@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,11 +196,14 @@ def _panels(rows: int, columns: int, height: float) -> "tuple[Figure, Any]":
 
 
 def _legend(figure: "Figure", handles: Sequence[Any]) -> None:
-    """Add a legend below the panels and make room for it."""
-    key = 0.65 + 0.085 * max(len(handle.get_label()) for handle in handles)  # inches
-    width = max(figure.get_figwidth(), key)
-    across = int(width / key)
-    figure.set_size_inches(width, figure.get_figheight() + 0.22 * (-(-len(handles) // across) - 1))
+    """Add a legend below the panels, with long labels on several lines, and make room for it."""
+    for handle in handles:
+        handle.set_label(fill(handle.get_label(), max(int(11 * figure.get_figwidth()) - 8, 40)))
+    labels = [handle.get_label().splitlines() for handle in handles]
+    key = 0.65 + 0.085 * max(len(line) for lines in labels for line in lines)  # inches
+    across = max(int(figure.get_figwidth() / key), 1)
+    rows = [max(map(len, labels[i :: -(-len(handles) // across)])) for i in range(-(-len(handles) // across))]
+    figure.set_figheight(figure.get_figheight() + 0.22 * (sum(rows) - 1))
     figure.legend(handles=handles, loc="outside lower center", ncols=across, frameon=False, fontsize=9.5)
 
 

@@ -17,30 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.modes import Mode
+from steingate.report import statistics as stats
 from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, Skipped, load_runs
 from steingate.report.paper import PaperResult, paper_result
-from steingate.report.statistics import (
-    Estimate,
-    Statistic,
-    bootstrap,
-    cvar,
-    feasible_return,
-    interquartile_mean,
-    max_cost,
-    mean,
-    median,
-    mode_lengths,
-    optimality_gap,
-    performance_profile,
-    probability_of_improvement,
-    resample,
-    switches,
-    tail_feasibility,
-    tail_start,
-    task_median,
-    violation_rate,
-)
+from steingate.report.statistics import Estimate, Statistic
 
 Array = npt.NDArray[np.float64]
 
@@ -172,7 +153,7 @@ def summarize(group: Group) -> Summary:
     costs = np.concatenate([run.episodes["cost"] for run in runs])
     results = [run.certification for run in runs if run.certification is not None]
     excess = costs[costs > limit] - limit
-    recoveries = np.concatenate([mode_lengths(run.modes, Mode.RECOVER) for run in runs])
+    recoveries = np.concatenate([stats.mode_lengths(run.modes, Mode.RECOVER) for run in runs])
     return Summary(
         group=group,
         seeds=len(runs),
@@ -180,25 +161,25 @@ def summarize(group: Group) -> Summary:
         tested=len(results),
         certified=sum(result.get("certified") is True for result in results),
         steps=min(run.steps for run in runs),
-        epoch_feasibility=tail_feasibility(epoch_cost, limit),
-        epoch_return=feasible_return(epoch_return, epoch_cost, limit),
-        episode_feasibility=tail_feasibility(episode_cost, limit),
-        episode_return=feasible_return(episode_return, episode_cost, limit),
-        feasibility=_estimate([tail_feasibility(cost, limit) for _, cost in epochs], mean),
+        epoch_feasibility=stats.tail_feasibility(epoch_cost, limit),
+        epoch_return=stats.feasible_return(epoch_return, epoch_cost, limit),
+        episode_feasibility=stats.tail_feasibility(episode_cost, limit),
+        episode_return=stats.feasible_return(episode_return, episode_cost, limit),
+        feasibility=_estimate([stats.tail_feasibility(cost, limit) for _, cost in epochs], stats.mean),
         ret=_estimate([_mean(ret) for ret, _ in epochs]),
         cost=_estimate([_mean(cost) for _, cost in epochs]),
         seed_return=seed_return,
         seed_violation_rate=seed_violation_rate,
-        violation_rate=violation_rate(episode_cost, limit),
-        cvar90=cvar(episode_cost, 0.90),
-        cvar95=cvar(episode_cost, 0.95),
-        max_cost=max_cost(episode_cost),
+        violation_rate=stats.violation_rate(episode_cost, limit),
+        cvar90=stats.cvar(episode_cost, 0.90),
+        cvar95=stats.cvar(episode_cost, 0.95),
+        max_cost=stats.max_cost(episode_cost),
         training_violations=len(excess) / len(runs),
-        training_violation_rate=violation_rate(costs, limit),
+        training_violation_rate=stats.violation_rate(costs, limit),
         mean_excess=float(excess.mean()) if len(excess) else 0.0,
         total_excess=float(excess.sum()) / len(runs),
-        training_max_cost=max_cost(costs),
-        mode_switches=float(np.mean([switches(run.modes) for run in runs])),
+        training_max_cost=stats.max_cost(costs),
+        mode_switches=float(np.mean([stats.switches(run.modes) for run in runs])),
         recovery_fraction=float(np.mean([np.mean(run.modes == Mode.RECOVER) for run in runs])),
         recovery_length=_mean(recoveries),
         paper=paper_result(runs[0].config) if runs[0].limit == runs[0].trained_limit else None,
@@ -215,7 +196,7 @@ class TailScore(NamedTuple):
 def tail_score(run: Run) -> TailScore:
     """Return mean return and violation rate of the tail episodes of a run."""
     ret, cost = tail_episodes(run)
-    return TailScore(_mean(ret), violation_rate(cost, run.limit))
+    return TailScore(_mean(ret), stats.violation_rate(cost, run.limit))
 
 
 def seed_scores(group: Group) -> dict[int, TailScore]:
@@ -228,12 +209,12 @@ def seed_medians(group: Group) -> tuple[Estimate, Estimate]:
     """Return the medians over seeds of return and violation rate of the tail episodes."""
     scores = seed_scores(group).values()
     rets, rates = [score.ret for score in scores], [score.violation_rate for score in scores]
-    return _estimate(rets, median), _estimate(rates, median)
+    return _estimate(rets, stats.median), _estimate(rates, stats.median)
 
 
 def tail_epochs(run: Run) -> tuple[Array, Array]:
     """Return mean return and cost of the last 100 episodes for each tail epoch, without NaN."""
-    start = tail_start(run.n_epochs)
+    start = stats.tail_start(run.n_epochs)
     ret, cost = run.recent["return"][start:], run.recent["cost"][start:]
     known = np.isfinite(ret) & np.isfinite(cost)
     return ret[known], cost[known]
@@ -241,7 +222,7 @@ def tail_epochs(run: Run) -> tuple[Array, Array]:
 
 def tail_episodes(run: Run) -> tuple[Array, Array]:
     """Return returns and costs of the episodes that finished in the tail."""
-    late = run.episodes["epoch"] >= tail_start(run.n_epochs)
+    late = run.episodes["epoch"] >= stats.tail_start(run.n_epochs)
     return run.episodes["return"][late], run.episodes["cost"][late]
 
 
@@ -254,7 +235,7 @@ def compare(groups: Sequence[Group]) -> list[Comparison]:
             common = [env for env in theirs if env in ours]
             if any(tasks[env].shape[1] > 1 for tasks in (ours, theirs) for env in common):
                 pairs = [([ours[env][i] for env in common], [theirs[env][i] for env in common]) for i in (0, 1)]
-                ret, safety = (probability_of_improvement(*pair) for pair in pairs)
+                ret, safety = (stats.probability_of_improvement(*pair) for pair in pairs)
                 result.append(Comparison(better, than, len(common), safety, ret))
     return result
 
@@ -288,13 +269,13 @@ def aggregate(tasks: Sequence[npt.ArrayLike], draws: int = 2000) -> Aggregate:
     scores = [np.asarray(task, np.float64) for task in tasks]
     low = high = np.full(len(THRESHOLDS), np.nan)
     if max(map(len, scores)) > 1:
-        profiles = performance_profile(resample(scores, draws), THRESHOLDS)
+        profiles = stats.performance_profile(stats.resample(scores, draws), THRESHOLDS)
         low, high = np.quantile(profiles, [0.025, 0.975], axis=0)
     return Aggregate(
-        bootstrap(scores, interquartile_mean, draws),
-        bootstrap(scores, task_median, draws),
-        bootstrap(scores, optimality_gap, draws),
-        performance_profile(scores, THRESHOLDS),
+        stats.bootstrap(scores, stats.interquartile_mean, draws),
+        stats.bootstrap(scores, stats.task_median, draws),
+        stats.bootstrap(scores, stats.optimality_gap, draws),
+        stats.performance_profile(scores, THRESHOLDS),
         low,
         high,
     )
@@ -310,9 +291,9 @@ def _scores_by_method(groups: Sequence[Group]) -> dict[str, dict[str, Array]]:
     return methods
 
 
-def _estimate(scores: list[float], statistic: Statistic = interquartile_mean) -> Estimate:
+def _estimate(scores: list[float], statistic: Statistic = stats.interquartile_mean) -> Estimate:
     known = [score for score in scores if np.isfinite(score)]
-    return bootstrap([known], statistic) if known else Estimate(np.nan, np.nan, np.nan)
+    return stats.bootstrap([known], statistic) if known else Estimate(np.nan, np.nan, np.nan)
 
 
 def _mean(values: npt.NDArray[np.floating | np.integer]) -> float:
