@@ -47,7 +47,7 @@ def test_other_ways_of_writing_a_value(text, value):
     assert type(from_text(text)) is type(value)
 
 
-@given(st.floats(0.0, 0.999), st.floats(1e-6, 10.0), st.floats(0.01, 50.0))
+@given(st.floats(0.0, 0.999), st.floats(1e-3, 10.0), st.floats(0.01, 50.0))
 def test_every_risk_and_density_survives(threshold, width, shape):
     for value in (Sigmoid(threshold, width), Hinge(threshold), Power(shape), Beta(shape, width)):
         assert from_text(to_text(value)) == value
