@@ -9,14 +9,7 @@ cost is minimized. ``common.trust_region`` solves the problem.
 
 from dataclasses import dataclass
 
-from steingate.algorithms.base import (
-    Episodes,
-    GateOutput,
-    MethodInfo,
-    Params,
-    RunContext,
-    TrustRegionAlgorithm,
-)
+from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.algorithms.config import (
     EPISODE_FILTER,

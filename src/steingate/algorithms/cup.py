@@ -10,12 +10,7 @@ lambda follows the violation (``lagrangian``).
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from steingate.algorithms.base import (
-    Batch,
-    MethodInfo,
-    Objective,
-    Params,
-)
+from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
 from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.config import (
     EPISODE_FILTER,

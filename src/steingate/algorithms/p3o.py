@@ -10,16 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from steingate.algorithms.base import (
-    Batch,
-    Episodes,
-    GateOutput,
-    MethodInfo,
-    Mode,
-    Objective,
-    Params,
-    RunContext,
-)
+from steingate.algorithms.base import Batch, Episodes, GateOutput, MethodInfo, Mode, Objective, Params, RunContext
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.algorithms.config import (
     EPISODE_FILTER,

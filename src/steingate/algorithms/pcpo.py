@@ -10,15 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from steingate.algorithms.base import (
-    Episodes,
-    GateOutput,
-    MethodInfo,
-    Mode,
-    Params,
-    RunContext,
-    TrustRegionAlgorithm,
-)
+from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Mode, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.algorithms.config import (
     EPISODE_FILTER,

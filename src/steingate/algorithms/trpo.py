@@ -5,14 +5,7 @@ maximize  g.d   subject to  0.5 d.H.d <= max_kl,   then backtrack until the surr
 
 from dataclasses import dataclass
 
-from steingate.algorithms.base import (
-    Episodes,
-    GateOutput,
-    MethodInfo,
-    Params,
-    RunContext,
-    TrustRegionAlgorithm,
-)
+from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import maximize_reward
 from steingate.algorithms.config import (
     VARIANT,

@@ -40,11 +40,7 @@ PRESETS = ("paper", "released", "corrected", "violation")
 
 # The paper does not state the parameters of its logit-normal reference. This one has the mean and standard
 # deviation of the log-odds of Beta(2, 5).
-REFERENCES = {
-    "beta-2-5": "Beta(2, 5)",
-    "beta-1-10": "Beta(1, 10)",
-    "logit-normal": "LogitNormal(-1.0833, 0.9307)",
-}
+REFERENCES = {"beta-2-5": "Beta(2, 5)", "beta-1-10": "Beta(1, 10)", "logit-normal": "LogitNormal(-1.0833, 0.9307)"}
 
 Build = Callable[[Sizes], list[RunConfig]]
 GRIDS: dict[str, Grid] = {}

@@ -9,14 +9,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from steingate.errors import InputError
-from steingate.experiments.worker import (
-    GRACE,
-    WorkerExit,
-    job_text,
-    start_worker,
-    stop_worker,
-    worker_exit,
-)
+from steingate.experiments.worker import GRACE, WorkerExit, job_text, start_worker, stop_worker, worker_exit
 from steingate.training.config import RunConfig
 
 _POLL = 0.05

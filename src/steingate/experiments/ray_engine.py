@@ -15,14 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from steingate.errors import InputError, RunError, needs
-from steingate.experiments.worker import (
-    GRACE,
-    WorkerExit,
-    job_text,
-    start_worker,
-    stop_worker,
-    worker_exit,
-)
+from steingate.experiments.worker import GRACE, WorkerExit, job_text, start_worker, stop_worker, worker_exit
 from steingate.training.config import RunConfig
 
 LOCAL = "local"

@@ -139,10 +139,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._renderer: Any = None
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int | None] | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, *, seed: int | Sequence[int | None] | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Array, Info]:
         """Start new episodes; return first observations and info.
 

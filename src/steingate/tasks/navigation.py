@@ -81,11 +81,7 @@ class Navigation(Simulation):
         self.streams = seeded_states([None] * n, layout_stream)
         self.step_counts = np.zeros(len(handoff.STEP_KINDS), np.int64)
         self._stream: Stream = layout_stream
-        self._touch, self._mask, self._active = (
-            np.zeros(n, bool),
-            np.zeros(n, bool),
-            np.zeros((n, vases), bool),
-        )
+        self._touch, self._mask, self._active = (np.zeros(n, bool), np.zeros(n, bool), np.zeros((n, vases), bool))
         groups = vases + 1, task.substeps + 1
         self._group_size, self._group_ids = np.zeros(groups, np.int64), np.zeros((*groups, n), np.int32)
         self._use_mujoco, self._threads = physics == "mujoco", threads
@@ -109,16 +105,7 @@ class Navigation(Simulation):
 
     def start(self, ids: Ids) -> None:
         """Start new episodes with the layouts in ``xy`` and ``yaw``."""
-        for array in (
-            self.q,
-            self.v,
-            self.warm,
-            self.acc,
-            self.ctrl,
-            self.vase_q,
-            self.vase_v,
-            self.vase_warm,
-        ):
+        for array in (self.q, self.v, self.warm, self.acc, self.ctrl, self.vase_q, self.vase_v, self.vase_warm):
             array[ids] = 0.0
         self.edges[ids], self.calm[ids], self.clock[ids], self._touch[ids] = 0, 0, 0, False
         self.status[ids] = handoff.SETTLING
@@ -172,16 +159,7 @@ class Navigation(Simulation):
         world.advance(ids, substeps)
         handoff.read_mujoco_state(
             *(ids, world.columns, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v),
-            *(
-                self.vase_warm,
-                self._active,
-                self.status,
-                self.calm,
-                self._touch,
-                world.state,
-                world.qacc,
-                world.touch,
-            ),
+            *(self.vase_warm, self._active, self.status, self.calm, self._touch, world.state, world.qacc, world.touch),
         )
 
     def _finish(self) -> None:

@@ -119,12 +119,7 @@ class Renderer:
     """
 
     def __init__(
-        self,
-        env: Drawable,
-        *,
-        width: int | None = None,
-        height: int | None = None,
-        camera: scene.Camera | None = None,
+        self, env: Drawable, *, width: int | None = None, height: int | None = None, camera: scene.Camera | None = None
     ) -> None:
         self._gl_context: Any = None
         self._context: Any = None

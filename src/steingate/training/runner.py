@@ -14,13 +14,7 @@ from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config, require_same_certify, version_warnings, write_run_config
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import (
-    build_algorithm,
-    make_envs,
-    new_messages,
-    require_snapshots,
-    source_digest,
-)
+from steingate.training.environment import build_algorithm, make_envs, new_messages, require_snapshots, source_digest
 from steingate.training.logging.display import Display
 from steingate.training.logging.rows import default_limit_note
 from steingate.training.logging.run_writer import RunWriter

@@ -122,8 +122,7 @@ def add_test(selection: SelectionState, candidate: Candidate, test: Certificatio
         )
     closer = selection.closest is None or test.bound < selection.closest.bound
     return selection._replace(
-        closest=test if closer else selection.closest,
-        max_risk=min(selection.max_risk, _AFTER_FAILURE * candidate.risk),
+        closest=test if closer else selection.closest, max_risk=min(selection.max_risk, _AFTER_FAILURE * candidate.risk)
     )
 
 

@@ -5,15 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import (
-    Array,
-    Batch,
-    CostAdvantageConfig,
-    Metrics,
-    OnPolicyAlgorithm,
-    RunContext,
-    State,
-)
+from steingate.algorithms.base import Array, Batch, CostAdvantageConfig, Metrics, OnPolicyAlgorithm, RunContext, State
 from steingate.algorithms.common.critics import Critics, values
 from steingate.algorithms.common.gae import center, close_paths, gae, standardize
 from steingate.algorithms.common.penalties import overconfidence_penalty, saturation_penalty

@@ -11,14 +11,7 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 from steingate.algorithms.base import Params
-from steingate.algorithms.common.minibatch import (
-    Adam,
-    adam_step,
-    adam_step_sizes,
-    init_adam,
-    minibatches,
-    permutations,
-)
+from steingate.algorithms.common.minibatch import Adam, adam_step, adam_step_sizes, init_adam, minibatches, permutations
 from steingate.algorithms.common.networks import init_network, value
 from steingate.algorithms.config import CriticConfig
 

@@ -23,8 +23,7 @@ class RecentEpisodes(NamedTuple):
     def extend(self, episodes: Episodes, window: int) -> "RecentEpisodes":
         """Return the last ``window`` episodes after an epoch."""
         return RecentEpisodes(
-            append_window(self.costs, episodes.cost, window),
-            append_window(self.lengths, episodes.length, window),
+            append_window(self.costs, episodes.cost, window), append_window(self.lengths, episodes.length, window)
         )
 
     def per_step(self, slack: float) -> float:

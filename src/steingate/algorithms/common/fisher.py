@@ -12,11 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from steingate.algorithms.base import Batch, Params
-from steingate.algorithms.common.distribution import (
-    ActionDistribution,
-    categorical_fisher,
-    categorical_score,
-)
+from steingate.algorithms.common.distribution import ActionDistribution, categorical_fisher, categorical_score
 
 BLOCK = 2000
 Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each
@@ -143,12 +139,7 @@ def surrogate_gradients(policy: Linearized, blocks: Blocks) -> tuple[jax.Array, 
             parts += [jnp.sum(pull), Theta(_pull(theta.layers, features, score), log_std)]
         return _add(total, (parts[0], parts[2], parts[1], parts[3])), None
 
-    zero = (
-        jnp.float32(0),
-        jnp.float32(0),
-        jax.tree.map(jnp.zeros_like, theta),
-        jax.tree.map(jnp.zeros_like, theta),
-    )
+    zero = (jnp.float32(0), jnp.float32(0), jax.tree.map(jnp.zeros_like, theta), jax.tree.map(jnp.zeros_like, theta))
     total, _ = jax.lax.scan(one_block, zero, (blocks, policy.hidden, policy.mu))
     return total
 

@@ -12,14 +12,7 @@ from jax.flatten_util import ravel_pytree
 from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params, RunContext
 from steingate.algorithms.common.distribution import ActionDistribution, action_distribution, log_prob
 from steingate.algorithms.common.lagrange import penalized_advantage
-from steingate.algorithms.common.minibatch import (
-    Adam,
-    adam_step,
-    adam_step_sizes,
-    init_adam,
-    minibatches,
-    permutations,
-)
+from steingate.algorithms.common.minibatch import Adam, adam_step, adam_step_sizes, init_adam, minibatches, permutations
 from steingate.algorithms.config import MinibatchConfig
 
 
