@@ -63,7 +63,7 @@ def fill_blocks(page: str, blocks: Mapping[str, str]) -> str:
     return page
 
 
-# Training results: README.md, docs/reproduction.md, docs/allowance.md, docs/learning.md
+# Training results: README.md, docs/reproduction.md, docs/allowance.md, docs/learning.md, docs/published.md
 
 
 def results_table() -> str:
@@ -229,19 +229,34 @@ def learning_table(variant: str) -> str:
     return markdown_table(("return · cost · violations", *map(task, envs)), lines)
 
 
-def endpoints_table() -> str:
-    """Return trained policies on PointGoal1 beside OmniSafe's published numbers."""
-    env = TASKS[0]
-    ends = [row for row in rows("endpoints.csv", env=env) if row["kind"] != "corrected"]
+def on_policy_table() -> str:
+    """Return noise-free last policies beside OmniSafe's on-policy table."""
+    ends = [row for row in rows("endpoints.csv") if row["kind"] != "corrected"]
     lines = []
-    for theirs in rows("omnisafe_endpoints.csv", env=env):
-        own = [row for row in ends if row["algo"] == theirs["algo"]]
-        if own:
-            ours = [mean_and_sd(column(own, name)) for name in ("return", "cost")]
-            known = [f"{theirs[name]} ± {theirs[f'{name}_sd']}" for name in ("return", "cost")]
-            lines.append([f"`{theirs['algo']}`", str(len(own)), ours[0], known[0], ours[1], known[1]])
-    headings = ("PointGoal1", "seeds", "return", "OmniSafe", "cost", "OmniSafe")
-    return markdown_table(headings, lines)
+    for env in (TASKS[0], TASKS[2]):
+        for theirs in rows("omnisafe_endpoints.csv", table="on-policy", env=env):
+            own = [row for row in ends if (row["env"], row["algo"]) == (env, theirs["algo"])]
+            if own:
+                ours = [mean_and_sd(column(own, name)) for name in ("return", "cost")]
+                known = [f"{theirs[name]} ± {theirs[f'{name}_sd']}" for name in ("return", "cost")]
+                lines.append([task(env), f"`{theirs['algo']}`", str(len(own)), ours[0], known[0], ours[1], known[1]])
+    headings = ("task", "method", "seeds", "return", "OmniSafe", "cost", "OmniSafe")
+    return markdown_table(headings, lines, left=2)
+
+
+def off_policy_table() -> str:
+    """Return OmniSafe's off-policy table and our noise-free last policies on the four navigation tasks."""
+    lines = []
+    for algo in dict.fromkeys(row["algo"] for row in rows("omnisafe_endpoints.csv", table="off-policy")):
+        known = [rows("omnisafe_endpoints.csv", table="off-policy", algo=algo, env=env)[0] for env in TASKS]
+        steps = float(known[0]["steps"]) / 1e6
+        lines.append([algo, "OmniSafe", f"{steps:g}M", *[f"{row['return']} · {row['cost']}" for row in known]])
+    for algo in ("cpo", "steingate", "allowance"):
+        own = [rows("endpoints.csv", algo=algo, env=env) for env in TASKS]
+        groups = [[row for row in group if row["kind"] != "corrected"] for group in own]
+        cells = [f"{mean(column(group, 'return')):.2f} · {mean(column(group, 'cost')):.2f}" for group in groups]
+        lines.append([algo, "here", "10M", *cells])
+    return markdown_table(("return · cost", "from", "steps", *map(task, TASKS)), lines, left=3)
 
 
 def mean_and_sd(values: Array) -> str:
@@ -637,8 +652,8 @@ BLOCKS: dict[str, Writer] = {
     "docs/learning.md": lambda: {
         "corrected": learning_table("corrected"),
         "published": learning_table("published"),
-        "endpoints": endpoints_table(),
     },
+    "docs/published.md": lambda: {"on-policy": on_policy_table(), "off-policy": off_policy_table()},
     "docs/install.md": lambda: {"sizes": install_table()},
     "docs/grids.md": lambda: {"grids": grids_table()},
     "docs/monitoring.md": monitoring_blocks,
