@@ -2,8 +2,12 @@
 
 results/summary.csv has one row per run (last fifth of its epochs). The other scripts read it; only figures of
 learning curves read the runs.
+
+``python docs/summary.py --endpoints GRID FOLDER [--episodes N]`` evaluates the last policies of the run folders of a
+grid without exploration noise, and replaces the grid's rows of results/endpoints.csv.
 """
 
+import argparse
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,6 +119,26 @@ def summarize() -> list[Row]:
             if (grid, run.algo, run.seed) == ("table1", "steingate", 0):
                 found.append(summary_row(first_steps(run, MILLION), "first-million", ""))
     return sorted(found, key=lambda row: tuple(row[name] for name in KEY))
+
+
+def endpoints(grid: str, folder: Path, episodes: int) -> list[Row]:
+    """Return a row per run folder: fresh noise-free episodes of its last policy, with the exact 95 % bound."""
+    from steingate.certificates.violation import certify
+    from steingate.training.evaluate import evaluate
+
+    found = []
+    for path in sorted(file.parent for file in folder.rglob("config.json")):
+        result = evaluate(path, episodes, policy="last")
+        run = load_runs([path])[0][0]
+        kind = str(path.relative_to(folder).parents[2])
+        cost, bound = result.episodes.cost, certify(result.episodes.cost, result.limit)
+        found.append(
+            dict(zip(KEY, (grid, "" if kind == "." else kind, run.env, run.algo, str(run.seed)), strict=True))
+            | {"episodes": str(episodes), "return": f"{result.episodes.ret.mean():.3f}", "cost": f"{cost.mean():.3f}"}
+            | {"over": str(bound.violations), "at_most": f"{bound.bound:.4f}", "cvar90": f"{cvar(cost, 0.9):.2f}"}
+        )
+        print(path, found[-1])
+    return found
 
 
 def rows(file: str = "summary.csv", **cells: str) -> list[Row]:
@@ -302,7 +326,23 @@ def markdown_table(headings: Sequence[str], lines: Sequence[Sequence[str]], left
     return "\n".join([f"| {' | '.join(headings)} |", rule, *(f"| {' | '.join(line)} |" for line in lines)])
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Write results/summary.csv, or with ``--endpoints`` results/endpoints.csv."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--endpoints", nargs=2, metavar=("GRID", "FOLDER"), help="evaluate the runs in FOLDER")
+    parser.add_argument("--episodes", type=int, default=300)
+    args = parser.parse_args()
+    if args.endpoints:
+        grid, folder = args.endpoints
+        new = endpoints(grid, Path(folder), args.episodes)
+        kept = [row for row in rows("endpoints.csv") if row["grid"] != grid]
+        order = sorted([*kept, *new], key=lambda row: tuple(row[name] for name in KEY))
+        write_rows(RESULTS / "endpoints.csv", order)
+        return
     for missing in sorted(set(ALL_GRIDS) - set(GRIDS)):
         print(f"{missing}: left out, there is no {archive(missing).name} yet")
     write_rows(RESULTS / "summary.csv", summarize())
+
+
+if __name__ == "__main__":
+    main()
