@@ -6,7 +6,7 @@ from tests.docs.scripts import docs_script
 RUNNER = docs_script("tutorials")
 
 
-@pytest.mark.filterwarnings("default:No policy|This is the last policy")  # too short to certify one
+@pytest.mark.filterwarnings("ignore:No policy|This is the last policy")  # too short to certify one
 @pytest.mark.parametrize("path", RUNNER.pages(), ids=lambda path: path.stem)
 def test_tutorial_runs(path, tmp_path):
     page = path.read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from steingate.errors import InputError, RunError
 from steingate.experiments.launch import MAX_RESTARTS, Outcome, find_todo, launch
 from steingate.experiments.run_status import RunStatus, run_status
 from steingate.experiments.worker import WorkerExit
+from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config
 
 FINISHED, FAILED, LOST = (
@@ -31,7 +32,7 @@ def write(cfg, epoch, certified_at=None):
         (cfg.path / "checkpoints" / f"epoch-{epoch:08d}.safetensors").touch()
     if certified_at is not None:
         report = {"certified": False, "sentence": "", "finished": True, "epoch": certified_at}
-        (cfg.path / "certification.json").write_text(json.dumps(report))
+        write_certification(RunFolder(cfg.path), report)
 
 
 def test_not_started_started_and_finished(tmp_path):
