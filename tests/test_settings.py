@@ -50,34 +50,21 @@ class TestConvert:
         ("hint", "value", "expected"),
         [
             (float, 2, 2.0),
-            (float, "2", 2.0),
             (float, " 2.5 ", 2.5),
-            (float, "inf", math.inf),
-            (float, "-inf", -math.inf),
-            (int, 10.0, 10),
             (int, "10.0", 10),
             (int, "1e6", 1_000_000),
             (int, "10_000", 10_000),
-            (int, "-3", -3),
             (int, str(2**62 + 1), 2**62 + 1),
-            (int | None, "none", None),
             (int | None, "None", None),
             (int | None, None, None),
-            (int | None, "3", 3),
-            (str | None, "none", None),
             (str | None, "nobody", "nobody"),
             (bool, "yes", True),
-            (bool, "FALSE", False),
             (bool, "0", False),
-            (bool, True, True),
             (tuple[int, ...], "64,64", (64, 64)),
-            (tuple[int, ...], [64, 32.0], (64, 32)),
             (tuple[int, ...], "", ()),
             (Literal["red", "green"], "green", "green"),
-            (dict[str, Any], ["a=1", "b=x", "c=[1, 2]"], {"a": 1, "b": "x", "c": [1, 2]}),
             (dict[str, Any], "a=true", {"a": True}),
             (dict[str, Any], {"a": 1}, {"a": 1}),
-            (Any, {1}, {1}),
         ],
     )
     def test_equivalent_values_are_accepted(self, hint, value, expected):
@@ -89,18 +76,11 @@ class TestConvert:
         ("hint", "value", "expected"),
         [
             (int, True, "an integer"),
-            (float, False, "a number"),
             (int, 2.5, "an integer"),
             (int, "2.5", "an integer"),
-            (int, "", "an integer"),
-            (int, "inf", "an integer"),
-            (int, math.nan, "an integer"),
             (float, "fast", "a number"),
-            (float, None, "a number"),
-            (float, [1.0], "a number"),
             (str, 3, "text"),
             (bool, 1, "true or false"),
-            (bool, "maybe", "true or false"),
             (int | None, "nun", "none or an integer"),
             (tuple[int, ...], 64, "a list of integers such as 64,64"),
             (dict[str, Any], 3, "a table of names and values"),
@@ -118,17 +98,10 @@ class TestConvert:
         with pytest.raises(InputError):
             convert(tuple[int, ...], "64,1.5", "it")
 
-    def test_a_misspelt_choice_gets_a_suggestion(self):
-        with pytest.raises(InputError, match=r"one of red, green, got 'gren' \(did you mean green\?\)\."):
-            convert(Literal["red", "green"], "gren", "color")
-
     def test_table_entries_need_a_key_and_a_value(self):
         for word in ("budget", "=3"):
             with pytest.raises(InputError, match="certificate must be KEY=VALUE"):
                 convert(dict[str, Any], [word], "certificate")
-
-    def test_nan_is_a_float(self):
-        assert math.isnan(convert(float, "nan", "it"))
 
 
 class TestConfigurations:
@@ -158,19 +131,12 @@ class TestConfigurations:
 
         assert with_options(Long(), {"max-load": 3}, "it").max_load == 3.0
 
-    def test_no_changes_return_the_same_object(self):
-        cart = Cart()
-        assert with_options(cart, {}, "cart") is cart
-
     @pytest.mark.parametrize(
         ("given", "complaint"),
         [
             ({"nmae": 1}, r"this cart has no option 'nmae' \(did you mean name\?\)\."),
             ({"spokes": 1}, r"this cart has no option 'spokes' \(did you mean axle.wheel.spokes\?\)\."),
             ({"axle.spoke": 1}, r"no option 'axle.spoke' \(did you mean axle.wheel.spokes\?\)"),
-            ({"axle": {"wheel": {"spoks": 1}}}, r"no option 'axle.wheel.spoks' \(did you mean axle.wheel"),
-            ({"name.first": 1}, "this cart has no option 'name.first'"),
-            ({"qqq": 1}, r"this cart has no option 'qqq'\.$"),
             ({"axle": 3}, r"axle is a group of options, not 3; set axle.wheel.spokes, for example\."),
             ({"axle.wheel.spokes": "many"}, "axle.wheel.spokes must be an integer, got 'many'"),
         ],
@@ -201,10 +167,6 @@ class TestConfigurations:
         assert back.load == math.inf
         assert (back.sizes, back.axle, back.horses) == (cart.sizes, cart.axle, None)
         assert back.extras == {"deep": {"x": [1, 2]}}
-
-    def test_help_and_table_defaults(self):
-        assert Cart.__dataclass_fields__["name"].metadata["help"] == "name of the cart"
-        assert Cart().extras is not Cart().extras
 
 
 @dataclass(frozen=True)
@@ -252,10 +214,6 @@ class TestFlatGroups:
         }
         assert with_options(Method(), table, "method") == method
 
-    def test_suggestions_have_the_short_names(self):
-        with pytest.raises(InputError, match=r"'gae_lamda' \(did you mean gae_lambda\?\)\."):
-            with_options(Method(), {"gae_lamda": 0.5}, "method")
-
 
 class TestFilesAndNames:
     def test_errors_contain_the_file(self, tmp_path):
@@ -273,12 +231,6 @@ class TestFilesAndNames:
         assert object_name(Cart()) == object_name(Cart) == f"{__name__}:Cart"
         assert import_object("math:sqrt", "The root") is math.sqrt
         assert import_object("os:path.join", "The path")("a", "b") == "a/b"
-
-    def test_modules_in_the_working_directory_are_found(self, tmp_path, monkeypatch):
-        (tmp_path / "local_module.py").write_text("answer = 42\n")
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.path", ["/nowhere"])
-        assert import_object("local_module:answer", "The answer") == 42
 
     def test_missing_objects_get_a_suggestion(self):
         with pytest.raises(InputError, match=r"The root 'maths:sqrt' cannot be imported: .*import path\."):

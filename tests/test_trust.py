@@ -80,15 +80,12 @@ def forged(run, folder, config=None, algorithm=None, **record):
 HOSTILE = {
     "reference": {"algorithm": {"certificate": {"reference": "evil:X"}}},
     "risk": {"algorithm": {"certificate": {"risk_function": "evil:X"}}},
-    "kernel": {"algorithm": {"certificate": {"kernel": "evil:X"}}},
-    "standard library": {"algorithm": {"certificate": {"risk_function": "sys:exit"}}},
     "built-in": {"algorithm": {"certificate": {"risk_function": "builtins:input"}}},
     "algorithm": {"config": {"algo": "evil:R"}},
     "environment": {"config": {"env": "evil:E"}, "env_folder": "inside"},
     "registered": {"config": {"env": "evil:Some-v0"}},
     "file": {"config": {"env": "inside/evil.py:E"}},
     "cost": {"config": {"env": "CartPole-v1", "env_options": {"cost": "evil:X"}}},
-    "cost module": {"config": {"env": "CartPole-v1", "env_options": {"cost": "evil"}}},
     "old gym": {"config": {"env": "GymV21Environment-v0", "env_options": {"env_id": "evil:X-v0"}}},
 }
 

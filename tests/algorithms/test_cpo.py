@@ -61,10 +61,6 @@ def test_crpo_switches_at_the_limit_plus_its_tolerance(cost, mode, slack):
     assert outputs[-1].metrics["Gate/Mode"] == mode
 
 
-def test_crpo_minimizes_cost_before_the_first_episode():
-    assert run_gate("crpo", [episodes([])])[1][0].objective.mode == Mode.RECOVER
-
-
 @pytest.mark.parametrize("name", ["ppo", "trpo", "ppo-saute", "trpo-saute"])
 def test_methods_without_a_constraint_maximize_reward(name):
     outputs = run_gate(name, [episodes([]), episodes([1e9])])[1]

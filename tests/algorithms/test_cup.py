@@ -1,10 +1,8 @@
-import jax
 import numpy as np
 import pytest
 from tests.algorithms.problems import (
     bandit,
     kl_and_ratio,
-    loss_of_gaussian,
     minibatch,
     minimizer,
     problem,
@@ -29,16 +27,6 @@ def test_the_projection_ends_at_the_tilted_policy():
     center, width = minimizer(projection_loss, bandit(0.0, 0.4), (0.8,))
     assert center == pytest.approx(0.3 - 0.8 * 0.4 * 0.7**2, abs=1e-4)
     assert width == pytest.approx(0.7, abs=1e-4)
-
-
-def test_the_gradient_against_finite_differences():
-    theta, step = np.array([0.5, -0.2]), 1e-6
-    with jax.enable_x64(True):
-        function = loss_of_gaussian(projection_loss, bandit(0.0, 0.4), (0.8,))
-        differences = [
-            float(function(theta + step * e)[0] - function(theta - step * e)[0]) / (2 * step) for e in np.eye(2)
-        ]
-        np.testing.assert_allclose(function(theta)[1], differences, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,14 @@
 """Gaussian and categorical policies against SciPy, numerical integration and automatic differentiation."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import integrate, stats
 from scipy.special import rel_entr, softmax
 
 from steingate.algorithms.common.distribution import (
-    ActionDistribution,
     action_distribution,
-    categorical_fisher,
     categorical_kl,
     categorical_log_prob,
-    categorical_score,
     gaussian_kl,
     log_prob,
 )
@@ -71,20 +66,3 @@ def test_actions_of_probability_zero_leave_the_kl_finite():
     assert float(categorical_kl(sure, other)[0, 0]) == 0.0
     assert np.isfinite(categorical_kl(other, sure)).all()
     assert float(categorical_log_prob(sure, np.array([[1.0]]))[0]) == -500.0
-
-
-def test_categorical_score_and_fisher_are_derivatives():
-    rng = np.random.default_rng(3)
-    logits = rng.normal(size=(ACTIONS, 1)).astype(np.float32)
-    act = np.array([[2.0]], np.float32)
-    gradient = jax.grad(lambda z: categorical_log_prob(z.T, act.T)[0])(logits)
-    np.testing.assert_allclose(categorical_score(logits, act), gradient, atol=1e-6)
-    hessian = jax.hessian(lambda z: categorical_kl(logits.T, z[None])[0, 0])(logits[:, 0])
-    for direction in np.eye(ACTIONS, dtype=np.float32):
-        product = categorical_fisher(jax.nn.softmax(logits, axis=0), direction[:, None])
-        np.testing.assert_allclose(product[:, 0], hessian @ direction, atol=1e-6)
-
-
-@pytest.mark.parametrize(("log_std", "dims"), [(np.zeros(2), 2), (None, 1)])
-def test_a_categorical_policy_counts_as_one_action_dimension(log_std, dims):
-    assert ActionDistribution(jnp.zeros((5, 2)), log_std).dims == dims

@@ -12,7 +12,6 @@ from tests.algorithms.problems import episodes
 from steingate.algorithms.base import Episodes
 from steingate.algorithms.common.episodes import RecentEpisodes, append_window, complete_episodes, cvar
 from steingate.certificates.violation import clopper_pearson_upper
-from steingate.errors import InputError
 
 LONGEST, RISK, DELTA = 1000, 0.1, 0.05
 
@@ -95,15 +94,6 @@ def test_selected_episodes(start, steps, costs):
 )
 def test_all_episodes_count_where_no_unbiased_selection_exists(finished, steps, longest):
     assert complete_episodes(finished, steps, longest) == (finished, False)
-
-
-@pytest.mark.parametrize(
-    ("steps", "longest", "message"), [(0, 10, "steps is 0"), (10, 0, "longest is 0"), (10, 5, "2 starts for 1")]
-)
-def test_impossible_arguments_are_refused(steps, longest, message):
-    wrong = Episodes(np.zeros(1), np.zeros(1), np.ones(1, np.int64), np.zeros(2, np.int64))
-    with pytest.raises(InputError, match=message):
-        complete_episodes(wrong, steps, longest)
 
 
 @cache

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.algorithms.problems import episodes, run_gate
+from tests.algorithms.problems import episodes
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Mode, RunContext, Trajectories
@@ -25,14 +25,6 @@ class TestExtremeValue:
         found, fitted = extreme_value(ONE_TO_FIFTY, np.zeros(50), ExtremeValueConfig().resolve(published))
         assert found == pytest.approx(value, abs=0.5)
         assert fitted
-
-    def test_the_published_code_adds_the_percentile_twice(self):
-        once, twice = (
-            extreme_value(ONE_TO_FIFTY, np.zeros(50), ExtremeValueConfig(free_location=True, count_twice=flag))[0]
-            for flag in (False, True)
-        )
-        assert once == pytest.approx(49.077, abs=0.01)
-        assert twice - once == pytest.approx(48.0)
 
     @pytest.mark.parametrize("free_location", [True, False])
     def test_quantiles_of_a_known_distribution(self, free_location):
@@ -156,9 +148,6 @@ class TestGate:
             _, outputs = decide([[9.0] * 20, quiet], variant=variant)
             assert outputs[1].metrics["Gate/ExtremeCost"] == pytest.approx(value)
 
-    def test_cost_is_minimized_before_the_first_episode(self):
-        assert run_gate("evo", [episodes([])])[1][0].objective.mode == Mode.RECOVER
-
     def test_published_slacks_are_per_episode_and_count_the_percentile_twice(self):
         corrected, published = (decide([[10.0] * 40], variant=v)[1][0].objective for v in ("corrected", "published"))
         assert corrected.cost_slack == pytest.approx(15.0 / 1000)
@@ -196,14 +185,6 @@ class TestReplay:
         sample = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
         expected, _ = pareto_quantile(sample, 90.0, 0.5, True)
         assert replay_extremes(short, config)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)
-
-
-def test_settings_follow_the_variant_unless_given():
-    published = make_algorithm("evo", options={"variant": "published", "extreme.count_twice": False}).resolve(1000)
-    assert published.extreme == ExtremeValueConfig(
-        clamp="log_ratio", count_twice=False, free_location=True, zero_is_safe=True
-    )
-    assert published.replay == ReplayConfig(whole_epoch=False, everywhere=True, free_location=True)
 
 
 def test_a_buffer_that_is_not_used_is_refused():

@@ -1,7 +1,6 @@
-import jax
 import numpy as np
 import pytest
-from tests.algorithms.problems import bandit, kl_and_ratio, loss_of_gaussian, minibatch, minimizer, problem, update
+from tests.algorithms.problems import bandit, kl_and_ratio, minibatch, minimizer, problem, update
 
 from steingate.algorithms.base import Mode, Objective
 from steingate.algorithms.focops import focops_loss
@@ -19,18 +18,6 @@ def test_the_loss_against_plain_sums():
     assert abs(per_state - crossed) > 1e-3
     assert focops_loss(1.5, radius, True)(now, rows, ()) == pytest.approx(per_state, abs=1e-5)
     assert focops_loss(1.5, radius, False)(now, rows, ()) == pytest.approx(crossed, abs=1e-5)
-
-
-def test_the_gradient_against_finite_differences():
-    """The set of states inside the ball has no gradient."""
-    rows = bandit(0.4, 0.0)
-    theta, step = np.array([0.5, -0.2]), 1e-6
-    with jax.enable_x64(True):
-        function = loss_of_gaussian(focops_loss(1.5, 1.0, True), rows, ())
-        differences = [
-            float(function(theta + step * e)[0] - function(theta - step * e)[0]) / (2 * step) for e in np.eye(2)
-        ]
-        np.testing.assert_allclose(function(theta)[1], differences, rtol=1e-6)
 
 
 def test_the_minimum_is_the_tilted_policy():

@@ -1,8 +1,6 @@
 import subprocess
 import sys
 
-from steingate.algorithms.common.jax_setup import configure
-
 
 def run(code, **environment):
     return subprocess.run(
@@ -13,11 +11,6 @@ def run(code, **environment):
         env=environment,
         check=False,
     )
-
-
-def test_configuring_twice_is_harmless():
-    assert configure(cache=False) == configure(cache=False)
-    assert configure(cache=False)["threads"] == "1"
 
 
 def test_compiled_code_is_stored_and_loaded(tmp_path):

@@ -39,11 +39,6 @@ def test_multipliers_follow_the_recorded_sequence(name, rule):
         assert output.metrics["Gate/MeanCost"] == cost
 
 
-def test_the_first_step_of_adam_does_not_depend_on_the_violation():
-    for cost in (25.01, 1000.0):
-        assert multipliers(AdamConfig(lr=0.1), [cost]) == [pytest.approx(0.101)]
-
-
 def test_multipliers_stay_between_zero_and_the_upper_bound():
     assert multipliers(AdamConfig(), [0.0] * 5) == [0.0] * 5
     assert multipliers(AdamConfig(upper_bound=0.1), [99.0] * 10)[-1] == 0.1

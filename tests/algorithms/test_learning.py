@@ -109,7 +109,7 @@ FEW_VIOLATIONS = {  # largest violation rate, smallest mean action
     "allowance": (0.05, 0.1),
     "allowance-ppo": (0.1, 0.1),
 }
-FAST = {"trpo", "cpo", "ppo-lag", "steingate", "trpo-saute"}  # the others are marked slow
+FAST = {"allowance", "trpo", "cpo", "ppo-lag", "steingate", "trpo-saute"}  # the others are marked slow
 
 
 def probes(names):

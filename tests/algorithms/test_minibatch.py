@@ -5,28 +5,9 @@ import numpy as np
 import pytest
 
 from steingate.algorithms.common.critics import fit_critic, fit_critics, init_critics
-from steingate.algorithms.common.minibatch import adam_step_sizes, init_adam, minibatches, permutations
+from steingate.algorithms.common.minibatch import init_adam, permutations
 from steingate.algorithms.common.networks import init_network, value
 from steingate.algorithms.config import CriticConfig
-
-
-def test_the_last_incomplete_minibatch_counts():
-    order = permutations(np.random.default_rng(0), 10, 3)
-    rows, weights = minibatches(order, 4)
-    assert rows.shape == weights.shape == (3, 3, 4)
-    np.testing.assert_allclose(weights.sum(axis=2), 1.0)
-    np.testing.assert_array_equal(weights[:, 2, 2:], 0.0)
-    for one, order_of_epoch in zip(rows, order, strict=True):
-        np.testing.assert_array_equal(one.ravel()[:10], order_of_epoch)
-    _, weighted = minibatches(order, 4, np.arange(10, dtype=np.float32) + 1.0)
-    np.testing.assert_allclose(weighted[0, 0], (order[0, :4] + 1.0) / (order[0, :4] + 1.0).sum(), rtol=1e-6)
-
-
-def test_step_sizes_contain_the_bias_corrections():
-    rate, epsilon = adam_step_sizes(4, 2, 0.1)
-    for k, t in enumerate((5, 6)):
-        np.testing.assert_allclose(rate[k], 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t), rtol=1e-6)
-        np.testing.assert_allclose(epsilon[k], 1e-8 * np.sqrt(1 - 0.999**t), rtol=1e-6)
 
 
 def test_each_epoch_has_its_own_permutation():
@@ -95,19 +76,6 @@ def test_the_fit_of_a_critic_against_a_plain_loop(scale):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
     assert adam.steps == 4 * 5
     assert loss == pytest.approx(expected_loss, rel=1e-5)
-
-
-def test_a_second_fit_continues_the_first():
-    params, obs, target, rng = regression()
-    order = permutations(rng, 70, 8)
-    adam = init_adam(params)
-    at_once, one, _ = fit_critic(
-        *fit_critic(params, adam, obs, target, order[:4], CONFIG)[:2], obs, target, order[4:], CONFIG
-    )
-    state = params, adam
-    for k in range(8):
-        state = fit_critic(*state, obs, target, order[k : k + 1], CONFIG)[:2]
-    jax.tree.map(np.testing.assert_array_equal, (at_once, one), state)
 
 
 def test_weights_count_as_copies():

@@ -18,20 +18,6 @@ def test_initial_parameters_fill_the_fan_in_interval():
     np.testing.assert_array_equal(params["log_std"], np.zeros(2, np.float32))
 
 
-def test_the_initial_std_changes_nothing_else():
-    plain, wide = (init_policy(np.random.default_rng(3), 4, 2, (8,), init_std=std) for std in (1.0, 2.0))
-    np.testing.assert_allclose(np.exp(wide["log_std"]), [2.0, 2.0], rtol=1e-6)
-    for name in ("w", "b"):
-        for one, two in zip(plain[name], wide[name], strict=True):
-            np.testing.assert_array_equal(one, two)
-
-
-def test_discrete_policies_have_one_logit_per_action_and_no_std():
-    params = init_policy(np.random.default_rng(0), 3, 4, (5,), discrete=True)
-    assert set(params) == {"w", "b"}
-    assert params["b"][-1].shape == (4,)
-
-
 def test_network_output_against_numpy():
     rng = np.random.default_rng(1)
     params = init_network(rng, 5, (7, 6), 3)

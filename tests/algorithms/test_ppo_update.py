@@ -3,13 +3,11 @@ import numpy as np
 import pytest
 from tests.algorithms.problems import mean_kl, problem
 
-from steingate.algorithms.base import Batch, Mode, Objective, RunContext
+from steingate.algorithms.base import Mode, Objective, RunContext
 from steingate.algorithms.common.distribution import log_prob
-from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.common.minibatch import permutations
 from steingate.algorithms.common.ppo_update import (
     init_ppo,
-    learning_rate,
     minibatch_update,
     objective_advantage,
     ppo_phase,
@@ -87,13 +85,6 @@ def test_the_epoch_that_exceeds_the_kl_is_the_last():
     jax.tree.map(np.testing.assert_array_equal, same, updated)
 
 
-def test_the_learning_rate_decays_to_zero_over_the_run():
-    config = PPOConfig(lr=4e-4)
-    assert [learning_rate(config, k, 4) for k in range(6)] == pytest.approx([4e-4, 3e-4, 2e-4, 1e-4, 0.0, 0.0])
-    assert learning_rate(config, 99, 0) == 4e-4
-    assert learning_rate(PPOConfig(lr=4e-4, lr_decay=False), 3, 4) == 4e-4
-
-
 def test_minibatches_change_with_seed_and_update_and_updates_repeat():
     config = PPOConfig(epochs=2)
     state, first, metrics = update(config, Objective(), seed=1, epochs=4)
@@ -118,10 +109,3 @@ def test_the_advantage_of_each_objective():
         (Objective(Mode.IMPROVE, lagrange_multiplier=3.0), (BATCH.adv - 3 * BATCH.cost_adv) / 4),
     ):
         np.testing.assert_allclose(objective_advantage(BATCH, objective), expected, rtol=1e-6)
-
-
-def test_in_the_same_unit_the_advantage_is_that_of_a_penalized_reward():
-    reward, cost = np.random.default_rng(0).normal(scale=7.0, size=(2, 50))
-    reward, cost = reward - reward.mean(), cost - cost.mean()
-    batch = Batch(None, None, None, reward / reward.std(), cost, adv_std=reward.std())
-    np.testing.assert_allclose(penalized_advantage(batch, 0.5, same_unit=True), (reward - 0.5 * cost) / 1.5)

@@ -1,10 +1,7 @@
 """Budget, reward and safety state of Saute and Simmer; tests/envs/test_safety_state.py plays whole episodes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from tests.algorithms.problems import episodes, run_gate
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import EnvParams, RunContext
@@ -60,12 +57,6 @@ class TestSimmer:
         assert (moved.action, moved.applied) == (pytest.approx(action), pytest.approx(action))
         np.testing.assert_allclose(moved.errors, [0.8, error])
 
-    @pytest.mark.parametrize("window", [100, 2])
-    def test_the_mean_cost_is_over_the_window(self, window):
-        costs = np.array([1.0, 9.0, 2.0, 30.0])
-        _, outputs = run_gate("ppo-simmer", [episodes(costs[:3]), episodes(costs[3:])], window=window)
-        assert outputs[-1].metrics["Gate/MeanCost"] == pytest.approx(costs[-window:].mean())
-
 
 NAVIGATION = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")
 BUDGET = {"budget.budget_discount": 0.9999, "budget.unsafe_reward": -0.2}
@@ -88,20 +79,3 @@ def test_options_that_were_published_for_single_tasks(name, task, values):
     for path, value in values.items():
         first, last = path.split(".")
         assert getattr(getattr(algorithm, first), last) == value
-
-
-def test_published_simmer_lacks_the_options_of_one_task():
-    lacking = {
-        (task, variant)
-        for task in ("Car", "Point")
-        for variant in ("published", "corrected")
-        if make_algorithm("ppo-simmer", f"Safety{task}Circle1-v0", {"variant": variant}).ppo.epochs == 40
-    }
-    assert lacking == {("Car", "published")}
-
-
-def test_given_options_replace_those_of_the_task():
-    given = make_algorithm("ppo-saute", NAVIGATION[0], {"ppo.epochs": 3, "unsafe_reward": -1.0})
-    assert (given.ppo.epochs, given.networks.normalize_obs, given.budget.unsafe_reward) == (3, False, -1.0)
-    assert make_algorithm("ppo-saute", NAVIGATION[0], {"ppo": {"epochs": 3}, "unsafe_reward": "-1"}) == given
-    assert replace(given, budget=given.budget) == given

@@ -56,16 +56,6 @@ def test_changes_are_clipped():
     assert found[-1] == pytest.approx(1e-6)
 
 
-def test_the_derivative_term_is_the_clipped_part_of_the_last_action():
-    algorithm = simmer(1.0, kp=0.1, ki=0.01, kd=0.5, smoothing=0.0, max_change=0.2)
-    episode = Episodes(np.array([30.0]), np.zeros(1), np.array([1000]))
-    state, _ = algorithm.decide(CONTEXT, algorithm.init(CONTEXT, {}), episode)
-    assert state.action == pytest.approx(0.1 * -5 + 0.01 * -5)
-    assert state.applied == pytest.approx(-0.2)
-    state, _ = algorithm.decide(CONTEXT, state, episode)
-    assert state.action == pytest.approx(0.1 * -5.2 + 0.01 * -10.2 + 0.5 * (-0.2 + 0.55))
-
-
 def test_an_epoch_without_episodes_uses_the_last_mean():
     context = CONTEXT._replace(window=100)
     assert budgets(simmer(), None, context=context) == pytest.approx([25.0])

@@ -20,7 +20,6 @@ from steingate.algorithms.common.trust_region import (
     conjugate_gradient,
     find_case,
     improve,
-    limit_is_far,
     line_search,
     recover,
     solve_direction,
@@ -161,47 +160,14 @@ class TestSubproblem:
         assert np.isfinite(tiny.step).all()
         assert float(b @ tiny.step) < 0
 
-    def test_the_published_signs_oppose_the_reward_or_violate_the_limit(self):
-        rng = np.random.default_rng(1)
-        against_reward = violates = 0
-        for _ in range(150):
-            hessian, g, b, c, _ = random_problem(rng)
-            case, direction = solve(hessian, g, b, c, "published")
-            step = np.asarray(direction.step)
-            if case == Case.CUTS and g @ np.linalg.solve(hessian, b) > 0:
-                against_reward += 1
-                assert float(direction.lam) < 0
-                assert g @ step < 0
-            if case == Case.REACHABLE:
-                violates += 1
-                assert c + b @ step > 0
-        assert against_reward >= 10
-        assert violates >= 10
-
-    def test_a_limit_called_far_is_outside_the_trust_region(self):
-        rng = np.random.default_rng(2)
-        far = 0
-        for _ in range(200):
-            hessian, _, b, c, reach = random_problem(rng)
-            c = c * rng.choice([1.0, 3.0, 10.0])
-            if bool(limit_is_far(c, b @ b, TrustRegionConfig())):
-                far += 1
-                assert c < -reach
-                assert int(find_case(c, b @ b, b @ np.linalg.solve(hessian, b), MAX_KL)) == Case.FREE
-        assert far >= 20
-
 
 DIRECTIONS = [  # mode, c relative to the reach, case, number of linear systems
-    (Mode.IMPROVE, 2.0, Case.FREE, 1),
     (Mode.IMPROVE, -0.1, Case.FREE, 1),
     (Mode.RECOVER, -0.1, Case.OUT_OF_REACH, 1),
     (Mode.BALANCE, 2.0, Case.OUT_OF_REACH, 1),
     (Mode.BALANCE, 0.5, Case.REACHABLE, 2),
-    (Mode.BALANCE, 0.0, Case.REACHABLE, 2),
     (Mode.BALANCE, -0.5, Case.CUTS, 2),
     (Mode.BALANCE, -1.05, Case.FREE, 2),
-    (Mode.BALANCE, -50.0, Case.FREE, 1),
-    (Mode.BALANCE, -np.inf, Case.FREE, 1),
 ]
 
 
@@ -227,34 +193,22 @@ class TestDirection:
         else:
             assert float(b @ step) == pytest.approx(-relative * reach, abs=1e-4 * reach)
 
-    def test_a_flat_cost_takes_one_system(self):
-        matrix, g, _ = dense_problem(6, seed=1)
-        _, case, solves = direction_of(matrix, g, 1e-5 * g, int(Mode.BALANCE), -1e-9)
-        assert (int(case), int(solves)) == (Case.FLAT, 1)
-
 
 ACCEPTANCE = [  # case, reward gain, cost change, KL, c, in a recovery, accepted
-    (Case.FREE, 0.1, 0.0, 0.005, -1.0, False, True),
     (Case.FREE, 0.0, 0.0, 0.01, -1.0, False, True),
     (Case.FREE, -1e-6, 0.0, 0.005, -1.0, False, False),
-    (Case.CUTS, -1e-6, 0.0, 0.005, -1.0, False, False),
-    (Case.FLAT, -1e-6, 0.0, 0.005, -1.0, False, False),
     (Case.OUT_OF_REACH, -1.0, 0.0, 0.005, 1.0, False, True),
     (Case.REACHABLE, -1.0, 0.0, 0.005, 1.0, False, True),
     (Case.OUT_OF_REACH, 0.1, 1e-6, 0.005, 1.0, False, False),
     (Case.OUT_OF_REACH, 0.1, 0.5, 0.005, -1.0, False, True),  # the mean cost is below the limit
     (Case.OUT_OF_REACH, 0.1, 0.01, 0.005, -0.5, True, False),  # a recovery may not raise cost
     (Case.OUT_OF_REACH, 0.1, -0.01, 0.005, -0.5, True, True),
-    (Case.OUT_OF_REACH, 0.1, -0.01, 0.005, 0.5, True, True),
     (Case.FREE, 0.1, 0.99, 0.005, -1.0, False, True),
     (Case.FREE, 0.1, 1.01, 0.005, -1.0, False, False),
-    (Case.FREE, 0.1, 1e9, 0.005, -np.inf, False, True),
     (Case.FREE, 0.1, 0.0, 0.0101, -1.0, False, False),
     (Case.FREE, 0.1, 0.0, np.nan, -1.0, False, False),
     (Case.FREE, np.nan, 0.0, 0.005, -1.0, False, False),
-    (Case.OUT_OF_REACH, np.nan, 0.0, 0.005, 1.0, False, False),
     (Case.OUT_OF_REACH, 0.1, np.nan, 0.005, 1.0, False, False),
-    (Case.OUT_OF_REACH, 0.1, -np.inf, 0.005, 1.0, False, False),
 ]
 
 
@@ -274,12 +228,6 @@ def test_the_line_search_backtracks_over_trials_that_are_not_finite():
     assert float(fraction) == pytest.approx(0.8**4, rel=1e-6)
     assert (float(gain), float(change)) == (float(fraction), -float(fraction))
     assert float(kl) == pytest.approx(0.02 * 0.8**4, rel=1e-6)
-
-
-def test_the_line_search_ends_after_its_last_trial():
-    rule = StepRule(TrustRegionConfig(), LineSearchConfig(backtrack_iters=6))
-    found = line_search(lambda f: (f, f, jnp.float32(jnp.inf)), Case.FREE, jnp.float32(-1.0), rule)
-    assert [float(number) for number in (found[0], found[1], *found[2])] == [0, 6, 0, 0, 0]
 
 
 PARAMS, BATCH = problem()
@@ -366,11 +314,6 @@ class TestUpdate:
         assert published["Loss/CostChange"] > 0.1
         assert published["Loss/AcceptedFraction"] > corrected["Loss/AcceptedFraction"]
         assert corrected["Loss/CostChange"] <= 0.0
-
-    def test_repeated_updates_have_the_same_bits(self):
-        first, second = (step(Objective(Mode.BALANCE, 0.01)) for _ in range(2))
-        assert equal(first[0], second[0])
-        assert first[1] == second[1]
 
 
 SCRIPT = """

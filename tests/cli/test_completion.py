@@ -45,10 +45,8 @@ def bash(scripts, tmp_path_factory):
         (["train", "--algo", "trpo-s"], ["trpo-saute", "trpo-simmer"]),
         (["train", "--env", "SafetyPointCircle1"], ["SafetyPointCircle1-v0"]),
         (["train", "--seed", "1", "--total"], ["--total-steps"]),
-        (["train", "--multip"], ["--multiplier"]),
         (["train", "--multiplier", ""], ["adam", "pid"]),
         (["bench", "tab"], ["table1"]),
-        (["bench", "quick", "--variant", "p"], ["published"]),
         (["algos", "cp"], ["cpo"]),
     ],
 )

@@ -15,7 +15,6 @@ from tests.report.made_up import write_run
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
-from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.runner import train
 
 
@@ -97,38 +96,6 @@ def test_something_else_where_a_file_should_be(run, tmp_path, capsys, file, kind
         said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe"])
-def test_a_checkpoint_that_is_no_file_is_put_aside(run, good, capsys, kind):
-    _, newest = checkpoint_files(run / "checkpoints")[-1]
-    newest.with_name(newest.name + ".damaged").mkdir()  # the usual name is taken
-    newest.unlink()
-    if kind == "folder":
-        newest.mkdir()
-    else:
-        os.mkfifo(newest)
-    if kind == "folder":
-        assert main(["resume", str(run)]) == 0
-        assert "is not a regular file" in capsys.readouterr().err
-        assert newest.with_name(newest.name + ".damaged-2").exists()
-        assert facts(run) == good[1]
-    else:
-        assert main(["evaluate", str(run), "--episodes", "2", "--policy", "last"]) == 0
-        assert "is not a regular file" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["seed", "cost_limit"])
-@pytest.mark.parametrize("digits", [400, 5000])
-def test_integers_of_many_digits_in_the_configuration(run, tmp_path, capsys, name, digits):
-    text = (run / "config.json").read_text()
-    config = json.loads(text)["config"]
-    old = f'"{name}": {json.dumps(config[name])}'
-    assert text.count(old) == 1
-    (run / "config.json").write_text(text.replace(old, f'"{name}": {"9" * digits}'))
-    assert "config.json" in said(capsys, "resume", run, "--quiet")
-    assert "config.json" in said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
-    reported(capsys, run, tmp_path)
-
-
 @pytest.mark.parametrize("name", ["[/red]", "[bold]x", "a[/]b", "\ud800", "\x1b[31m"])
 def test_names_are_neither_markup_nor_broken_text(tmp_path, capsys, name):
     folder = write_run(tmp_path, epochs=5)
@@ -175,14 +142,6 @@ def test_an_output_that_cannot_be_written(monkeypatch, capsys, number):
     monkeypatch.setattr(sys, "__stdout__", None)
     assert main(["algos"]) == (141 if number == errno.EPIPE else 2)
     assert capsys.readouterr().err.count("\n") == (number != errno.EPIPE)
-
-
-def test_no_room_in_memory_is_a_sentence(monkeypatch, capsys):
-    def greedy(argv):
-        raise MemoryError("Unable to allocate 200 GiB")
-
-    monkeypatch.setattr("steingate.cli._dispatch", greedy)
-    assert "Out of memory (Unable to allocate 200 GiB)" in said(capsys, "anything")
 
 
 WAITING = "print('ready', flush=True); time.sleep(60)"

@@ -50,11 +50,9 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     ("text", "options"),
     [
         ("3\n40\n5\n", ()),
-        ("3\n\n40\n5", ()),
         ("cost\n3\n40\n5\n", ()),
         ("\ufeffreturn,cost\n1,3\n2,40\n3,5\n", ()),
         ("return;spent\n1;3\n2;40\n3;5\n", ("--column", "spent")),
-        ("1\t3\n2\t40\n3\t5\n", ("--column", "2")),
         ('{"cost": 3}\n{"cost": 40.0, "x": null}\n{"cost": 5}\n', ()),
         ('{"c": 3}\n{"c": 40.0}\n{"c": 5}\n', ("--column", "c")),
     ],
@@ -69,15 +67,10 @@ def test_kinds_of_lines(tmp_path, capsys, text, options):
     ("text", "words"),
     [
         ("3\nnan\n", "Line 2: 'nan'"),
-        ("3\n-4\n", "Line 2: '-4'"),
         ("3\n1_000\n", "Line 2: '1_000'"),
-        ("3\nhello\n", "Line 2: 'hello'"),
-        ("nan\n3\n", "is not a cost"),
         ('{"cost": "3"}\n', "Line 1: '3'"),
-        ('{"cost": NaN}\n', "is not a cost"),
         ('{"other": 3}\n', "no key 'cost'"),
         ("{broken\n", "not JSON"),
-        ("[1, 2]\n", "Line 1: [1, 2] is not a cost"),
         ("a,b\n1,2\n", "no column 'cost'"),
         ("x,cost\n1,2\n3\n", "Line 3: has 1 columns"),
     ],
@@ -95,13 +88,10 @@ def test_bad_lines_are_one_sentence_and_status_2(tmp_path, capsys, text, words):
     ("argv", "words"),
     [
         (["c"], "--limit"),
-        (["c", "--limit", "abc"], "'abc'"),
         (["c", "--limit", "a=1", "--limit", "2"], "different names"),
         (["c", "--limit", "25", "--risk", "2"], "budget is 2.0"),
         (["c", "--limit", "25", "--baseline", "7"], "baseline is 7.0"),
-        (["c", "--limit", "25", "--baseline", "none.txt"], "none.txt"),
         (["none", "--limit", "25"], "cannot be read"),
-        (["c", "--limit", "25", "--plot", "x.doc"], ".png"),
     ],
 )
 def test_wrong_options_are_one_sentence(tmp_path, capsys, monkeypatch, argv, words):
@@ -309,16 +299,6 @@ def test_an_invalid_line_raises_the_alarm_and_the_watch_goes_on(tmp_path):
         ["invalid", "Line", f"{number}:"] for number in (21, 22, 23)
     ]
     assert Monitor.load(state).episodes == 40
-
-
-def test_a_new_policy_starts_anew(tmp_path, capsys):
-    state = str(tmp_path / "s")
-    assert main(["monitor", write(tmp_path / "a", [40.0] * 50), "--limit", "25", "--state", state]) == 0
-    good = write(tmp_path / "b", [1.0] * 36)
-    capsys.readouterr()
-    _, shown = run_json(capsys, good, "--state", state, "--new-policy", "repaired")
-    assert (shown["policy"], shown["certified_at"], shown["unsafe"]) == ("repaired", 36, False)
-    assert [entry["violations"] for entry in shown["history"]] == [50]
 
 
 def test_the_figure_shows_bound_tail_and_alarms(tmp_path):

@@ -10,7 +10,6 @@ from steingate.algorithms import ALGORITHMS
 from steingate.cli import load_command, main
 from steingate.cli.parser import add_options
 from steingate.cli.train import EXAMPLES, RUN_GROUPS
-from steingate.errors import InputError
 from steingate.settings import list_options, option_names
 from steingate.training.config import RunConfig, make_config
 
@@ -34,36 +33,6 @@ def test_every_field_is_an_option(algo):
     assert {flags(name) for name in own - {"algo"}} <= known
     assert {flags(name) for name in option_names(ALGORITHMS[algo]())} <= known
     assert parse("", algo) == {"algo": algo}
-
-
-def test_text_becomes_the_type_of_the_field():
-    cfg = make_config(
-        parse(
-            "--env a:B --total-steps 1e6 --steps-per-epoch 10_000 --hidden 32,16 --no-overlap "
-            "--carry-episodes --certificate budget=0.2 --certificate guard=false --env-options limit=5 "
-            "--threads none --max-kl 1e-3"
-        )
-    )
-    assert (cfg.env, cfg.total_steps, cfg.steps_per_epoch) == ("a:B", 10**6, 10_000)
-    assert (cfg.overlap, cfg.carry_episodes, cfg.threads) == (False, True, None)
-    assert (cfg.algo.networks.hidden, cfg.algo.trust_region.max_kl) == ((32, 16), 1e-3)
-    assert cfg.algo.certificate == {"budget": 0.2, "guard": False}
-    assert cfg.env_options == {"limit": 5}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("--seed x", "seed must be an integer, got 'x'"),
-        ("--max-kl small", "max_kl must be a number, got 'small'"),
-        ("--hidden 64,a", "hidden must be an integer, got 'a'"),
-        ("--preset mine", "one of paper, released, corrected, violation, got"),
-        ("--certificate budget", "must be KEY=VALUE"),
-    ],
-)
-def test_bad_values_are_one_sentence(text, message):
-    with pytest.raises(InputError, match=message):
-        make_config(parse(text))
 
 
 def test_the_help_groups_the_options_and_shows_examples(capsys):

@@ -27,27 +27,15 @@ def test_report_writes_page_tables_and_figure(tmp_path, capsys):
     assert all(file.stat().st_size > 100 for file in files)
 
 
-def test_report_names_its_page_itself(tmp_path, monkeypatch, capsys):
-    folder = write_run(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", str(folder)]) == 0
-    assert (tmp_path / "report.html").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["report"], "RUNS"),
         (["report", "nowhere"], "There is no folder or archive nowhere"),
         (["report", "EMPTY"], "There is no run in"),
         (["report", "RUN", "--out", "no/such/page.html"], "there is no folder no/such"),
-        (["report", "RUN", "--out", "."], "is a folder"),
         (["report", "RUN", "--out", "OUT", "--table", "t.doc"], "end the name with .md"),
         (["report", "RUN", "--out", "OUT", "--figure", "f.jpg"], "end the name with .png"),
-        (["report", "RUN", "--out", "OUT", "--frontier", "f.jpg"], "end the name with .png"),
-        (["dashboard", "nowhere"], "There is no folder or archive nowhere"),
         (["dashboard", "EMPTY", "--port", "99999"], "Port 99999"),
-        (["dashboard", "EMPTY", "--port", "many"], "invalid int value"),
     ],
 )
 def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, message):

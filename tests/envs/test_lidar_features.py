@@ -1,5 +1,3 @@
-from inspect import getattr_static
-
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
@@ -70,31 +68,4 @@ def test_position_relative_to_the_circle(task, size):
     # The center of the circle relative to the agent, along -y and to the left of that.
     np.testing.assert_allclose(6.0 * obs[:, -4:-2], np.column_stack([y, -x]), atol=0.02)
     assert np.hypot(x, y).min() > 0.1
-    envs.close()
-
-
-def test_positions_at_the_end_of_an_episode_and_after_restore():
-    envs = LidarFeatureWrapper(make_vec("SafetyPointCircle1-v0", 2, max_episode_steps=3), positions=True)
-    envs.reset(seed=[1, 2])
-    envs.step(np.full((2, 2), 0.3))
-    before = envs.step(np.full((2, 2), 0.3))[0].copy()
-    snapshot = envs.snapshot()
-    info = envs.step(np.full((2, 2), 0.3))[4]
-    np.testing.assert_array_equal(info["final_obs"], envs.lidar_features(info["final_obs"][:, :28]))
-    assert np.abs(info["final_obs"][:, 28:]).min() > 0.0
-    np.testing.assert_array_equal(envs.restore(snapshot), before)
-    envs.close()
-
-
-@pytest.mark.parametrize("wrap", [LidarFeatureWrapper, with_safety_state])
-def test_wrappers_define_what_trainer_and_videos_use(wrap):
-    envs = wrap(make_vec("SafetyPointCircle1-v0", 1))
-    for name in ("num_envs", "single_action_space", "current_env", "metadata", "render", "snapshot", "close"):
-        getattr_static(envs, name)
-    envs.close()
-
-
-def test_an_environment_without_a_lidar_is_unchanged():
-    envs = LidarFeatureWrapper(make_vec("SafetyHalfCheetahVelocity-v1", 1), (4.0,), positions=True)
-    assert envs.reset(seed=0)[0].shape == (1, 17)
     envs.close()

@@ -117,34 +117,18 @@ def test_the_cost_may_be_given_by_name():
             make_vec("user_tasks:Silent", 1, cost=cost)
 
 
-def test_an_environment_of_gymnasium():
-    env = make_vec("Pendulum-v1", 2, cost=lambda obs, action, after, info: float(abs(after[2]) > 4))
-    assert env.max_episode_steps == 200
-    assert env.single_action_space.high.tolist() == [2.0]
-    for obs, _, _, _, info in steps(env, 30, action=2.0):
-        assert np.array_equal(info["cost"], (np.abs(obs[:, 2]) > 4).astype(float))
-
-
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
         ("SafetyPointGoal9-v0", "did you mean 'SafetyPointGoal"),
-        ("safetypointgoal1-v0", "did you mean 'SafetyPointGoal1-v0'"),
-        ("steingate/SafetyPontGoal1-v0", "did you mean 'SafetyPointGoal1-v0'"),
         ("Pendulumm-v1", "did you mean 'Pendulum-v1'"),
         ("zzzzzzzzzzzz", "steingate envs"),
         ("user_tasks:Lin", "did you mean 'user_tasks:Line'"),
         ("user_tasks:number", "'user_tasks:number' is of type int and makes no environment"),
-        ("os:path", "'os:path' is of type module and makes no environment: name a class or function"),
         ("os:pathh", "has no 'pathh' to make an environment of"),
-        ("user_tasks:", "has no ''"),
         ("user_missing:Line", "no module 'user_missing'"),
-        ("user_missing.part:Line", "no module 'user_missing'"),
         ("user_broken:Line", "a_missing_package"),
         ("user_wrong:Line", "cannot be imported"),
-        ("user_raises:Line", "two lines"),
-        (":Line", "cannot be imported"),
-        ("user_tasks:Other-v0", "has no 'Other-v0'"),
     ],
 )
 def test_errors_for_wrong_names(spec, words):
@@ -272,13 +256,3 @@ def test_a_module_of_the_current_folder(folder):
     assert import_folder("CartPole-v1") is None
     with pytest.raises(InputError, match=r"There is no module 'missing' for 'missing:Mine': .*give its file"):
         make_vec("missing:Mine", 1)
-
-
-def test_an_id_registered_only_in_this_process_is_stepped_here():
-    gymnasium.register("OnlyHere-v0", entry_point=lambda: Walk(), max_episode_steps=5)
-    try:
-        vec = make_vec("OnlyHere-v0", 2, workers=2)
-        assert vec.worker_pool.num_processes == 1
-        assert "stepped in one process: There is no environment" in vec.messages[0]
-    finally:
-        del gymnasium.registry["OnlyHere-v0"]

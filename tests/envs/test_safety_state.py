@@ -11,7 +11,6 @@ from steingate.algorithms.base import EnvParams, RunContext
 from steingate.algorithms.ppo import PPO
 from steingate.envs.safety_state import SafetyStateWrapper
 from steingate.envs.vector_env import AdapterVectorEnv
-from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 
 
@@ -117,17 +116,6 @@ def test_controlled_budget_of_simmer(variant, states, final):
     np.testing.assert_allclose(finals[0][:, -1], final)
 
 
-def test_published_saute_shows_a_full_budget_at_the_end():
-    _, _, finals = play(make(saute(variant="published")), 4)
-    np.testing.assert_array_equal(finals[0][:, -1], 1.0)
-
-
-@pytest.mark.parametrize("fraction", [0.0, 1.1, -1.0, np.nan])
-def test_impossible_fractions_are_refused(fraction):
-    with pytest.raises(InputError, match="cost_budget_fraction"):
-        make(saute()).set_params(EnvParams(fraction))
-
-
 @pytest.mark.parametrize("terminates", [True, False])
 def test_accumulated_cost(terminates):
     states, rewards, finals = play(make(SafetyState(0.0, -10.0), terminates=terminates), 6)
@@ -179,15 +167,4 @@ def test_resets_of_some_environments_leave_the_state_of_the_others():
     wrapped.z[:] = 0.5
     obs, _ = wrapped.reset(options={"reset_mask": np.array([True, False])})
     assert obs[:, -1].tolist() == [1.0, 0.5]
-    envs.close()
-
-
-def test_the_rest_is_that_of_the_wrapped_environment():
-    envs = make(SafetyState(0.0, -10.0))
-    assert envs.single_observation_space.shape == (3,)
-    assert envs.observation_space.shape == (2, 3)
-    assert envs.single_action_space.shape == (1,)
-    assert envs.name == "script"
-    with pytest.raises(AttributeError):
-        _ = envs.unknown
     envs.close()

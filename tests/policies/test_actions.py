@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steingate.policies.action_space import action_arrays, action_map, discrete_actions, n_outputs
 from steingate.policies.normalizer import CLIP, STD_FLOOR, init_stats, normalize, push, std
 
 
@@ -47,13 +45,3 @@ def test_large_offsets_lose_no_digits():
     for row in rows:
         stats = push(stats, row[None])
     assert float(std(stats)[0]) == pytest.approx(float(rows.std(ddof=1)), rel=1e-8)
-
-
-def test_action_spaces():
-    assert discrete_actions(Discrete(5, start=2)) == (5, 2)
-    assert discrete_actions(Box(-1.0, 1.0, (3,))) is None
-    assert (n_outputs(Discrete(5, start=2)), n_outputs(Box(-1.0, 1.0, (3,)))) == (5, 3)
-    assert [part.item() for part in action_map(Discrete(5, start=2))] == [2.0, 1.0]
-    assert action_arrays(Discrete(5, start=2))["discrete"].tolist() == [5, 2]
-    stored = action_arrays(Box(0.0, 4.0, (1,)))
-    assert (stored["shift"].item(), stored["scale"].item()) == (2.0, 2.0)

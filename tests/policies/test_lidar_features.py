@@ -53,11 +53,6 @@ def test_positions_and_motion_against_the_geometry(seed):
     np.testing.assert_allclose(motion, [-speed[1], speed[0]])
 
 
-def test_the_frame_of_the_compass_does_not_depend_on_the_heading():
-    found = [POSITIONS(observation((0.3, 1.0), heading, (0.0, 0.0), (0.5, 0.1)))[-4:] for heading in range(7)]
-    np.testing.assert_allclose(found, np.broadcast_to(found[0], (7, 4)), atol=0.001)
-
-
 def test_positions_are_zero_without_an_object_or_a_compass_reading():
     np.testing.assert_array_equal(POSITIONS(np.zeros(20))[20:], np.zeros(6))
 

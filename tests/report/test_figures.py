@@ -93,29 +93,6 @@ def test_frontier_shows_seeds_medians_and_intervals(report):
     assert legend(figure) == ["cpo", "steingate", "not dominated"]
 
 
-def test_runs_without_episodes_have_no_point(tmp_path):
-    (write_run(tmp_path) / "episodes.csv").unlink()
-    report = load_report([tmp_path])
-    assert seed_scores(report.summaries[0].group) == {}
-    assert frontier_figure(report).axes[0].containers == []
-
-
-def test_markers_are_kinds_of_inputs(tmp_path):
-    """Of two runs of CPO, one has lidar features and other settings: one color, two markers, no settings named."""
-    write_run(tmp_path / "a", "cpo")
-    write_run(tmp_path / "b", "cpo", algorithm={"variant": "corrected", "lidar_powers": [4.0], "lidar_positions": True})
-    for limit in (5.0, 2.0):
-        options = {"lidar_positions": True, "lidar_powers": []}
-        write_run(tmp_path / f"{limit}", "trpo-lag", algorithm=options, cost_limit=limit)
-    figure = frontier_figure(load_report([tmp_path], limit=25.0))
-    labels = ["cpo", *(f"trpo-lag (judged at 25, trained for {limit})" for limit in (2, 5))]
-    assert legend(figure) == [*labels, "published inputs", "with lidar features", "not dominated"]
-    medians = [bars.lines[0] for bars in figure.axes[0].containers]
-    assert [line.get_marker() for line in medians] == ["o", "D", "D", "D"]
-    assert medians[0].get_color() == medians[1].get_color() != medians[2].get_color()
-    assert "no intervals" in figure.get_suptitle()
-
-
 def test_panels_of_a_run_show_its_numbers(tmp_path):
     folder = write_run(tmp_path, epochs=12)
     set_columns(folder, Gate_Mode=[0, 2] * 6)
@@ -153,12 +130,6 @@ def test_legends_have_data_and_hide_nothing(tmp_path):
 
 def keys(panel):
     return [text.get_text() for text in panel.get_legend().get_texts()]
-
-
-def test_run_without_a_bound_has_no_panel_for_it(tmp_path):
-    folder = write_run(tmp_path, algo="cpo", cost_limit=0.0)
-    (folder / "episodes.csv").unlink()
-    assert [panel.get_ylabel() for panel in run_figure(folder).axes] == ["return", "cost", "mode"]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

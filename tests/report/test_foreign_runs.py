@@ -121,12 +121,6 @@ def test_texts_of_others_are_harmless_in_every_output(tmp_path, capsys):
     assert load_certification(run)["sentence"] == "None?]52;c;cm0gLXJm??is."
 
 
-def test_long_values_are_shortened_in_labels(tmp_path):
-    for seed, preset in enumerate(("a" * 100_000, "b" * 100_000)):
-        write_run(tmp_path / preset[0], seed=seed, epochs=3, algorithm={"preset": preset})
-    assert all(len(item.group.label) < 200 for item in load_report([tmp_path]).summaries)
-
-
 @pytest.mark.parametrize(
     ("escape", "text", "expected"),
     [

@@ -9,7 +9,6 @@ import socket
 import struct
 import threading
 import time
-import tomllib
 from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
 
@@ -20,7 +19,7 @@ from tests.report.made_up import write_run
 
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError
-from steingate.report.dashboard import Source, make_server
+from steingate.report.dashboard import make_server
 from steingate.report.load import load_runs
 from steingate.report.page import BINS, cost_histograms, make_data, page, run_reference, to_json, write_page
 from steingate.report.summary import load_report
@@ -125,17 +124,6 @@ def test_numbers_of_a_run_are_on_the_page(tmp_path):
     assert shown["tail"][:2] == [late.sum(), (run.episodes["cost"][late] > 25).sum()]
 
 
-def test_epochs_without_an_episode_leave_gaps(tmp_path):
-    folder = write_run(tmp_path, epochs=6)
-    lines = (folder / "episodes.csv").read_text().splitlines()
-    (folder / "episodes.csv").write_text("".join(f"{line}\n" for line in lines if not line.startswith("3,")))
-    (shown,) = make_data(load_report([tmp_path]))["runs"]
-    assert [value is None for value in shown["curves"]["worst"]] == [False, False, False, True, False, False]
-    assert unpack(shown["frames"][3][2]) == [0] * (2 + BINS)
-    (folder / "episodes.csv").unlink()
-    assert make_data(load_report([tmp_path]))["runs"][0]["worst"] == []
-
-
 def test_reference_is_that_of_the_certificate(tmp_path):
     write_run(tmp_path, algorithm={"preset": "released", "certificate": {"zero_mass": 0.2, "one_mass": 0.1}})
     (run,) = load_runs([tmp_path])[0]
@@ -195,25 +183,6 @@ def test_hostile_names_are_text(tmp_path):
     text = page(make_data(load_report([tmp_path])))
     assert text.count("<script") == 2
     assert Reader(text).data["runs"][0]["task"] == evil
-
-
-def test_page_has_colors_configuration_and_frontier(many):
-    write_run(many, algo="evo", algorithm={"max_kl": 0.1}, plot_style={"order": 1, "color": "#123456"})
-    report = load_report([many])
-    data = make_data(report)
-    (task,) = data["tasks"]
-    assert task["groups"][0]["color"] == data["runs"][0]["color"] == "#123456"
-    assert tomllib.loads(data["runs"][0]["toml"])["max_kl"] == 0.1
-    for item, shown in zip(report.summaries, task["groups"], strict=True):
-        for run, (rate, ret, seed) in zip(item.group.runs, shown["points"], strict=True):
-            late = run.episodes["epoch"] >= 16
-            assert seed == run.seed
-            assert rate == pytest.approx(np.mean(run.episodes["cost"][late] > 25), rel=1e-3)
-            assert ret == pytest.approx(run.episodes["return"][late].mean(), rel=1e-3)
-        for axis, (value, low, high) in enumerate(shown["medians"]):
-            points = [point[axis] for point in shown["points"]]
-            assert value == pytest.approx(np.median(points), rel=2e-3)
-            assert (low, high) == ((min(points), max(points)) if len(points) > 1 else (None, None))
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
@@ -429,17 +398,6 @@ def grow(folder):
         file.write(f"{epoch},{1000 * epoch + 500},5.0,3.0,250\n")
     with open(folder / "progress.csv", "a") as file:
         file.write(f"{1000 * (epoch + 1)},{epoch},5.0,3.0,5.0,3.0,0,0.1,0.1,0.1,0,0,0.1\n")
-
-
-def test_data_is_computed_again_after_a_change_and_a_pause(tmp_path, monkeypatch):
-    clock = iter([0.0, 2.0, 2.5, 11.9, 12.0, 12.1])  # two seconds of work, then five times that of pause
-    monkeypatch.setattr("steingate.report.dashboard.monotonic", lambda: next(clock))
-    folder = write_run(tmp_path, epochs=5)
-    source = Source([tmp_path], pause=5.0)
-    first = source.content()
-    grow(folder)
-    assert source.content() == source.content() == first
-    assert source.content() != first
 
 
 def test_dashboard_follows_a_run(tmp_path):

@@ -11,21 +11,13 @@ from scipy.stats import trim_mean
 from tests.report.made_up import write_run
 
 from steingate.errors import InputError
-from steingate.report import summary
-from steingate.report.load import load_runs
 from steingate.report.page import make_data, notices
 from steingate.report.paper import paper_numbers, paper_result
-from steingate.report.statistics import Estimate
-from steingate.report.summary import load_report, overall
+from steingate.report.summary import load_report
 from steingate.report.tables import (
     ONE_SEED,
-    Table,
-    estimate,
     feasibility_table,
-    number,
     report_tables,
-    steps,
-    task,
     to_csv,
     to_html,
     to_latex,
@@ -116,18 +108,6 @@ def test_scores_over_all_tasks_are_relative_to_the_best_method(tmp_path):
         assert item.safety.gap.value == pytest.approx(1.0 - np.mean(safe[item.label]))
 
 
-def test_tasks_without_a_positive_return_are_left_out(tmp_path, monkeypatch):
-    for env in TASKS[:2]:
-        write_run(tmp_path, "cpo", env)
-    groups = [item.group for item in load_report([tmp_path]).summaries]
-    score = summary.TailScore
-    monkeypatch.setattr(summary, "tail_score", lambda run: score(3.0 if "Goal" in run.env else -3.0, 0.0))
-    found = overall(groups)
-    assert (found.scales, found.unscaled) == ({TASKS[0]: 3.0}, [TASKS[1]])
-    monkeypatch.setattr(summary, "tail_score", lambda run: score(-1.0, 0.0))
-    assert not overall(groups).methods
-
-
 def test_runs_can_be_judged_at_another_limit(tmp_path):
     for limit in (5.0, 25.0):
         write_run(tmp_path / f"{limit:g}", "cpo", cost_limit=limit)
@@ -142,11 +122,6 @@ def test_runs_can_be_judged_at_another_limit(tmp_path):
     rates = [item.group.runs[0].recent["violation_rate"] for item in (first, second)]
     np.testing.assert_array_equal(*rates)
     assert paper_result({**second.group.runs[0].config, "cost_limit": 25.0}) is second.paper is None
-
-
-def test_own_algorithms_have_the_name_of_their_folder(tmp_path):
-    write_run(tmp_path, "tight:TightCPO", plot_style={"name": "tight-cpo", "order": None, "color": None})
-    assert load_report([tmp_path]).summaries[0].group.label == "tight-cpo"
 
 
 def test_certifications_are_quoted_or_counted(tmp_path):
@@ -186,16 +161,6 @@ def test_one_seed_has_no_intervals_and_says_so(tmp_path):
 # Tables
 
 
-@pytest.mark.parametrize("window", [1, 1000])
-def test_window_of_the_log_does_not_change_the_tables(tmp_path, window):
-    write_run(tmp_path / "usual", epochs=60)
-    write_run(tmp_path / "other", epochs=60, window=window)
-    usual, other = (load_report([tmp_path / name]) for name in ("usual", "other"))
-    assert not np.array_equal(*(found.runs[0].progress["Metrics/EpCost"] for found in (usual, other)))
-    for first, second in zip(report_tables(usual)[:3], report_tables(other)[:3], strict=True):
-        assert first.rows == second.rows
-
-
 def test_formats_have_the_same_cells(report):
     table = report_tables(report)[1]
     lines = to_markdown(table).splitlines()
@@ -208,23 +173,6 @@ def test_formats_have_the_same_cells(report):
     assert all(line.count(" & ") == len(table.headings) - 1 for line in latex)
     assert to_rich(table).row_count == len(cells)
     assert to_html(table).count("<tr") == 1 + len(cells)
-
-
-def test_special_characters_are_escaped():
-    table = Table(["a|b", "c_d & e"], [["<b>x</b>", "50 % ± 1"]], 1, "<i>", ["50 % & more"])
-    assert "a\\|b" in to_markdown(table)
-    assert "<b>" not in to_markdown(table) + to_html(table)
-    assert "c\\_d \\& e" in to_latex(table)
-    assert "50 \\% $\\pm$ 1" in to_latex(table)
-    assert "&lt;i&gt;" in to_html(table)
-
-
-def test_numbers_as_text():
-    assert task("module:Class") == "module:Class"
-    assert [steps(n) for n in (200_000, 10_000_000, 1_500_000)] == ["200k", "10M", "1.5M"]
-    assert (number(-1.234), number(np.nan)) == ("−1.23", "–")
-    assert estimate(Estimate(1.0, 0.5, 2.0)) == "1.00 [0.50, 2.00]"
-    assert estimate(Estimate(1.0, np.nan, np.nan)) == "1.00"
 
 
 def test_table_files(report, tmp_path):
@@ -289,8 +237,3 @@ def test_any_other_setting_removes_the_papers_numbers(algo):
     for name, value in (changes | {"env_options": {"max_episode_steps": 500}}).items():
         assert paper_result(run | {name: value}) is None, name
     assert paper_result(run | {"seed": 9, "threads": 2, "out": "x"}) is not None
-
-
-def test_runs_without_settings_are_compared_by_what_they_have(tmp_path):
-    (run,), _ = load_runs([write_run(tmp_path, algorithm={})])
-    assert paper_result(run.config) is None

@@ -8,11 +8,9 @@ import pytest
 from steingate.errors import RunError
 from steingate.runs import (
     RunFolder,
-    find_runs,
     folder_lock,
     load_certification,
     newest_checkpoint,
-    read_config,
     run_path,
     write_checkpoint,
     write_config,
@@ -29,21 +27,6 @@ from steingate.runs import (
 )
 def test_paths_have_no_spaces_or_braces(arguments, path):
     assert str(run_path(*arguments)) == path
-
-
-def test_config_round_trip_and_errors(tmp_path):
-    run = RunFolder(tmp_path)
-    write_config(run, {"config": {"seed": 3}})
-    assert read_config(tmp_path) == {"config": {"seed": 3}}
-    assert find_runs(tmp_path) == [tmp_path]
-    assert find_runs(tmp_path / "missing") == []
-    for text, message in (("{", "damaged"), ("[1]", "JSON object"), ("[" * 10**5, "damaged")):
-        run.config.write_text(text)
-        with pytest.raises(RunError, match=message):
-            read_config(tmp_path)
-    run.config.unlink()
-    with pytest.raises(RunError, match="not a run folder"):
-        read_config(tmp_path)
 
 
 def test_a_certification_needs_a_result_and_a_sentence(tmp_path):

@@ -107,16 +107,11 @@ class TestFingerprint:
         ("old", "new"),
         [
             (b"0.3333333333333333", b"0.3333333333333334"),
-            (b"step", b"Step"),
             (b"bound", b"bond"),  # this column is empty
             (b"\n", b"\r\n"),
-            (b'"a, b"', b"a b"),
-            (b"1,0.33", b"2,0.33"),
             (b"step,cost", b"cost,step"),
             (b"2,0.6666666666666666,,2.5", b"2,0.6666666666666666,5,2.5"),
             (b"2,0.6666666666666666,,2.5", b"2,0.6666666666666666,2.5"),
-            (b"note\n", b"note,more\n"),
-            (b"\n3,", b"\n\n3,"),
             (b"0.6666666666666666", b"x" * 200_000),
             (b"0.6666666666666666", b"\xff\xfe"),
         ],
@@ -131,15 +126,6 @@ class TestFingerprint:
         with pytest.raises(RunError, match=r"progress\.csv (was changed|is damaged|has \d+ complete rows)"):
             self.reopened(tmp_path).truncate(4, fingerprint)
         assert table.path.read_bytes() == changed
-
-    def test_times_are_ignored(self, tmp_path):
-        (tmp_path / "slow").mkdir()
-        fast, slow = self.table(tmp_path), Table(tmp_path / "slow" / "progress.csv", time_prefixes=("Time/",))
-        for i in range(4):
-            slow.append([{"step": i, "cost": i / 3, "bound": None, "Time/Total": 1e6, "note": "a, b"}])
-        assert slow.fingerprint() == fast.fingerprint()
-        slow.append([{"step": 4}])
-        assert slow.fingerprint() != fast.fingerprint()
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large"])
@@ -164,9 +150,3 @@ def test_unusual_numbers_become_floats_or_text(tmp_path, cell):
     (tmp_path / "progress.csv").write_text(f"a,b\n1,{cell}\n")
     (found,) = read_progress(tmp_path)["b"]
     assert isinstance(found, float | str)
-
-
-def test_overlong_fields_are_refused(tmp_path):
-    (tmp_path / "progress.csv").write_text("a\n" + "x" * 200_000 + "\n")
-    with pytest.raises(RunError, match=r"progress\.csv is damaged: it is not a table \(field larger"):
-        read_progress(tmp_path)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from steingate.tasks.catalog import find_task
-from steingate.tasks.geometry import agent_parts, may_touch_any_vase, may_touch_vase, vase_gap
+from steingate.tasks.geometry import agent_parts, may_touch_vase, vase_gap
 from steingate.tasks.navigation_models import compile_world
 
 
@@ -66,17 +66,3 @@ def test_no_contact_of_mujoco_is_missed_and_few_are_reported_without_one(agent):
     touching, guess = np.array(found).T
     assert 500 < touching.sum() < 2500
     assert (guess & ~touching)[upright].sum() <= 0.01 * touching[upright].sum()
-
-
-def test_parts_are_the_geoms_of_the_agent():
-    worlds = [compile_world(find_task(f"Safety{agent}Goal1-v0"), 0) for agent in ("Point", "Car")]
-    point, car = map(agent_parts, worlds)
-    np.testing.assert_allclose(point, [[0, 0, 0, 0, 0, 0, 0.1], [0.1, 0, 0, 0.05, 0.05, 0.05, 0]], atol=1e-15)
-    assert car.shape == (8, 7)
-    left = car[np.argmin(car[:, 0])]
-    np.testing.assert_allclose(left, [-0.13, 0.1, -0.05, 0.025, 0.05, 0.05, 0.0], atol=1e-15)
-    upright = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-    vases = np.array([vase(0.2, 0.0), vase(1.0, 0.0)])
-    for marks, expected in (([1, 1], True), ([0, 1], False), ([1, 0], True)):
-        near = np.array(marks, bool)
-        assert may_touch_any_vase(point, upright, 0.0, 0.0, vases, near, 0.16) == expected

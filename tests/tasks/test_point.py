@@ -50,16 +50,6 @@ def test_explicit_acceleration_is_mujocos():
         assert acc == pytest.approx(data.qacc, rel=1e-10, abs=1e-10)
 
 
-def test_terminal_speeds():
-    q, v, acc = np.zeros(3), np.zeros(3), np.zeros(3)
-    for _ in range(500):
-        point.advance(q, v, 1.0, 0.0, H, 10, *NO_VASES, acc)
-    assert math.hypot(v[0], v[1]) == pytest.approx(1.5, abs=0.1)
-    for _ in range(500):
-        point.advance(q, v, 0.0, 1.0, H, 10, *NO_VASES, acc)
-    assert v[2] == pytest.approx(3.0, abs=0.01)
-
-
 def test_bounds_of_the_contact_test_hold():
     """No action moves the origin further in a step than the bound, and no geom exceeds the reach."""
     worst = 0.0

@@ -21,7 +21,6 @@ from steingate.tasks.velocity import load_robot
 
 NAVIGATION = [task for task in TASKS.values() if task.family != "velocity"]
 VELOCITY = [task for task in TASKS.values() if task.family == "velocity"]
-GOAL1 = TASKS["SafetyPointGoal1-v0"]
 ROOT = (0.2, -0.3, 0.1)
 
 
@@ -188,22 +187,6 @@ def test_rendering_does_not_change_simulations(task):
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
     drawn.close()
-
-
-@drawing
-def test_wrong_arguments():
-    env = batch(num_envs=2, steps=0)
-    with pytest.raises(InputError, match="no camera 'drone'"):
-        Renderer(env, camera="drone")
-    with pytest.raises(InputError, match="too small"):
-        Renderer(env, width=4)
-    renderer = Renderer(env, width=32, height=32)
-    with pytest.raises(InputError, match="no environment 2"):
-        renderer.frame(2)
-    renderer.close()
-    renderer.close()
-    with pytest.raises(InputError, match="closed"):
-        renderer.frame(0)
 
 
 def test_the_first_library_that_works_is_chosen(monkeypatch):

@@ -153,13 +153,3 @@ def test_mujoco_clips_actions_but_the_reward_does_not():
     np.testing.assert_array_equal(inside.qpos, outside.qpos)
     np.testing.assert_array_equal(inside.out.obs, outside.out.obs)
     assert inside.out.reward[0] - outside.out.reward[0] == pytest.approx(0.1 * 6 * (9 - 1))
-
-
-def test_without_a_seed_the_generator_continues():
-    task = BY_AGENT["swimmer"]
-    sim = started(task, [8])
-    first = sim.out.obs.copy()
-    sim.reset(np.zeros(1, np.int32), [None])
-    rng = np.random.default_rng(8)
-    expected = [np.concatenate([rng.uniform(-0.1, 0.1, 5)[2:], rng.uniform(-0.1, 0.1, 5)]) for _ in range(2)]
-    np.testing.assert_array_equal([first[0], sim.out.obs[0]], expected)

@@ -80,8 +80,3 @@ def best_return(limit):
                     flow[(t + 1) * places + (s + 1) % places, at(t, s, a)] -= 1.0 - stays
     found = linprog(-reward, A_ub=cost[None], b_ub=[limit], A_eq=flow, b_eq=inflow, bounds=(0.0, 1.0))
     return -found.fun
-
-
-def pole_cost(obs, action, next_obs, info):
-    """Return 1 where CartPole's cart is right of 0.3."""
-    return float(next_obs[0] > 0.3)

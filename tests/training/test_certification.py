@@ -19,7 +19,6 @@ from steingate.training.certification import (
     delta_for_test,
     min_episodes,
 )
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.play import make_player
 
 PARAMS = {"w": (np.zeros((1, 1), np.float32),), "b": (np.zeros(1, np.float32),), "log_std": np.zeros(1)}
@@ -125,11 +124,6 @@ def test_an_endless_episode_ends_the_test(tmp_path):
     test, _ = run_test(tmp_path, 0.0, length=10**9)
     assert (test.certified, test.episodes) == (False, 0)
     assert "had not ended after 1000 steps" in test.failure
-
-
-def test_a_stopped_test_raises(tmp_path):
-    with pytest.raises(RolloutStoppedError):
-        run_test(tmp_path, 0.0, stop=lambda: True)
 
 
 def test_the_error_probabilities_of_all_tests_add_up_to_delta():

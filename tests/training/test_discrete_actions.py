@@ -105,15 +105,3 @@ def test_the_best_return_within_the_limit_is_approached(tmp_path, algo, settings
     ret, cost = learned(tmp_path, RING, algo, limit, epochs=80, **settings)
     assert cost < 1.1 * limit
     assert reached * best < ret < 1.05 * best
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algo", ["cpo", "steingate"])
-def test_cart_pole_is_balanced_on_the_left(tmp_path, algo):
-    cost = {"cost": "tests.training.discrete_tasks:pole_cost"}
-    sizes = {"steps_per_epoch": 2000, "total_steps": 120_000, "num_envs": 4, "max_kl": 0.02}
-    own = {"env": "CartPole-v1", "env_options": cost, "cost_limit": 10.0, "workers": 1, "out": str(tmp_path)}
-    run = train(make_config({**own, **sizes, "algo": algo}), quiet=True)
-    found = evaluate(run, 40, sample=True, policy="last").episodes
-    assert found.ret.mean() > 200.0  # of 500; a random policy balances for about 22 steps
-    assert found.cost.mean() < 15.0

@@ -101,12 +101,3 @@ def test_the_time_left_ignores_the_first_epoch_and_may_be_long():
     lines = shown(False, [slow, {**ROW, "Train/Epoch": 1}]).splitlines()
     assert lines[0].endswith("5:00:00 left")
     assert lines[1].endswith("0:16 left")
-
-
-def test_the_update_is_described():
-    multiplier = {**ROW, "Gate/Mode": 0, "Gate/LagrangeMultiplier": 3.2, "Train/ViolationRate": 0.925}
-    assert "cost 30.00/25 (92% violations)" in shown(False, [multiplier])
-    assert "maximize reward - 3.2 cost" in shown(False, [multiplier])
-    balance = {**ROW, "Gate/Mode": 1}
-    for case, text in ((0, "minimize cost"), (1, "maximize reward within the limit"), (3, "maximize reward")):
-        assert f"{text}  10,000" in shown(False, [{**balance, "Loss/Case": case}])

@@ -129,18 +129,6 @@ class TestSameResults:
         assert newest.with_name(newest.name + ".damaged").exists()
         assert facts(cfg.path) == whole[1]
 
-    def test_after_a_checkpoint_of_another_run(self, whole, tmp_path, monkeypatch, capsys):
-        cfg = tiny(tmp_path / "run")
-        other = train(tiny(tmp_path / "other", seed=1), quiet=True)
-        train_and_kill(monkeypatch, cfg, 5)
-        _, newest = checkpoint_files(cfg.path / "checkpoints")[-1]
-        foreign = other / "checkpoints" / newest.name
-        newest.write_bytes(foreign.read_bytes())
-        resume(cfg.path)
-        assert f"{newest.name} does not belong to this run" in capsys.readouterr().err.replace("\n", " ")
-        assert newest.with_name(newest.name + ".damaged").read_bytes() == foreign.read_bytes()
-        assert facts(cfg.path) == whole[1]
-
     def test_with_carried_episodes_of_a_native_task(self, tmp_path, monkeypatch):
         cfg = tiny(tmp_path / "a", carry_episodes=True, **NATIVE)
         expected = facts(train(cfg, quiet=True))

@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
-from tests.training.probes import Broken, Constant, Endless, Walk
+from tests.training.probes import Constant, Walk
 
 from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.networks import forward, init_policy
 from steingate.envs.make import make_vec
-from steingate.errors import InputError, RunError
+from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
-from steingate.training import rollout_kernels as kernels
 from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.rollout import collect
-from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, flat_policy, tanh_rows
+from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED
 
 
 def rng(seed=0):
@@ -87,37 +86,6 @@ def test_against_a_loop_over_environments():
     np.testing.assert_allclose(after.m2, slow["stats"].m2, rtol=1e-5)
 
 
-def test_compiled_statistics_equal_those_of_numpy_bit_for_bit():
-    envs, policy, stats, noise = setup(num_envs=4, steps=30)
-    raw = []
-
-    class Watched:
-        single_action_space = envs.single_action_space
-
-        def reset(self, seed):
-            obs, info = envs.reset(seed=seed)
-            raw.append(obs.copy())
-            return obs, info
-
-        def step(self, command):
-            answer = envs.step(command)
-            if "final_obs" in answer[4]:
-                raw.append(answer[4]["final_obs"][answer[4]["_final_obs"]])
-            raw.append(answer[0].copy())
-            return answer
-
-    rollout, after = collect(Watched(), policy, stats, noise, seeds=[1, 2, 3, 4])
-    expected, seen = stats, []
-    for rows in raw:
-        expected = push(expected, rows)
-        seen.append(normalize(expected, rows))
-    assert after.count == expected.count
-    np.testing.assert_array_equal(after.mean, expected.mean)
-    np.testing.assert_array_equal(after.m2, expected.m2)
-    np.testing.assert_array_equal(rollout.obs[0], seen[0].astype(np.float32))
-    np.testing.assert_array_equal(rollout.obs[-1], seen[-1].astype(np.float32))
-
-
 def test_log_probabilities():
     envs, policy, stats, noise = setup()
     rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
@@ -153,28 +121,6 @@ def test_a_continued_rollout_equals_a_longer_one():
     np.testing.assert_array_equal(second.carry.totals, whole.carry.totals)
 
 
-def test_a_policy_for_other_observations_is_refused():
-    envs, _, stats, noise = setup()
-    policy = init_policy(rng(1), envs.single_observation_space.shape[0] + 2, 2, (8,))
-    with pytest.raises(InputError, match="have 3 numbers; the policy expects 5"):
-        collect(envs, policy, stats, noise)
-
-
-def test_no_finished_episode():
-    envs, policy, stats, noise = setup(env=Endless)
-    rollout, _ = collect(envs, policy, stats, noise, seeds=[1, 2, 3])
-    assert len(rollout.episodes.cost) == 0
-    assert rollout.finals.shape == (0, 3)
-    np.testing.assert_array_equal(rollout.carry.totals, [[40.0, 20.0, 40.0]] * 3)
-
-
-@pytest.mark.parametrize(("what", "quantity"), [("reward", "a reward"), ("cost", "a cost"), ("obs", "an observation")])
-def test_numbers_that_are_not_finite_are_named(what, quantity):
-    envs, policy, stats, noise = setup(num_envs=2, env=lambda: Broken(what, at=9))
-    with pytest.raises(RunError, match=rf"Broken \(number 0 of 2\) gave {quantity} .* at step 1018;"):
-        collect(envs, policy, stats, noise, seeds=[1, 2], name="Broken", steps_before=1000)
-
-
 def test_original_rewards_are_checked():
     class Shaped:
         def __init__(self, envs):
@@ -207,23 +153,3 @@ def test_a_request_to_stop_abandons_the_rollout():
     asked = iter([False] * 5 + [True])
     with pytest.raises(RolloutStoppedError):
         collect(envs, policy, stats, noise, seeds=[1, 2, 3], stop=lambda: next(asked))
-
-
-@pytest.mark.parametrize("hidden", [(64, 64), (5,), (7, 3, 9)])
-def test_compiled_network(hidden):
-    policy = init_policy(rng(3), 11, 3, hidden)
-    obs = rng(4).normal(size=(6, 11)).astype(np.float32) * 3
-    weights, sizes, std = flat_policy(policy)
-    scratch = np.empty((2, 6, max(*hidden, 3)), np.float32)
-    side = kernels.forward(weights, sizes, obs, scratch)
-    np.testing.assert_allclose(scratch[side, :, :3], forward(policy, obs), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(std, [1.0, 1.0, 1.0])
-
-
-def test_compiled_tanh_is_exact_to_rounding():
-    x = np.concatenate([np.linspace(-12, 12, 100_001), [0.0, 1e-30, -1e-7, 1e30, -1e30]]).astype(np.float32)
-    rows = x[None].copy()
-    tanh_rows(rows, x.size)
-    expected = np.tanh(x.astype(np.float64))
-    np.testing.assert_allclose(rows[0], expected, rtol=1.2e-7, atol=0)
-    assert np.abs(rows).max() <= 1.0

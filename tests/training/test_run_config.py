@@ -1,14 +1,11 @@
 """RunConfig: one run from command line, TOML and Python; errors; identity; config.json."""
 
-import ast
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import gymnasium
 import pytest
 
-import steingate
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import RunContext
 from steingate.algorithms.cpo import CPO
@@ -71,10 +68,6 @@ class TestSources:
         cfg = [make_config({"algo": "trpo", **dict.fromkeys(names, value)}) for value in (one, other)]
         assert cfg[0].identity == cfg[1].identity
 
-    def test_published_settings_of_the_task_are_filled_in(self):
-        algo = make_config({"algo": "ppo-saute", "env": "SafetyPointGoal1-v0"}).algo
-        assert (algo.ppo.epochs, algo.networks.normalize_obs) == (80, False)
-
 
 class TestErrors:
     @pytest.mark.parametrize(
@@ -82,27 +75,16 @@ class TestErrors:
         [
             ({"algo": "ppo", "max_kl": 0.5},
              r"ppo has no option 'max_kl' \(did you mean ppo.max_kl\?\); steingate algos ppo lists"),
-            ({"algo": "ppo", "preset": "released"}, r"ppo has no option 'preset'"),
-            ({"algo": "cpo", "ppo.epochs": 3}, r"cpo has no option 'ppo.epochs'"),
             ({"algo": "cpo", "ppo": {"epochs": 3}}, r"cpo has no option 'ppo'"),
             ({"algo": "cpo", "totl_steps": 3}, r"no option 'totl_steps' \(did you mean total_steps\?\)"),
-            ({"algo": "ppo", "ppo.epcohs": 3}, r"'ppo.epcohs' \(did you mean ppo.epochs\?\)"),
-            ({"algo": "trpo", "cost_gae_lambda": 0.5}, "trpo has no option 'cost_gae_lambda'"),
-            ({"algo": "cpoo"}, r"algorithm 'cpoo' is not known \(did you mean cpo\?\)"),
             ({"ppo.epochs": True, "algo": "ppo"}, "ppo.epochs must be an integer, got True"),
-            ({"cost_limit": False}, "cost_limit must be a number, got False"),
             ({"total_steps": 1000.5}, "total_steps must be an integer, got 1000.5"),
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
-            ({"seed": 2**63}, "it must be a whole number from 0 to"),
             ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
-            ({"cost_limit": "inf"}, "cost_limit is inf: it must be zero or a finite number above it"),
-            ({"window": 0}, "window is 0: it must be greater than zero"),
             ({"threads": 0}, "threads is 0: it must be greater than zero, or none"),
             ({"env": 3}, "env is 3: give a name, or a class or function that makes an environment"),
             ({"num_envs": 3, "steps_per_epoch": 100}, "is 100, which 3 environments cannot share"),
-            ({"total_steps": 10, "steps_per_epoch": 16}, "is 10, less than one epoch of 16 steps"),
             ({"env_options": {"cost": {1}}}, "'cost' of env_options is .*config.json cannot hold it"),
-            ({"certify.budget": 1.0}, "certify.budget is 1.0: it must be between 0 and 1"),
         ],
     )  # fmt: skip
     def test_are_one_sentence_with_the_value_and_the_remedy(self, given, message):
@@ -137,22 +119,6 @@ class TestDerivedValues:
         assert cfg.path.parts == ("there", "ppo-lag", "tests.x-Walk", "seed-4")
 
 
-def test_every_setting_of_an_algorithm_is_used():
-    """A setting that only its validation reads would have no effect."""
-    used = set()
-    for package in ("algorithms", "training", "envs"):
-        for file in (Path(steingate.__file__).parent / package).rglob("*.py"):
-            waiting = [ast.parse(file.read_text())]
-            while waiting:
-                node = waiting.pop()
-                if isinstance(node, ast.Attribute):
-                    used.add(node.attr)
-                if getattr(node, "name", "") != "__post_init__":
-                    waiting += ast.iter_child_nodes(node)
-    names = {name.rpartition(".")[2] for kind in ALGORITHMS.values() for name in option_names(kind())}
-    assert names <= used
-
-
 class TestIdentity:
     """Runs with the same identity have the same results."""
 
@@ -171,13 +137,6 @@ class TestIdentity:
         assert without_effect.keys() == set(WITHOUT_EFFECT)
         presets = ("paper", "released", "corrected", "violation")
         assert len({make_config({"algo": "steingate", "preset": preset}).identity for preset in presets}) == 4
-
-    @pytest.mark.parametrize("name", ALGORITHMS)
-    def test_the_number_of_steps_counts_where_the_learning_rate_decays(self, name):
-        decays = any(option == "ppo.lr_decay" for option in option_names(ALGORITHMS[name]()))
-        for options, same in (({}, not decays), ({"ppo.lr_decay": False} if decays else {}, True)):
-            cfg = make_config({"algo": name, "total_steps": 100_000, **options})
-            assert (replace(cfg, total_steps=200_000).identity == cfg.identity) is same
 
     def test_defaults_that_follow_from_the_variant_count_as_given(self):
         saute = {"algo": "trpo-saute", "variant": "published"}

@@ -1,10 +1,8 @@
 """Selection of the certified checkpoint: the candidates, and what a run folder holds after training."""
 
 import json
-import os
 import platform
 import shutil
-import signal
 import warnings
 
 import numpy as np
@@ -209,23 +207,6 @@ def test_a_run_killed_in_its_final_tests_certifies_the_same_policy(tmp_path, mon
     for _ in range(2):  # the second time there is nothing left to test
         resume(cfg.path, quiet=True)
         assert stored(cfg.path) == stored(unbroken)
-
-
-def test_a_signal_during_a_test_loses_nothing(whole, tmp_path, monkeypatch):
-    cfg = tiny(tmp_path, **LONG)
-    real = selection.certify_checkpoint
-
-    def signaled(*given, **options):
-        os.kill(os.getpid(), signal.SIGINT)
-        return real(*given, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(selection, "certify_checkpoint", signaled)
-        with pytest.raises(KeyboardInterrupt):
-            train(cfg, quiet=True)
-    resume(cfg.path, quiet=True)
-    assert facts(cfg.path) == whole[1]
-    assert stored(cfg.path) == whole[2]
 
 
 def test_an_extended_run_equals_a_longer_one(whole, tmp_path):

@@ -15,20 +15,6 @@ def initial(name="cpo", **changes):
     return first_state(cfg, algorithm, 3 + ("saute" in name), 2)
 
 
-def test_sizes_before_the_first_epoch():
-    state = initial(hidden=(4, 5))
-    assert [weights.shape for weights in state.policy["w"]] == [(3, 4), (4, 5), (5, 2)]
-    critics = state.critics.result()
-    assert [weights.shape for weights in critics.cost["w"]] == [(3, 4), (4, 5), (5, 1)]
-    assert critics.reward_adam.steps == critics.cost_adam.steps == state.epoch == state.finished == 0
-    assert state.carry is state.env_state is None
-    assert state.window.shape == (0, 3)
-    assert state.stats.count == 0
-    saute = initial("trpo-saute")
-    assert saute.policy["w"][0].shape == (4, 4)
-    assert saute.stats.mean.shape == (3,)  # the safety state is not normalized
-
-
 class TestForeignCheckpoints:
     """A checkpoint of another run is refused in one sentence with the cause."""
 

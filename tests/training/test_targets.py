@@ -7,7 +7,7 @@ from steingate.algorithms.common.networks import value
 from steingate.algorithms.cpo import CPO
 from steingate.training.rollout import Carry, Rollout
 from steingate.training.rollout_kernels import RUNNING, TERMINATED, TRUNCATED
-from steingate.training.targets import compute_targets, transformed_costs
+from steingate.training.targets import compute_targets
 
 CONTEXT = RunContext()
 
@@ -97,16 +97,6 @@ def test_every_way_a_path_can_end(transform):
     np.testing.assert_allclose(metrics["Value/RewardError"], np.sqrt(np.mean(reward**2)), rtol=1e-5)
     explained = 1.0 - error.var() / targets[1].var()
     np.testing.assert_allclose(metrics["Value/CostExplained"], explained, rtol=1e-4)
-
-
-def test_transformed_costs_of_an_episode_sum_to_its_transformed_cost():
-    cost = np.array([[1.0, 2.0], [3.0, 0.0], [2.0, 5.0], [4.0, 1.0]])
-    ended = np.array([[False, False], [True, False], [False, True], [False, False]])
-    found = transformed_costs(cost, ended, np.array([2.0, 0.0]), np.sqrt)
-    np.testing.assert_allclose(found[:2, 0].sum(), np.sqrt(6.0) - np.sqrt(2.0))
-    np.testing.assert_allclose(found[2:, 0].sum(), np.sqrt(6.0))
-    np.testing.assert_allclose(found[:3, 1].sum(), np.sqrt(7.0))
-    np.testing.assert_allclose(transformed_costs(cost, ended, None, lambda total: total), cost)
 
 
 def test_perfect_critics_leave_no_advantage():

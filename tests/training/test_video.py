@@ -96,22 +96,6 @@ def test_the_numbers_are_those_of_the_episode():
             before = status.step
 
 
-def test_the_original_return_is_shown_if_an_algorithm_changes_the_reward():
-    class Shaped:
-        num_envs, single_observation_space, single_action_space, current_env = 1, None, None, None
-
-        def step(self, actions):
-            info = {"cost": np.array([0.0]), "original_reward": np.array([2.0])}
-            return None, np.array([-9.0]), np.array([False]), np.array([False]), info
-
-        def render(self):
-            return (np.zeros((4, 4, 3), np.uint8),)
-
-    seen = []
-    RecordingEnv(Shaped(), lambda frame, status, ended: seen.append(status), 1).step(None)
-    assert seen == [EpisodeStatus(1, 0.0, 2.0)]
-
-
 def test_costly_frames_have_a_red_border_and_the_strip_shows_the_numbers():
     frame = np.full((240, 320, 3), 90, np.uint8)
     plain, red = (annotate(frame, EpisodeStatus(3, 1.0, 2.0, costly), 25.0) for costly in (False, True))

@@ -31,19 +31,6 @@ class VectorProbe:
         return obs, reward, end, np.zeros(self.num_envs, bool), info
 
 
-class Conflict(VectorProbe):
-    """Reward -(a - 1)² and noise, cost a² per step: without a limit a = 1 is best.
-
-    An episode costs ten times the mean of a², so under the limit 2.5 the best policy is a = 0.5 (return
-    -2.5), doing nothing is a = 0 (return -10).
-    """
-
-    length = 10
-
-    def pay(self, a):
-        return self.rng.normal(size=self.num_envs) - (a - 1.0) ** 2, a**2
-
-
 class Gamble(VectorProbe):
     """One choice: a sure cost of 18, or a little more reward at a cost of 60 with chance 0.3.
 
