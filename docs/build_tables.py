@@ -499,6 +499,26 @@ def guarantees_blocks() -> dict[str, str]:
 # docs/install.md, docs/grids.md
 
 
+HOME = "https://github.com/steingate/steingate"
+# Where packages come from: the clone, or "steingate" as soon as a package index has it.
+SOURCE = "."
+
+
+def install_commands() -> str:
+    """Return the commands that install the package, and what they install."""
+    lines = [
+        "```sh",
+        "python -m venv .venv && . .venv/bin/activate",
+        f"pip install '{SOURCE}[train]'          # '{SOURCE}' for certificates alone, '{SOURCE}[plot]' with figures",
+        "```",
+    ]
+    if SOURCE == ".":
+        lines.insert(1, f"git clone {HOME} && cd steingate")
+        lines.insert(0, "Nothing is published on a package index yet; install from a clone:\n")
+        lines.append("\nA wheel file is installed with `pip install 'FILE.whl[train]'`.")
+    return "\n".join(lines)
+
+
 def install_table() -> str:
     """Return installed sizes by extra and Python version."""
     table = rows("install_sizes.csv")
@@ -636,7 +656,7 @@ def command_section(name: str) -> str:
 
 Writer = Callable[[], Mapping[str, str]]
 BLOCKS: dict[str, Writer] = {
-    "README.md": lambda: {"results": results_table(), "speed": speed_table()},
+    "README.md": lambda: {"install": install_commands(), "results": results_table(), "speed": speed_table()},
     "docs/reproduction.md": lambda: {
         "differences": differences(),
         "table1": table1(),
@@ -654,7 +674,8 @@ BLOCKS: dict[str, Writer] = {
         "published": learning_table("published"),
     },
     "docs/published.md": lambda: {"on-policy": on_policy_table(), "off-policy": off_policy_table()},
-    "docs/install.md": lambda: {"sizes": install_table()},
+    "docs/index.md": lambda: {"install": install_commands()},
+    "docs/install.md": lambda: {"install": install_commands(), "sizes": install_table()},
     "docs/grids.md": lambda: {"grids": grids_table()},
     "docs/monitoring.md": monitoring_blocks,
     "docs/guarantees.md": guarantees_blocks,

@@ -41,7 +41,7 @@ class MissingExtraError(SteingateError, ImportError):
 
 
 def install_command(extra: str) -> str:
-    """Return the command that adds an extra to this installation: from its clone, or from the index."""
+    """Return the command that adds an extra to this installation: from its clone or wheel file, or from the index."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
     from pathlib import Path
@@ -50,12 +50,12 @@ def install_command(extra: str) -> str:
 
     try:
         origin = json.loads(distribution("steingate").read_text("direct_url.json") or "{}")
-        folder, edit = Path(unquote(urlsplit(origin.get("url", "")).path)), "dir_info" in origin
-        flag = "-e " if edit and origin["dir_info"].get("editable") else ""
+        source, clone = Path(unquote(urlsplit(origin.get("url", "")).path)), "dir_info" in origin
+        flag = "-e " if clone and origin["dir_info"].get("editable") else ""
     except (PackageNotFoundError, ValueError, AttributeError, TypeError):
-        folder, edit, flag = Path(__file__).parents[2], True, "-e "  # run from its sources
-    if edit and (folder / "pyproject.toml").is_file():
-        return f"pip install {flag}{quote(f'{folder}[{extra}]')}"
+        source, clone, flag = Path(__file__).parents[2], True, "-e "  # run from its sources
+    if (source / "pyproject.toml" if clone else source).is_file():
+        return f"pip install {flag}{quote(f'{source}[{extra}]')}"
     return f"pip install 'steingate[{extra}]'"
 
 

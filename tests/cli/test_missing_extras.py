@@ -111,12 +111,14 @@ def test_the_command_fits_the_way_it_was_installed(monkeypatch, tmp_path):
     clone = tmp_path / "a clone"
     clone.mkdir()
     (clone / "pyproject.toml").touch()
-    url = clone.as_uri()
+    url, wheel = clone.as_uri(), clone / "a.whl"
+    wheel.touch()
     for origin, command in [
         (None, "pip install 'steingate[plot]'"),
         (json.dumps({"url": url, "dir_info": {}}), f"pip install '{clone}[plot]'"),
         (json.dumps({"url": url, "dir_info": {"editable": True}}), f"pip install -e '{clone}[plot]'"),
         (json.dumps({"url": url + "/gone", "dir_info": {}}), "pip install 'steingate[plot]'"),
+        (json.dumps({"url": wheel.as_uri(), "archive_info": {}}), f"pip install '{wheel}[plot]'"),
         (json.dumps({"url": "https://host/a.whl", "archive_info": {}}), "pip install 'steingate[plot]'"),
         ("not JSON", None),
     ]:

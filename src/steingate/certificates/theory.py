@@ -119,7 +119,7 @@ def required_step_factor(penalty: float, lower_bound: float) -> float:
 
 
 def stein_kernel_bound(interior: Interior, kernel: Kernel, operator: Operator, clip: float) -> float:
-    """Return M_u, the supremum of |u(x, y)| for x and y in [clip, 1 - clip]; infinite if u is unbounded.
+    """Return M_u, the supremum of abs(u(x, y)) for x and y in [clip, 1 - clip]; infinite if u is unbounded.
 
     u is positive semidefinite, so it is the supremum of the diagonal u(x, x) = b(x)² - a(x)² k''(0).
     """

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "certify": ("certify", "bound the violation probability from a list of episode costs"),
     "monitor": ("monitor", "monitor episode costs as they arrive: certified, unsafe, drift"),
     "plan": ("certify", "number of episodes that a certificate needs"),
+    "zoo": ("listing", "list the certified policies that are part of the package"),
     "algos": ("listing", "list the algorithms"),
     "envs": ("listing", "list the native tasks"),
     "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),

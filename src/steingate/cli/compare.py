@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def compare_arguments(parser: Parser) -> None:
     """Add the options of ``compare``."""
     add = parser.add_argument
-    add("run_a", metavar="RUN_A", help="run folder of policy A")
+    add("run_a", metavar="RUN_A", help="run folder of policy A, or a name of steingate zoo")
     add("run_b", metavar="RUN_B", help="run folder of policy B, with the same environment")
     add("--episodes", type=int, default=2000, metavar="N", help="largest number of pairs (default: 2000)")
     add("--policy", choices=("certified", "last"), help="the best certified policies or the last ones")

@@ -21,7 +21,7 @@ NOT_CERTIFIED = 1
 
 def add_run_options(parser: Parser, env: bool = True) -> None:
     """Add the run folder, the choice between its policies, and the new location of its environment."""
-    parser.add_argument("run", metavar="RUN", help="run folder")
+    parser.add_argument("run", metavar="RUN", help="run folder, or a name of steingate zoo")
     parser.add_argument(
         "--policy",
         choices=("certified", "last"),

@@ -1,4 +1,4 @@
-"""``steingate algos`` and ``steingate envs``: the algorithms and the native tasks."""
+"""``steingate zoo``, ``steingate algos`` and ``steingate envs``: stored policies, algorithms and native tasks."""
 
 import argparse
 import dataclasses
@@ -6,6 +6,33 @@ import json
 
 from steingate.cli.parser import Parser
 from steingate.settings import list_options, to_json
+
+
+def zoo_arguments(parser: Parser) -> None:
+    """Add the options of ``zoo``."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def zoo(args: argparse.Namespace) -> int:
+    """Print one line per policy of the zoo."""
+    from steingate.certificates.formatting import percent, upper
+    from steingate.policies.zoo import zoo_entries
+
+    entries = zoo_entries()
+    if args.json:
+        print(json.dumps([{"name": entry.name, **entry._asdict()} for entry in entries], indent=2))
+        return 0
+    width = max(len(entry.name) for entry in entries) + 2
+    line = f"{{:<{width}}}{{:>16}}{{:>8}}{{:>12}}{{:>9}}{{:>9}}"
+    print(line.format("policy", "return", "limit", "violations", "bound", "size"))
+    for entry in entries:
+        counts = f"{entry.violations} of {entry.episodes}"
+        ret = f"{entry.mean_return:.5g} ± {entry.return_error:.1g}"
+        cells = (entry.name, ret, f"{entry.cost_limit:g}", counts, upper(entry.bound), f"{entry.kilobytes:.0f} kB")
+        print(line.format(*cells))
+    confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
+    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. zoo:TASK is its first policy.")
+    return 0
 
 
 def algos_arguments(parser: Parser) -> None:

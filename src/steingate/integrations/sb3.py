@@ -1,6 +1,6 @@
 """Stable-Baselines3 callback: log episode costs, certify the policy, save the best certified one.
 
-Needs ``pip install 'steingate[sb3]'``. It works with every SB3 algorithm whose environments put the cost of
+Needs the extra ``sb3``. It works with every SB3 algorithm whose environments put the cost of
 each step into ``info["cost"]``.
 """
 

@@ -1,5 +1,6 @@
 """Loading the policy of a run folder; needs neither JAX nor the simulator."""
 
+import os
 import warnings
 from collections.abc import Callable
 from os import PathLike
@@ -12,6 +13,7 @@ from steingate.errors import InputError, RunError
 from steingate.policies.lidar_features import LidarFeatures
 from steingate.policies.normalizer import CLIP, Stats, std
 from steingate.policies.policy import Policy
+from steingate.policies.zoo import run_folder
 from steingate.runs import (
     Checkpoint,
     certified_checkpoint,
@@ -27,12 +29,13 @@ Which = Literal["certified", "last"]
 def load_policy(
     path: str | PathLike[str], policy: Which | None = None, warn: Callable[[str], None] = warnings.warn
 ) -> Policy:
-    """Return a policy of a run, or one that was exported with NumPy.
+    """Return a policy of a run or of the zoo, or one that was exported with NumPy.
 
     Parameters
     ----------
     path
-        A run, a run folder, or an exported ``.npz`` file.
+        A run, a run folder, a name of ``steingate zoo`` such as ``"zoo:SafetyPointGoal1-v0"``, or an exported
+        ``.npz`` file.
     policy
         ``"certified"`` for the certified checkpoint, an error if there is none; ``"last"`` for the newest
         checkpoint. By default the certified one, or the last one with a warning.
@@ -46,7 +49,7 @@ def load_policy(
     >>> action = policy(observation)  # doctest: +SKIP
     >>> policy.observe(info["cost"])  # doctest: +SKIP
     """
-    path = Path(path)
+    name, path = os.fspath(path), run_folder(path)
     if path.suffix == ".npz":
         try:
             return Policy.load(path)
@@ -60,7 +63,7 @@ def load_policy(
     certification = _certification(path, warn)
     found = Policy(policy_arrays(checkpoint))
     about = {
-        "run": str(path),
+        "run": name,
         "checkpoint": chosen,
         "epoch": checkpoint.epoch,
         **{name: config.get(name) for name in ("env", "algo", "seed", "cost_limit")},

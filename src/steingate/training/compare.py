@@ -14,6 +14,7 @@ from steingate.certificates.formatting import number, percent
 from steingate.errors import InputError, RunError
 from steingate.monitoring.compare import ComparisonMonitor
 from steingate.policies.load import Which
+from steingate.policies.zoo import run_folder
 from steingate.runs import RunFolder, read_episodes
 from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
@@ -68,7 +69,7 @@ def compare(
     Parameters
     ----------
     path_a, path_b
-        Run folders with the same environment.
+        Run folders, or names of ``steingate zoo``, with the same environment.
     episodes
         Largest number of pairs.
     seed
@@ -84,7 +85,7 @@ def compare(
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
-    paths = (Path(path_a), Path(path_b))
+    paths = (run_folder(path_a), run_folder(path_b))
     players = [load_player(path, warn, policy, env, trust_code) for path in paths]
     a, b = (player.cfg for player in players)
     if (a.env, a.env_options) != (b.env, b.env_options):

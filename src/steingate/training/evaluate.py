@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import Which
+from steingate.policies.zoo import run_folder
 from steingate.training.certification import delta_for_test, ignored_seeds, policy_name
 from steingate.training.environment import make_envs
-from steingate.training.evaluations import add_evaluation, read_evaluations
+from steingate.training.evaluations import add_evaluation, ledger_folder, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
 from steingate.training.play import Player, load_player, play
 from steingate.training.seeding import evaluation_seeds
@@ -142,7 +142,7 @@ def evaluate(
     Parameters
     ----------
     path
-        The run folder, or the run.
+        The run folder, the run, or a name of ``steingate zoo``.
     episodes
         Number of episodes.
     seed
@@ -175,9 +175,9 @@ def evaluate(
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
-    run = Path(path)
-    player = load_player(run, warn, policy, env, trust_code)
-    cfg, earlier = player.cfg, len(read_evaluations(run))
+    player = load_player(path, warn, policy, env, trust_code)
+    ledger = ledger_folder(run_folder(path), player.sha256)
+    cfg, earlier = player.cfg, len(read_evaluations(ledger))
     seeds = evaluation_seeds(seed, episodes, earlier + 1)
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk
@@ -201,7 +201,7 @@ def evaluate(
         1.0 - delta, joint, bound, certified and not failure, failure,
     )  # fmt: skip
     record = {"sha256": player.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
-    add_evaluation(run, earlier, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
+    add_evaluation(ledger, earlier, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
     return found
 
 

@@ -6,16 +6,26 @@ least 1 - delta the bounds of all evaluations hold. Each line holds the digest o
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
+from steingate.policies.zoo import FOLDER as ZOO_FOLDER
 from steingate.runs import content_digest
 from steingate.storage.files import open_no_link, read_regular, try_lock, writing
 
 FILE = "evaluations.jsonl"
 _MAX_BYTES = 64 << 20
+
+
+def ledger_folder(run: Path, sha256: str) -> Path:
+    """Return the folder of the ledger of a policy: its run, or the user's state folder if it is from the zoo."""
+    if not run.is_relative_to(ZOO_FOLDER):
+        return run
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "steingate" / "zoo" / sha256
 
 
 def read_evaluations(run: Path) -> list[dict[str, Any]]:
@@ -38,6 +48,8 @@ def read_evaluations(run: Path) -> list[dict[str, Any]]:
 def add_evaluation(run: Path, earlier: int, content: dict[str, Any]) -> None:
     """Append an evaluation; ``earlier`` is the number of lines when it began, which decided its confidence."""
     file = run / FILE
+    with writing(run):
+        run.mkdir(parents=True, exist_ok=True)
     with writing(file), open_no_link(file, "ab+") as stream:
         if not try_lock(stream):
             raise RunError(f"{file} is in use by another evaluation; start this one again.")

@@ -1,6 +1,7 @@
 """Playing whole episodes with a policy of a run, one reset seed per episode."""
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -14,6 +15,7 @@ from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.policies.load import Which, choose_checkpoint, policy_arrays
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Policy
+from steingate.policies.zoo import run_folder
 from steingate.runs import Checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
@@ -58,15 +60,16 @@ def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certif
 
 
 def load_player(
-    path: str | Path,
+    path: str | PathLike[str],
     warn: Callable[[str], None],
     policy: Which | None = None,
     env: Any = None,
     trust_code: bool = False,
 ) -> Player:
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
+    path = run_folder(path)
     cfg = load_run_config(path, env, trust_code)
-    checkpoint, which = choose_checkpoint(Path(path), policy, warn)
+    checkpoint, which = choose_checkpoint(path, policy, warn)
     source = source_digest(cfg.env)
     if source is not None and source != checkpoint.tree.get("env_source"):
         warn(

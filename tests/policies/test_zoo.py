@@ -1,0 +1,83 @@
+"""The model zoo: names lead to certified policies, and every entry is what its certificate says."""
+
+import json
+import shutil
+
+import pytest
+
+import steingate
+from steingate.cli import main
+from steingate.errors import InputError, RunError
+from steingate.monitoring.wealth import upper_bound
+from steingate.policies import zoo
+from steingate.policies.load import load_policy
+from steingate.tasks.catalog import TASKS
+
+ENTRIES = zoo.zoo_entries()
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_entry(entry):
+    """The policy is certified for a native task, and its bound follows from the counts of its test."""
+    policy = load_policy(entry.name)
+    assert policy.certified
+    assert policy.about["run"] == entry.name
+    assert policy.sha256 == entry.sha256
+    assert policy.obs_dim == TASKS[entry.task].observation_size
+    assert policy.act_dim == TASKS[entry.task].action_size
+    certification = json.loads((entry.path / "certification.json").read_text())
+    counts = entry.violations, entry.episodes - entry.violations
+    assert entry.bound == pytest.approx(upper_bound(*counts, certification["policy"]["delta"]))
+    assert entry.bound <= 0.1
+    assert entry.kilobytes < 200
+
+
+def test_a_task_names_its_entry_with_the_highest_return():
+    for task in {entry.task for entry in ENTRIES}:
+        best = max((entry for entry in ENTRIES if entry.task == task), key=lambda entry: entry.mean_return)
+        assert zoo.run_folder(f"zoo:{task}") == best.path
+
+
+def test_unknown_names():
+    entry = ENTRIES[0]
+    for text in (entry.name[:-1], f"zoo:{entry.task}x", "zoo:", "zoo:../../policies", f"{entry.name}/.."):
+        with pytest.raises(InputError, match="There is no policy .*; `steingate zoo` lists them"):
+            steingate.load_policy(text)
+    with pytest.raises(InputError, match=f"did you mean {entry.name}"):
+        steingate.load_policy(entry.name[:-1])
+
+
+def test_changed_files_are_refused(tmp_path, monkeypatch):
+    one, other = ENTRIES[0], ENTRIES[-1].path / "certified.safetensors"
+    shutil.copytree(zoo.FOLDER, tmp_path / "zoo")
+    monkeypatch.setattr(zoo, "FOLDER", tmp_path / "zoo")
+    folder = tmp_path / "zoo" / one.task / one.algo
+    stored = (folder / "certified.safetensors").read_bytes()
+    changed = bytearray(stored)
+    changed[-9] ^= 1
+    (folder / "certified.safetensors").write_bytes(bytes(changed))
+    with pytest.raises(RunError, match="checksum"):
+        load_policy(one.name, "certified")
+    shutil.copy(other, folder)
+    with pytest.raises(RunError, match="does not belong to this run"):
+        load_policy(one.name, "certified")
+
+
+def test_the_list(capsys):
+    assert main(["zoo", "--json"]) == 0
+    assert [item["name"] for item in json.loads(capsys.readouterr().out)] == [entry.name for entry in ENTRIES]
+    assert main(["zoo"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(ENTRIES) + 2
+    assert all(
+        f"{entry.violations} of {entry.episodes}" in line for entry, line in zip(ENTRIES, lines[1:], strict=False)
+    )
+
+
+def test_evaluations_are_counted_outside_the_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    name = next(entry.name for entry in ENTRIES if "Circle" in entry.task)
+    found = [steingate.evaluate(name, 2) for _ in range(2)]
+    assert [result.number for result in found] == [1, 2]
+    assert not list(zoo.FOLDER.rglob("evaluations.jsonl"))
+    assert len(list(tmp_path.rglob("evaluations.jsonl"))) == 1
