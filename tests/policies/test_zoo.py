@@ -41,7 +41,7 @@ def test_a_task_names_its_entry_with_the_highest_return():
 def test_unknown_names():
     entry = ENTRIES[0]
     for text in (entry.name[:-1], f"zoo:{entry.task}x", "zoo:", "zoo:../../policies", f"{entry.name}/.."):
-        with pytest.raises(InputError, match="There is no policy .*; `steingate zoo` lists them"):
+        with pytest.raises(InputError, match=r"There is no policy .*; `steingate zoo` lists them"):
             steingate.load_policy(text)
     with pytest.raises(InputError, match=f"did you mean {entry.name}"):
         steingate.load_policy(entry.name[:-1])
@@ -58,9 +58,10 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
     (folder / "certified.safetensors").write_bytes(bytes(changed))
     with pytest.raises(RunError, match="checksum"):
         load_policy(one.name, "certified")
-    shutil.copy(other, folder)
-    with pytest.raises(RunError, match="does not belong to this run"):
-        load_policy(one.name, "certified")
+    if len(ENTRIES) > 1:
+        shutil.copy(other, folder)
+        with pytest.raises(RunError, match="does not belong to this run"):
+            load_policy(one.name, "certified")
 
 
 def test_the_list(capsys):
@@ -69,9 +70,9 @@ def test_the_list(capsys):
     assert main(["zoo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(ENTRIES) + 2
-    assert all(
-        f"{entry.violations} of {entry.episodes}" in line for entry, line in zip(ENTRIES, lines[1:], strict=False)
-    )
+    for entry, line in zip(ENTRIES, lines[1:-1], strict=True):
+        assert line.startswith(f"{entry.name} ")
+        assert f"{entry.violations} of {entry.episodes}" in line
 
 
 def test_evaluations_are_counted_outside_the_package(tmp_path, monkeypatch):
