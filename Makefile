@@ -9,7 +9,7 @@ PYTHONS ?= $(wildcard $(HOME)/.pyenv/versions/3.1[1-4]*/bin/python3)
 
 .DEFAULT_GOAL := help
 .PHONY: help train test lint types kernels imports unit test-slow test-sb3 test-ray test-pythons mutate fuzz bench docs \
-	tutorials release-check format clean
+	tutorials zoo release-check format clean
 
 help:
 	@echo "make train          train a policy on a small task for a minute; writes runs/"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench          run the speed benchmarks; writes results/bench_*.csv"
 	@echo "make docs           build the documentation; open build/site/index.html"
 	@echo "make tutorials      run the tutorials at full size; rewrites their output in docs/tutorials"
+	@echo "make zoo            add runs to the model zoo (RUNS=...); writes src/steingate/zoo/ and docs/zoo/"
 	@echo "make release-check  build and install wheel and sdist (PYTHONS=...); writes dist/, results/install_sizes.csv"
 	@echo "make format         format and fix the code with ruff; rewrites source files"
 	@echo "make clean          remove virtual environments and caches"
@@ -108,6 +109,10 @@ docs: $(VENV)/.installed-docs
 
 tutorials: $(VENV)/.installed-all
 	$(BIN)/python docs/tutorials.py
+
+zoo: $(VENV)/.installed-all
+	$(BIN)/python -m tests.build_zoo $(RUNS)
+	$(BIN)/python docs/build_tables.py docs/zoo.md
 
 RELEASE_VENV ?= .venv-release
 $(RELEASE_VENV)/.installed:

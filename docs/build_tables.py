@@ -35,6 +35,7 @@ from summary import (
 from steingate import SteinCertificate
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import MethodInfo
+from steingate.certificates.formatting import upper
 from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta
 from steingate.certificates.violation import episodes_needed
@@ -42,9 +43,11 @@ from steingate.cli import COMMANDS, load_command
 from steingate.experiments.grid import plan_runs
 from steingate.experiments.grids import GRIDS
 from steingate.monitoring.wealth import bets_below
+from steingate.policies.zoo import zoo_entries
 from steingate.report.paper import paper_numbers
 from steingate.report.tables import task
 from steingate.settings import list_options
+from steingate.tasks.catalog import TASKS as NATIVE_TASKS
 
 ROOT = Path(__file__).parents[1]
 END = "<!-- end -->"
@@ -496,6 +499,31 @@ def guarantees_blocks() -> dict[str, str]:
     return {"dependence": markdown_table(("episodes", "wrong certificates"), lines)}
 
 
+# docs/zoo.md
+
+
+def zoo_section(task_id: str) -> str:
+    """Return film, numbers and training command of the policies of a task."""
+    lines = [f"## {task(task_id)}", "", f"![An episode of the first policy](zoo/{task_id}.gif)", ""]
+    own = [entry for entry in zoo_entries() if entry.task == task_id]
+    cells = [
+        [
+            f"`{entry.name}`", f"{entry.mean_return:.5g} ± {entry.return_error:.1g}", f"{entry.cost_limit:g}",
+            f"{entry.violations} of {entry.episodes}", upper(entry.bound),
+        ]
+        for entry in own
+    ]  # fmt: skip
+    lines.append(markdown_table(("policy", "mean return", "cost limit", "violations", "bound"), cells))
+    commands = "\n".join(entry.command for entry in own)
+    return "\n".join([*lines, "", f"```sh\n{commands}\n```"])
+
+
+def zoo_page() -> str:
+    """Return the sections of docs/zoo.md, in the order of the tasks."""
+    found = {entry.task for entry in zoo_entries()}
+    return "\n\n".join(zoo_section(name) for name in NATIVE_TASKS if name in found)
+
+
 # docs/install.md, docs/grids.md
 
 
@@ -677,6 +705,7 @@ BLOCKS: dict[str, Writer] = {
     "docs/index.md": lambda: {"install": install_commands()},
     "docs/install.md": lambda: {"install": install_commands(), "sizes": install_table()},
     "docs/grids.md": lambda: {"grids": grids_table()},
+    "docs/zoo.md": lambda: {"zoo": zoo_page()},
     "docs/monitoring.md": monitoring_blocks,
     "docs/guarantees.md": guarantees_blocks,
     "docs/certificate.md": certificate_blocks,

@@ -25,7 +25,9 @@ class ZooEntry(NamedTuple):
 
     task: str
     algo: str
-    steps: int  # of training before this policy
+    variant: str
+    seed: int
+    total_steps: int
     cost_limit: float
     mean_return: float
     return_error: float
@@ -40,6 +42,13 @@ class ZooEntry(NamedTuple):
     def name(self) -> str:
         """Name for commands and ``load_policy``."""
         return f"{PREFIX}{self.task}/{self.algo}"
+
+    @property
+    def command(self) -> str:
+        """Command that trains the policy again."""
+        variant = "" if self.variant == "corrected" else f" --variant {self.variant}"
+        options = f"--env {self.task} --algo {self.algo}{variant} --total-steps {self.total_steps} --seed {self.seed}"
+        return f"steingate train {options}"
 
     @property
     def path(self) -> Path:
@@ -76,7 +85,8 @@ def _entry(path: Path) -> ZooEntry:
     fresh: dict[str, Any] = certification["fresh_episodes"]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     return ZooEntry(
-        path.parent.name, path.name, test["step"], config["cost_limit"], fresh["return"], fresh["return_error"],
+        path.parent.name, path.name, config["algorithm"]["variant"], config["seed"], config["total_steps"],
+        config["cost_limit"], fresh["return"], fresh["return_error"],
         test["violations"], test["episodes"], test["bound"], 1.0 - certification["delta"], size / 1000.0,
         test["sha256"],
     )  # fmt: skip
