@@ -20,7 +20,8 @@ def zoo(args: argparse.Namespace) -> int:
 
     entries = zoo_entries()
     if args.json:
-        print(json.dumps([{"name": entry.name, **entry._asdict(), "command": entry.command} for entry in entries], indent=2))
+        facts = [{"name": entry.name, **entry._asdict(), "command": entry.command} for entry in entries]
+        print(json.dumps(facts, indent=2))
         return 0
     width = max(len(entry.name) for entry in entries) + 2
     line = f"{{:<{width}}}{{:>16}}{{:>8}}{{:>12}}{{:>9}}{{:>9}}"
