@@ -20,9 +20,7 @@ def run(code, *options, **environment):
     [
         "import gymnasium, steingate",
         "import steingate, gymnasium",
-        "import steingate; from gymnasium import spaces; import gymnasium",
         "import steingate, steingate.envs, gymnasium",
-        "import steingate, gymnasium.vector, gymnasium",
     ],
 )
 def test_import_order(code):

@@ -120,17 +120,6 @@ class TestConfigurations:
         for given in (by_dots, by_tables, mixed, {"name": "van", "axle": Axle(Wheel(12), True)}):
             assert with_options(Cart(), given, "cart") == expected
 
-    def test_a_group_can_be_replaced_and_changed_together(self):
-        found = with_options(Cart(), {"axle": Axle(stiff=True), "axle.wheel.spokes": 3}, "cart")
-        assert found.axle == Axle(Wheel(3), True)
-
-    def test_dashes_and_underscores_are_the_same(self):
-        @dataclass(frozen=True)
-        class Long:
-            max_load: float = 1.0
-
-        assert with_options(Long(), {"max-load": 3}, "it").max_load == 3.0
-
     @pytest.mark.parametrize(
         ("given", "complaint"),
         [

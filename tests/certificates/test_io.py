@@ -252,25 +252,6 @@ def test_a_long_file_keeps_every_cost(tmp_path):
     np.testing.assert_array_equal(read_costs(path).costs, costs)
 
 
-def test_a_float_longer_than_eight_bytes_is_refused_without_a_warning(tmp_path):
-    values = np.array([1.0, 2.0], np.longdouble)
-    values[1] = np.longdouble("1e4000")
-    if not np.isfinite(values[1]):
-        pytest.skip("no longer floats on this system")
-    np.save(tmp_path / "costs.npy", values)
-    with pytest.raises(InputError, match="Cost inf at position 1"):
-        read_costs(tmp_path / "costs.npy")
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant != 63, reason="long doubles of ten bytes")
-def test_bits_that_are_no_long_double_are_refused_without_a_warning():
-    values = np.frombuffer(bytes([0, 0, 0, 0, 0, 0, 0, 0x40, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0]), np.longdouble)
-    with np.errstate(invalid="raise"), pytest.raises(FloatingPointError):
-        values.astype(np.float64)  # otherwise this test would show nothing
-    with pytest.raises(InputError, match="position 0 is not usable"):
-        check_costs(values)
-
-
 # Where costs come from
 
 

@@ -1,8 +1,5 @@
 """Run folders and outputs as they should not be: every command answers with a sentence, at once."""
 
-import errno
-import io
-import json
 import os
 import shutil
 import signal
@@ -11,7 +8,6 @@ import sys
 import time
 
 import pytest
-from tests.report.made_up import write_run
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
@@ -51,17 +47,6 @@ def set_cell(path, column, text, row=-1):
     path.write_text("\n".join(",".join(line) for line in lines) + "\n")
 
 
-CELLS = ["text", "", "inf", "9" * 5000, "x" * 200_000, "[/red]"]
-
-
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell[:8] or "empty")
-@pytest.mark.parametrize("column", ["TotalEnvSteps", "Gate/Mode"])
-def test_odd_cells_of_progress(run, tmp_path, capsys, cell, column):
-    set_cell(run / "progress.csv", column, cell)
-    assert "progress.csv" in said(capsys, "resume", run, "--quiet")
-    reported(capsys, run, tmp_path)
-
-
 @pytest.mark.parametrize("file", ["progress.csv", "episodes.csv"])
 @pytest.mark.parametrize("change", ["value", "header", "crlf"])
 def test_changed_tables_are_not_carried_on(run, good, capsys, file, change):
@@ -96,26 +81,6 @@ def test_something_else_where_a_file_should_be(run, tmp_path, capsys, file, kind
         said(capsys, "evaluate", run, "--episodes", "1", "--policy", "last")
 
 
-@pytest.mark.parametrize("name", ["[/red]", "[bold]x", "a[/]b", "\ud800", "\x1b[31m"])
-def test_names_are_neither_markup_nor_broken_text(tmp_path, capsys, name):
-    folder = write_run(tmp_path, epochs=5)
-    record = json.loads((folder / "config.json").read_text())
-    record["config"] |= {"algo": name, "env": name}
-    (folder / "config.json").write_text(json.dumps(record))
-    shown = reported(capsys, tmp_path, tmp_path)
-    if name == "\ud800":
-        assert "config.json is damaged" in shown
-    elif "\x1b" not in name:
-        assert shown.count(name) >= 2
-
-
-@pytest.mark.parametrize("text", ["x" * 200_000, '{"cost": ' + "9" * 400 + "}", "1,2\n" * 2])
-def test_odd_lines_for_the_monitor(tmp_path, capsys, text):
-    (tmp_path / "costs").write_text(f"1\n{text}\n")
-    said(capsys, "monitor", tmp_path / "costs", "--limit", "25", "--column", "2")
-    said(capsys, "monitor", tmp_path / "costs", "--limit", "25", "--column", "9" * 5000)
-
-
 @pytest.mark.parametrize("option", ["FILE", "--state"])
 def test_the_monitor_does_not_wait_for_a_pipe_nobody_writes(tmp_path, capsys, option):
     os.mkfifo(tmp_path / "pipe")
@@ -123,25 +88,6 @@ def test_the_monitor_does_not_wait_for_a_pipe_nobody_writes(tmp_path, capsys, op
     file, state = ("pipe", "new") if option == "FILE" else ("costs", "pipe")
     argv = ["monitor", tmp_path / file, "--limit", "25", "--state", tmp_path / state]
     assert str(tmp_path / "pipe") in said(capsys, *argv)
-
-
-class Lost(io.StringIO):
-    """An output that takes nothing, and has no descriptor."""
-
-    def __init__(self, number):
-        super().__init__()
-        self.number = number
-
-    def write(self, text):
-        raise OSError(self.number, os.strerror(self.number))
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
-def test_an_output_that_cannot_be_written(monkeypatch, capsys, number):
-    monkeypatch.setattr(sys, "stdout", Lost(number))
-    monkeypatch.setattr(sys, "__stdout__", None)
-    assert main(["algos"]) == (141 if number == errno.EPIPE else 2)
-    assert capsys.readouterr().err.count("\n") == (number != errno.EPIPE)
 
 
 WAITING = "print('ready', flush=True); time.sleep(60)"

@@ -154,32 +154,6 @@ def test_a_stopped_process_says_how_to_continue(tmp_path, number, status):
     assert 1 <= len(list((path / "checkpoints").iterdir())) <= 2
 
 
-@pytest.mark.parametrize("command", ["train", "resume", "evaluate", "render"])
-def test_ctrl_c_while_jax_is_imported_ends_the_command(run, tmp_path, monkeypatch, command):
-    full = f"steingate.training.{'evaluate' if command in ('evaluate', 'render') else 'runner'}"
-
-    class Garbage:
-        def __del__(self):  # what is raised here never reaches the caller
-            os.kill(os.getpid(), signal.SIGINT)
-
-    class Finder:
-        def find_spec(self, name, path=None, target=None):
-            if name == full:
-                Garbage()
-
-    monkeypatch.setattr(full, sys.modules[full])  # put back after the test
-    monkeypatch.delitem(sys.modules, full)
-    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
-    arguments = {
-        "train": [*SMALL, "--out", str(tmp_path), "--quiet"],
-        "resume": [str(run), "--quiet"],
-        "evaluate": [str(run), "--episodes", "1"],
-        "render": [str(run), "--out", str(tmp_path / "video.gif")],
-    }
-    assert main([command, *arguments[command]]) == 130
-    assert not list(tmp_path.iterdir())
-
-
 def test_ctrl_c_ends_an_evaluation(run, monkeypatch, capsys):
     real = Walk.step
 

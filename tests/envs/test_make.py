@@ -2,7 +2,6 @@
 
 import functools
 import os
-import pickle
 import sys
 
 import gymnasium
@@ -14,8 +13,6 @@ from tests.training.probes import Walk
 from steingate.envs.make import (
     EnvName,
     env_name,
-    env_with_source,
-    find_factory,
     import_folder,
     make_vec,
     short_name,
@@ -214,16 +211,6 @@ def test_recorded_names(value, text):
         assert isinstance(name, EnvName)
         vec = make_vec(name, 2)
         assert isinstance(vec.envs[0], Walk)
-
-
-def test_a_python_object_has_to_be_passed_env_with_source():
-    with pytest.raises(InputError, match=r"'Inner' was a Python object.*pass it again as env="):
-        find_factory("python:Inner")
-    assert env_with_source("python:Inner", Walk) == "python:Inner"
-    assert isinstance(make_vec(env_with_source("python:Inner", Walk), 1).envs[0], Walk)
-    there = env_with_source("old.place:Walk", "tests.training.probes:Walk")
-    assert (str(there), find_factory(there).make().limit) == ("old.place:Walk", 12)
-    assert pickle.loads(pickle.dumps(there)).source == "tests.training.probes:Walk"
 
 
 def test_a_file_and_its_neighbors(folder):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steingate import InputError, Monitor, Monitors, RunError, StepWatcher, certify_policy
-from steingate.monitoring.episodes import EpisodeCosts, run_episodes, update_until_decided
+from steingate.monitoring.episodes import EpisodeCosts, run_episodes
 
 
 class Walk:
@@ -26,14 +26,6 @@ class Walk:
 
     def close(self):
         self.closed = True
-
-
-def test_episodes_wait_for_those_that_began_before():
-    episodes = EpisodeCosts(3)
-    assert episodes.add([1, 1, 2], [False, True, True]) == []
-    assert episodes.add([1, 9, 1], [False, True, False]) == []
-    assert episodes.add([1, 0, 1], [True, False, False]) == [3.0, 1.0, 2.0, 9.0]
-    assert EpisodeCosts().add(2.0, True) == [2.0]
 
 
 def test_order_is_that_of_starts_whatever_finishes_first():
@@ -123,29 +115,6 @@ def test_an_episode_may_take_max_steps_and_a_reset_ends_an_overdue_one():
     named({"a": 0.0, "b": 0.0}, False)
     assert named({"a": 0.0, "b": 0.0}, False)["overdue"] == 1
     assert [each.violations for each in named.monitor.values()] == [1, 1]
-
-
-def test_no_more_episodes_are_drawn_than_needed():
-    drawn = []
-
-    def costs(value):
-        while True:
-            drawn.append(value)
-            yield value
-
-    def run(values, **options):
-        monitor = Monitor(25)
-        update_until_decided(monitor, values, **options)
-        return monitor
-
-    good, bad = run(costs(3.0)), run(costs(30.0))
-    assert (good.certified, good.episodes, drawn.count(3.0)) == (True, 36, 36)
-    assert bad.unsafe
-    assert bad.episodes == drawn.count(30.0) < 20
-    assert run([1.0] * 5).episodes == 5
-    assert run(costs(3.0), max_episodes=7).episodes == 7
-    with pytest.raises(InputError, match="max_episodes"):
-        run([], max_episodes=0)
 
 
 @pytest.mark.parametrize("six", [False, True])

@@ -106,14 +106,6 @@ def test_restoring_a_snapshot_repeats_every_bit(name, physics):
     assert np.array_equal(run(fresh, seed=None, act=act[30:]), expected)
 
 
-def test_snapshots_of_other_tasks_are_refused():
-    saved = SafetyVectorEnv(GOAL1, 2).snapshot()
-    with pytest.raises(InputError, match="does not fit 3 environments of SafetyPointGoal1-v0"):
-        SafetyVectorEnv(GOAL1, 3).restore(saved)
-    with pytest.raises(InputError, match="does not fit"):
-        SafetyVectorEnv("SafetyCarGoal1-v0", 2).restore(saved)
-
-
 def test_truncation_resets_within_the_step():
     env, free = SafetyVectorEnv(GOAL1, 3, max_episode_steps=10), SafetyVectorEnv(GOAL1, 3)
     assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP

@@ -47,18 +47,6 @@ def test_car_has_the_masses_and_moments_of_the_specification():
 
 
 @pytest.mark.parametrize("task", [POINT, CAR], ids=["point", "car"])
-def test_vases_and_options(task):
-    model = compile_world(task, 3)
-    assert model.body("vase2").mass[0] == pytest.approx(8e-6)
-    assert model.opt.tolerance == 1e-14
-    assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_NATIVECCD
-    assert model.opt.timestep == task.timestep
-    assert set(model.geom_condim) == {6}
-    assert model.npair == 3 * (1 if task is POINT else 5) + 3
-    assert set(model.pair_solref[:, 0]) == {-1250.0}
-
-
-@pytest.mark.parametrize("task", [POINT, CAR], ids=["point", "car"])
 def test_settling_curve_is_the_motion_of_an_untouched_vase(task):
     model, curve = compile_world(task, 4), settling_curve(task)
     data = mujoco.MjData(model)

@@ -92,19 +92,6 @@ def test_the_bar_is_as_long_as_the_speed(task):
     assert 2 * bars[0].size[0] == pytest.approx(min(max(ratio, 0.01), 2.5))
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.env_id)
-def test_cameras_follow_or_stay(task):
-    near, far = np.array([0.5, 0.3, 0.1]), np.array([30.5, 8.3, 0.1])
-    tracking = [scene.camera_view(task, "track", root).target[:2] for root in (near, far)]
-    assert tracking == [(0.5, 0.3), (30.5, 8.3)]
-    fixed = [scene.camera_view(task, "fixed", root) for root in (near, near + 0.2, far)]
-    assert fixed[0] == fixed[1]
-    if task.family == "velocity":  # the robot stays within the frame
-        assert np.abs(np.subtract(fixed[2].target[:2], far[:2])).max() <= 2.0
-    else:
-        assert fixed[2] == fixed[0]
-
-
 class Still:
     """An environment whose simulation i stays in state i."""
 
@@ -187,36 +174,6 @@ def test_rendering_does_not_change_simulations(task):
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
     drawn.close()
-
-
-def test_the_first_library_that_works_is_chosen(monkeypatch):
-    tried = []
-
-    def only(*good):
-        def works(backend):
-            tried.append(backend)
-            return backend in good
-
-        monkeypatch.setattr(render, "works", works)
-
-    monkeypatch.delenv("MUJOCO_GL", raising=False)
-    monkeypatch.setattr(render.platform, "system", lambda: "Linux")
-    only("egl", "osmesa")
-    assert render.find_backend() == "egl"
-    only("osmesa")
-    assert render.find_backend() == "osmesa"
-    assert tried == ["egl", "egl", "osmesa"]
-    only()
-    with pytest.raises(InputError, match=r"libegl1.*libosmesa6"):
-        render.find_backend()
-    monkeypatch.setenv("MUJOCO_GL", "osmesa")
-    with pytest.raises(InputError, match="MUJOCO_GL=osmesa does not work here"):
-        render.find_backend()
-    only("egl", "osmesa")
-    assert render.find_backend() == "osmesa"
-    monkeypatch.setenv("MUJOCO_GL", "disable")
-    with pytest.raises(InputError, match="disabled by MUJOCO_GL=disable"):
-        render.find_backend()
 
 
 def test_an_unknown_library_is_refused():

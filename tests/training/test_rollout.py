@@ -121,22 +121,6 @@ def test_a_continued_rollout_equals_a_longer_one():
     np.testing.assert_array_equal(second.carry.totals, whole.carry.totals)
 
 
-def test_original_rewards_are_checked():
-    class Shaped:
-        def __init__(self, envs):
-            self.envs, self.num_envs, self.single_action_space = envs, 3, envs.single_action_space
-            self.reset = envs.reset
-
-        def step(self, actions):
-            *rest, info = self.envs.step(actions)
-            return *rest, info | {"original_reward": np.array([0.0, np.nan, 0.0])}
-
-    envs, policy, stats, noise = setup(env=Constant)
-    with pytest.raises(RunError, match=r"number 1 of 3\) gave a reward .* at step 3; fix the env") as failed:
-        collect(Shaped(envs), policy, stats, noise, seeds=[1, 2, 3], name="Shaped")
-    assert "epoch" not in str(failed.value)
-
-
 def test_final_observations_are_checked():
     class LastBad(Constant):
         def step(self, action):
