@@ -121,3 +121,21 @@ def minimizer(loss, rows, numbers=()):
         function = loss_of_gaussian(loss, rows, numbers)
         found = minimize(lambda theta: float(function(theta)[0]), [0.35, -0.3], method="Nelder-Mead", tol=1e-9)
     return found.x[0], np.exp(found.x[1])
+
+
+def adam_loop(leaves, gradient, order, batch_size, lr, max_grad_norm):
+    """Adam as a plain loop over minibatches, where ``gradient`` returns loss and gradient; return leaves and loss."""
+    first, second, losses = [np.zeros_like(x) for x in leaves], [np.zeros_like(x) for x in leaves], []
+    for permutation in order:
+        for start in range(0, len(permutation), batch_size):
+            loss, g = gradient(leaves, permutation[start : start + batch_size])
+            losses.append(loss)
+            t, norm = len(losses), np.sqrt(sum((x**2).sum() for x in g))
+            g = [x * min(1.0, max_grad_norm / (norm + 1e-6)) for x in g]
+            first = [0.9 * m + 0.1 * x for m, x in zip(first, g, strict=True)]
+            second = [0.999 * v + 0.001 * x**2 for v, x in zip(second, g, strict=True)]
+            leaves = [
+                x - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+                for x, m, v in zip(leaves, first, second, strict=True)
+            ]
+    return leaves, np.mean(losses)

