@@ -70,17 +70,6 @@ def test_impossible_options_are_refused_by_name(name, options, message):
         make_algorithm(name, options=options)
 
 
-def test_the_episode_filter_follows_the_variant():
-    for options, complete in (
-        ({}, True),
-        ({"variant": "published"}, False),
-        ({"episode_filter": "all"}, False),
-        ({"episode_filter": "complete", "variant": "published"}, True),
-    ):
-        assert make_algorithm("cpo", options=options).complete_episodes_only == complete
-    assert not make_algorithm("evo").complete_episodes_only
-
-
 @dataclass(frozen=True)
 class Mine(TrustRegionAlgorithm):
     """An algorithm as a user might write it."""

@@ -37,21 +37,6 @@ def test_cvar_is_the_minimum_over_thresholds(costs, tail):
     assert value <= found.fun + 1e-6
 
 
-@pytest.mark.parametrize(
-    ("costs", "tail", "value"),
-    [
-        (np.arange(1.0, 101.0), 0.1, 95.5),
-        (np.arange(1.0, 101.0), 1.0, 50.5),
-        (np.full(7, 3.0), 0.1, 3.0),
-        ([5.0, 1.0, 9.0, 3.0, 7.0], 0.2, 9.0),
-        ([5.0, 1.0, 9.0, 3.0, 7.0], 0.3, (9.0 * 0.2 + 7.0 * 0.1) / 0.3),  # part of an episode counts
-        ([5.0, 1.0, 9.0, 3.0, 7.0], 0.4, 8.0),
-    ],
-)
-def test_cvar_is_the_mean_of_the_worst(costs, tail, value):
-    assert cvar(np.asarray(costs), tail)[0] == pytest.approx(value)
-
-
 def started(start):
     start = np.asarray(start, dtype=np.int64)
     numbers = np.arange(len(start), dtype=np.float64)

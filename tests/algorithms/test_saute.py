@@ -56,26 +56,3 @@ class TestSimmer:
         assert moved.budget == pytest.approx(5.0 + action)
         assert (moved.action, moved.applied) == (pytest.approx(action), pytest.approx(action))
         np.testing.assert_allclose(moved.errors, [0.8, error])
-
-
-NAVIGATION = ("SafetyPointGoal1-v0", "SafetyCarCircle1-v0", "SafetyAntVelocity-v1")
-BUDGET = {"budget.budget_discount": 0.9999, "budget.unsafe_reward": -0.2}
-
-
-@pytest.mark.parametrize(
-    ("name", "task", "values"),
-    [
-        ("trpo-saute", NAVIGATION[0], {"networks.normalize_obs": True, **BUDGET}),
-        ("trpo-simmer", NAVIGATION[1], BUDGET),
-        ("trpo-saute", NAVIGATION[2], {"budget.budget_discount": 0.999, "budget.unsafe_reward": -1.0}),
-        ("ppo-saute", NAVIGATION[0], {"networks.normalize_obs": False, "ppo.epochs": 80, **BUDGET}),
-        ("ppo-saute", NAVIGATION[1], {"networks.normalize_obs": True, "ppo.epochs": 80}),
-        ("ppo-simmer", "steingate/" + NAVIGATION[1], {"networks.normalize_obs": True, "ppo.epochs": 80}),
-        ("ppo-saute", "other", {"ppo.epochs": 40}),
-    ],
-)
-def test_options_that_were_published_for_single_tasks(name, task, values):
-    algorithm = make_algorithm(name, task)
-    for path, value in values.items():
-        first, last = path.split(".")
-        assert getattr(getattr(algorithm, first), last) == value

@@ -76,12 +76,6 @@ def test_stored_data_imports_nothing(monkeypatch, tmp_path):
     assert from_text("hinge:0.3", imports=False) == Hinge(0.3)
 
 
-def test_json_types_are_kept():
-    values = [None, True, 2, 0.5, "rbf"]
-    assert [to_text(value) for value in values] == [from_text(value) for value in values] == values
-    assert type(to_text(np.float64(0.5))) is type(from_text(np.float32(0.5))) is float
-
-
 @pytest.mark.parametrize(
     ("text", "named"),
     [

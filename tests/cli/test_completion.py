@@ -5,10 +5,8 @@ import subprocess
 
 import pytest
 
-from steingate.algorithms import ALGORITHMS
 from steingate.cli import COMMANDS, main
 from steingate.cli.completion import SHELLS
-from steingate.tasks.catalog import TASKS
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +50,6 @@ def bash(scripts, tmp_path_factory):
 )
 def test_bash_completes(bash, words, expected):
     assert bash(*words) == expected
-
-
-def test_bash_completes_all_commands_algorithms_and_tasks(bash):
-    assert bash("") == list(COMMANDS)
-    assert bash("train", "--algo", "") == list(ALGORITHMS)
-    assert bash("train", "--env", "") == list(TASKS)
 
 
 @pytest.mark.parametrize("shell", SHELLS)

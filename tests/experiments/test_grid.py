@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from steingate.errors import InputError
-from steingate.experiments.grid import Grid, Sizes, filter_runs, load_grid, plan_runs
+from steingate.experiments.grid import Grid, Sizes, load_grid, plan_runs
 from steingate.experiments.grids import GRIDS
 
 
@@ -72,27 +72,6 @@ def test_runs_with_the_same_folder_are_refused_unless_they_are_equal():
 def test_unknown_grids_are_named(name, message):
     with pytest.raises(InputError, match=message):
         load_grid(name)
-
-
-def test_runs_are_filtered_by_task_and_algorithm():
-    runs = plan_runs(GRIDS["table1"], Sizes(seeds=(0,)))
-
-    def found(tasks=(), algos=()):
-        return {(run.env, run.algo.name) for run in filter_runs(runs, tasks, algos)}
-
-    assert len(found()) == 20
-    assert found(["CarGoal1"], ["cpo", "evo"]) == {
-        ("SafetyCarGoal1-v0", "cpo"),
-        ("SafetyCarGoal1-v0", "evo"),
-    }
-    assert {env for env, _ in found(["SafetyCarGoal1-v0", "PointGoal1"])} == {
-        "SafetyCarGoal1-v0",
-        "SafetyPointGoal1-v0",
-    }
-    with pytest.raises(InputError, match=r"no task 'CarGol1' \(did you mean CarGoal1\?\)"):
-        found(["CarGol1"])
-    with pytest.raises(InputError, match=r"no algorithm 'ppo'.*; it has cpo, evo"):
-        found([], ["ppo"])
 
 
 @pytest.mark.parametrize("name", GRIDS)

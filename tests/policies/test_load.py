@@ -56,17 +56,6 @@ def test_the_policy_is_the_trained_network(run, normalized):
     np.testing.assert_allclose(policy(obs[3]), 2.0 * expected[3], rtol=1e-5, atol=1e-6)
 
 
-def test_what_a_policy_says_about_itself(run):
-    policy = load_policy(run, "last")
-    assert repr(policy) == "Policy(3 observations -> 2 actions, hidden 8-8)"
-    assert (policy.source, policy.certified) == (str(run), False)
-    assert {name: policy.about[name] for name in ("checkpoint", "epoch", "seed")} == {
-        "checkpoint": "last",
-        "epoch": 6,
-        "seed": 0,
-    }
-
-
 def test_loading_needs_no_learner_and_no_simulator(run):
     code = (
         "import sys, steingate\n"

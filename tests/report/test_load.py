@@ -15,25 +15,10 @@ from steingate.report.archive import read_archive, write_archive
 from steingate.report.groups import group_runs
 from steingate.report.load import load_run, load_runs, require_runs, run_files
 from steingate.report.run_settings import to_toml
-from steingate.report.statistics import window_means
 from steingate.report.summary import load_report
 from steingate.report.tables import full_table
 from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config
-
-
-def test_run_is_read_completely(tmp_path):
-    run = load_run(write_run(tmp_path, epochs=30, seed=3))
-    assert (run.algo, run.env, run.seed, run.limit) == ("steingate", "SafetyPointGoal1-v0", 3, 25.0)
-    assert (run.n_epochs, run.planned_epochs, run.complete, run.steps) == (30, 30, True, 30_000)
-    assert len(run.episodes["cost"]) == 120
-    again = window_means(run.episodes["cost"], run.episodes["epoch"], 30)
-    np.testing.assert_allclose(again, run.progress["Metrics/EpCost"])
-    assert (run.setting("preset"), run.setting("cost_limit"), run.setting("no.such", 7)) == (
-        "released",
-        25,
-        7,
-    )
 
 
 def test_recent_means_are_of_100_episodes_whatever_the_log_averages(tmp_path):

@@ -16,13 +16,11 @@ from steingate.report.statistics import (
     cvar,
     feasible_return,
     interquartile_mean,
-    max_cost,
     mean,
     mode_lengths,
     probability_of_improvement,
     switches,
     tail_feasibility,
-    tail_start,
     violation_rate,
     window_cvar,
     window_means,
@@ -35,11 +33,6 @@ TASKS = [np.array([0.1, 0.9, 0.4]), np.array([1.3, 0.2]), np.array([0.75])]
 
 
 # Episodes and epochs
-
-
-@pytest.mark.parametrize(("epochs", "start"), [(500, 400), (15, 12), (10, 8), (9, 8), (4, 3), (1, 0), (0, 0)])
-def test_tail_is_the_last_fifth_and_at_least_one_epoch(epochs, start):
-    assert tail_start(epochs) == start
 
 
 def test_windows_contain_the_last_episodes_by_the_end_of_each_epoch():
@@ -75,13 +68,6 @@ def test_cvar_solves_its_variational_problem(cost, level):
     cost = np.array(cost, float)
     least = min(u + np.maximum(cost - u, 0.0).mean() / (1 - level) for u in cost)
     assert cvar(cost, level) == pytest.approx(least)
-
-
-def test_without_episodes_everything_is_unknown():
-    unknown = [tail_feasibility([], 1.0), violation_rate([], 1.0), cvar([], 0.9), max_cost([])]
-    assert np.isnan([*unknown, feasible_return([1.0], [2.0], 1.0)]).all()
-    assert tail_feasibility([np.nan, 0.0], 1.0) == 1.0
-    assert max_cost([3.0, np.nan, 7.0]) == 7.0
 
 
 @given(st.lists(st.integers(0, 2), max_size=60))

@@ -1,7 +1,5 @@
 """Tables of a run folder: round trip, truncation on resume, detection of changes, refused files."""
 
-import os
-
 import pytest
 
 from steingate.errors import RunError
@@ -126,23 +124,6 @@ class TestFingerprint:
         with pytest.raises(RunError, match=r"progress\.csv (was changed|is damaged|has \d+ complete rows)"):
             self.reopened(tmp_path).truncate(4, fingerprint)
         assert table.path.read_bytes() == changed
-
-
-@pytest.mark.parametrize("kind", ["folder", "pipe", "device", "large"])
-def test_only_regular_files_are_read(tmp_path, kind):
-    path = tmp_path / "progress.csv"
-    if kind == "folder":
-        path.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(path)  # opening it for reading would wait for ever
-    elif kind == "device":
-        path.symlink_to("/dev/zero")
-    else:
-        with open(path, "wb") as file:
-            file.truncate(2 << 30)
-    for read in (read_progress, lambda run: Table(run / "progress.csv")):
-        with pytest.raises(RunError, match=r"progress\.csv (cannot be read: it is not a regular file|is larger)"):
-            read(tmp_path)
 
 
 @pytest.mark.parametrize("cell", ["9" * 400, "9" * 5000, "1e999", "-" + "9" * 25, "²", "text", "1_0"])

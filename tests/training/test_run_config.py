@@ -7,7 +7,6 @@ import gymnasium
 import pytest
 
 from steingate.algorithms import ALGORITHMS
-from steingate.algorithms.base import RunContext
 from steingate.algorithms.cpo import CPO
 from steingate.cli import main
 from steingate.errors import InputError
@@ -100,12 +99,6 @@ class TestErrors:
 
 
 class TestDerivedValues:
-    def test_epochs_horizon_and_context(self):
-        given = {"total_steps": 99, "steps_per_epoch": 20, "num_envs": 4, "cost_limit": 7, "window": 9, "seed": 11}
-        cfg = make_config({**given, "env": "a:B"})
-        assert (cfg.epochs, cfg.horizon) == (4, 5)
-        assert cfg.context == RunContext(cost_limit=7.0, window=9, epochs=4, seed=11, num_envs=4)
-
     def test_episode_length_is_the_time_limit_of_the_task(self):
         known = next(name for name, spec in gymnasium.registry.items() if spec.max_episode_steps == 200)
         for env, length in (("SafetyPointCircle1-v0", 500), (known, 200), ("unknown:Task", 1000)):
@@ -113,10 +106,6 @@ class TestDerivedValues:
         given = {"env": "SafetyPointGoal1-v0", "env_options": {"max_episode_steps": 77}, "algo": "trpo-saute"}
         assert make_config(given).algorithm.budget.budget_length == 77
         assert make_config({**given, "variant": "published"}).algorithm.budget.budget_length == 1000
-
-    def test_the_run_folder_has_algorithm_task_and_seed(self):
-        cfg = make_config({"algo": "ppo-lag", "env": "tests.x:Walk", "seed": 4, "out": "there"})
-        assert cfg.path.parts == ("there", "ppo-lag", "tests.x-Walk", "seed-4")
 
 
 class TestIdentity:
