@@ -17,11 +17,7 @@ def run(code, *options, **environment):
 
 @pytest.mark.parametrize(
     "code",
-    [
-        "import gymnasium, steingate",
-        "import steingate, gymnasium",
-        "import steingate, steingate.envs, gymnasium",
-    ],
+    ["import gymnasium, steingate", "import steingate, gymnasium", "import steingate, steingate.envs, gymnasium"],
 )
 def test_import_order(code):
     run(code + MAKE, "-W", "error")

@@ -196,11 +196,7 @@ class TestFlatGroups:
     def test_json_has_the_short_names_and_is_read_back(self):
         method = Method(Gae(gae_lambda=0.5), Ppo(gae=Gae(gamma=0.25)))
         table = to_json(method)
-        assert table == {
-            "gamma": 0.99,
-            "gae_lambda": 0.5,
-            "ppo": {"epochs": 10, "gamma": 0.25, "gae_lambda": 0.95},
-        }
+        assert table == {"gamma": 0.99, "gae_lambda": 0.5, "ppo": {"epochs": 10, "gamma": 0.25, "gae_lambda": 0.95}}
         assert with_options(Method(), table, "method") == method
 
 

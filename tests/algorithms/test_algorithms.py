@@ -8,12 +8,7 @@ import pytest
 from tests.algorithms.problems import episodes, run_gate
 
 from steingate.algorithms import ALGORITHMS, find_algorithm, make_algorithm
-from steingate.algorithms.base import (
-    MethodInfo,
-    RunContext,
-    TrustRegionAlgorithm,
-    TrustRegionConfig,
-)
+from steingate.algorithms.base import MethodInfo, RunContext, TrustRegionAlgorithm, TrustRegionConfig
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
 from steingate.errors import InputError
 from steingate.settings import group

@@ -1,14 +1,6 @@
 import numpy as np
 import pytest
-from tests.algorithms.problems import (
-    bandit,
-    kl_and_ratio,
-    minibatch,
-    minimizer,
-    problem,
-    surrogates,
-    update,
-)
+from tests.algorithms.problems import bandit, kl_and_ratio, minibatch, minimizer, problem, surrogates, update
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Mode, Objective

@@ -98,8 +98,7 @@ def simulated_epoch(rng, envs, steps, early):
 
 
 @pytest.mark.parametrize(
-    ("envs", "steps", "low", "high"),
-    [(8, 2500, 0.04, 0.16), (16, 1250, 0.10, 0.45), (40, 1000, 0.47, 1.00)],
+    ("envs", "steps", "low", "high"), [(8, 2500, 0.04, 0.16), (16, 1250, 0.10, 0.45), (40, 1000, 0.47, 1.00)]
 )
 @pytest.mark.parametrize("early", [0.7, 0.8])
 def test_counting_all_finished_episodes_breaks_a_certificate_and_complete_ones_do_not(envs, steps, low, high, early):

@@ -4,12 +4,7 @@ import sys
 
 def run(code, **environment):
     return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-        check=False,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment, check=False
     )
 
 

@@ -221,8 +221,7 @@ def mixture(rng):
 
 
 @pytest.mark.parametrize(
-    ("operator", "kernel"),
-    [("weighted", MATERN), ("langevin", MATERN), ("weighted", Kernel("matern52", 0.05))],
+    ("operator", "kernel"), [("weighted", MATERN), ("langevin", MATERN), ("weighted", Kernel("matern52", 0.05))]
 )
 def test_the_factor_bounds_the_risk_of_three_hundred_mixtures(operator, kernel):
     """For discrete q the KSD is a finite sum, so the inequality can be checked to rounding."""

@@ -14,13 +14,7 @@ from steingate.storage.tables import EPISODE_COLUMNS, Table
 
 @pytest.mark.parametrize(
     "costs",
-    [
-        [1, 2.5, 0],
-        (0.0,),
-        np.arange(4),
-        np.array([1.0, 2.0], dtype=np.float16),
-        np.arange(6, dtype=np.uint8)[::2],
-    ],
+    [[1, 2.5, 0], (0.0,), np.arange(4), np.array([1.0, 2.0], dtype=np.float16), np.arange(6, dtype=np.uint8)[::2]],
 )
 def test_anything_one_dimensional_and_real_is_taken(costs):
     values = check_costs(costs)

@@ -19,14 +19,7 @@ def twin_log_pdf(x):
 
 
 TWINS = {"log_pdf": Density(twin_log_pdf), "both": Density(twin_log_pdf, TWIN.score)}
-INTERIORS = [
-    Beta(2, 5),
-    Beta(1, 10),
-    Beta(0.5, 0.7),
-    LogitNormal(-1, 0.8),
-    LogitNormal(0.5, 2.5),
-    *TWINS.values(),
-]
+INTERIORS = [Beta(2, 5), Beta(1, 10), Beta(0.5, 0.7), LogitNormal(-1, 0.8), LogitNormal(0.5, 2.5), *TWINS.values()]
 
 
 def ids(interior):

@@ -7,12 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from steingate.certificates.violation import (
-    certifiable_risk,
-    certify,
-    clopper_pearson_upper,
-    episodes_needed,
-)
+from steingate.certificates.violation import certifiable_risk, certify, clopper_pearson_upper, episodes_needed
 from steingate.errors import InputError
 
 
@@ -87,13 +82,7 @@ def test_the_text_says_what_to_do(violations, within, more, advice):
 
 
 @pytest.mark.parametrize(
-    ("risk", "violations", "episodes"),
-    [
-        (0.10, 0, 29),
-        (0.05, 0, 59),
-        (0.10, 1, 46),
-        (0.05, 1, 93),
-    ],
+    ("risk", "violations", "episodes"), [(0.10, 0, 29), (0.05, 0, 59), (0.10, 1, 46), (0.05, 1, 93)]
 )
 def test_episodes_needed(risk, violations, episodes):
     assert episodes_needed(risk, 0.95, violations) == episodes

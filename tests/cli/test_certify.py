@@ -133,10 +133,7 @@ def test_clusters(capsys, tmp_path):
     [
         (["--limit", "-5"], "limit is -5.0"),
         (["--limit", "25", "--risk", "1.5"], "risk is 1.5"),
-        (
-            ["--limit", "25", "--stein", "paper", "--certificate", "risk_function=exceedance"],
-            "they are clipped there",
-        ),
+        (["--limit", "25", "--stein", "paper", "--certificate", "risk_function=exceedance"], "they are clipped there"),
         (
             ["--limit", "25", "--stein", "corrected", "--certificate", "risk_function=exceedence:0.5"],
             "did you mean exceedance?",
@@ -199,10 +196,7 @@ def test_the_power_of_a_plan(capsys):
     assert main(["plan", "--expect", "0.03"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Probability of certifying 10 % if 3 % of the episodes are violations"
-    assert [line.split() for line in lines[1:3]] == [
-        ["29", "episodes", "41.3", "%"],
-        ["103", "episodes", "91.0", "%"],
-    ]
+    assert [line.split() for line in lines[1:3]] == [["29", "episodes", "41.3", "%"], ["103", "episodes", "91.0", "%"]]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,7 @@ from steingate.cli import COMMANDS, main
 
 def run(*args, stdin="", **options):
     return subprocess.run(
-        [sys.executable, "-m", "steingate", *args],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **options,
+        [sys.executable, "-m", "steingate", *args], input=stdin, capture_output=True, text=True, timeout=120, **options
     )
 
 

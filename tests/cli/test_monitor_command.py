@@ -152,14 +152,7 @@ def test_the_alarm_command_runs_once_and_may_fail(tmp_path, capfd):
     values = [1.0] * 100 + [40.0] * 30
     file, state, log = write(tmp_path / "c", values), str(tmp_path / "s"), tmp_path / "log"
     command = f"echo $STEINGATE_EVENT $STEINGATE_EPISODE >> '{log}'; exit 3"
-    argv = [
-        "monitor",
-        file,
-        *["--limit", "25", "--baseline", "0.01", "--state"],
-        state,
-        "--alarm-command",
-        command,
-    ]
+    argv = ["monitor", file, *["--limit", "25", "--baseline", "0.01", "--state"], state, "--alarm-command", command]
     assert main(argv) == 0
     out, err = capfd.readouterr()
     events = [line.split() for line in log.read_text().splitlines()]

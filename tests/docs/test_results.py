@@ -225,10 +225,7 @@ def test_learning_page(summary):
         ("table1 steingate/SafetyPointGoal1-v0", "references logit-normal/steingate/SafetyPointGoal1-v0"),
         ("velocity steingate/SafetyHumanoidVelocity-v1", "velocity cpo/SafetyHumanoidVelocity-v1"),
         *(
-            (
-                f"velocity trpo-saute/Safety{robot}Velocity-v1",
-                f"velocity trpo-simmer/Safety{robot}Velocity-v1",
-            )
+            (f"velocity trpo-saute/Safety{robot}Velocity-v1", f"velocity trpo-simmer/Safety{robot}Velocity-v1")
             for robot in ("Ant", "HalfCheetah", "Humanoid")
         ),
         *(

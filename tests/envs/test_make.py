@@ -10,13 +10,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from tests.training.probes import Walk
 
-from steingate.envs.make import (
-    EnvName,
-    env_name,
-    import_folder,
-    make_vec,
-    short_name,
-)
+from steingate.envs.make import EnvName, env_name, import_folder, make_vec, short_name
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
 
@@ -81,12 +75,7 @@ def steps(env, count, action=0.5):
 
 @pytest.mark.parametrize(
     ("spec", "limit"),
-    [
-        ("user_tasks:Line", None),
-        ("user_tasks:Six", None),
-        ("user_tasks:LineFive-v0", 4),
-        ("user_tasks:LineSix-v0", 4),
-    ],
+    [("user_tasks:Line", None), ("user_tasks:Six", None), ("user_tasks:LineFive-v0", 4), ("user_tasks:LineSix-v0", 4)],
 )
 def test_names_of_environments_in_modules(spec, limit):
     env = make_vec(spec, 2)

@@ -12,11 +12,7 @@ from steingate.experiments.worker import WorkerExit
 from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config
 
-FINISHED, FAILED, LOST = (
-    WorkerExit("finished"),
-    WorkerExit("failed", "It is bad."),
-    WorkerExit("lost", "killed"),
-)
+FINISHED, FAILED, LOST = (WorkerExit("finished"), WorkerExit("failed", "It is bad."), WorkerExit("lost", "killed"))
 
 
 def config(tmp_path, seed=0, **options):

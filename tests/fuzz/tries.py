@@ -11,14 +11,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from tests.fuzz.damage import (
-    damage_bytes,
-    damage_json,
-    damage_table,
-    damage_tree,
-    random_costs,
-    replace_file,
-)
+from tests.fuzz.damage import damage_bytes, damage_json, damage_table, damage_tree, random_costs, replace_file
 from tests.fuzz.hostile import Hostile, working_in
 from tests.training.runs_of_probes import facts, tiny
 

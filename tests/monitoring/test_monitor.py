@@ -305,10 +305,7 @@ class TestState:
 
     @pytest.mark.parametrize("at", [0, 1, 35, 400, 700])
     def test_a_restored_monitor_continues_with_the_same_bits(self, tmp_path, at):
-        costs, settings = (
-            mixed(at, 700, 0.06),
-            {"budget": 0.08, "baseline": 0.03, "run_length": 500, "cap": 70.0},
-        )
+        costs, settings = (mixed(at, 700, 0.06), {"budget": 0.08, "baseline": 0.03, "run_length": 500, "cap": 70.0})
         part = filled(costs[:at], **settings)
         part.save(tmp_path / "m.json")
         restored = Monitor.load(tmp_path / "m.json")

@@ -37,8 +37,7 @@ def test_cut_recordings(path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["PointGoal1-v0", "PointGoal2-v0", "PointCircle1-v0", "HumanoidVelocity-v1", "Walker2dVelocity-v1"],
+    "name", ["PointGoal1-v0", "PointGoal2-v0", "PointCircle1-v0", "HumanoidVelocity-v1", "Walker2dVelocity-v1"]
 )
 def test_statistics_of_twenty_episodes(name):
     assert failures(DATA / f"stats_Safety{name}.npz", episodes=20) == []

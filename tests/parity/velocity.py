@@ -10,10 +10,7 @@ _CHUNK = 64
 
 # robot -> (fraction, limit of qpos errors, limit of qvel errors); all others: _EXACT
 _EXACT = ((1.0, 1e-9, 1e-8),)
-_STEP_LIMITS = {
-    "ant": ((0.5, 1e-4, 1e-4), (0.99, 1e-3, 3e-2)),
-    "humanoid": ((0.5, 1e-5, 1e-5), (0.99, 1e-4, 1e-3)),
-}
+_STEP_LIMITS = {"ant": ((0.5, 1e-4, 1e-4), (0.99, 1e-3, 3e-2)), "humanoid": ((0.5, 1e-5, 1e-5), (0.99, 1e-4, 1e-3))}
 
 
 def check_velocity(recording: Recording, threads: int) -> list[Finding]:

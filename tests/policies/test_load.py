@@ -44,10 +44,7 @@ def copy(run, tmp_path):
 @pytest.mark.parametrize("normalized", [True, False])
 def test_the_policy_is_the_trained_network(run, normalized):
     checkpoint = latest_checkpoint(run / "checkpoints")
-    tree, obs = (
-        checkpoint.tree,
-        np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0],
-    )
+    tree, obs = (checkpoint.tree, np.random.default_rng(0).normal(size=(20, 3)) * [1.0, 5.0, 1.0] + [0.0, 5.0, 7.0])
     stats = Stats(tree["stats"]["count"], tree["stats"]["mean"], tree["stats"]["m2"])
     policy = Policy(policy_arrays(checkpoint._replace(tree={**tree, "normalize": normalized})))
     inputs = normalize(stats, obs) if normalized else obs

@@ -26,11 +26,7 @@ def make_policy(obs=3, hidden=(5, 4), state=None, lidar=None, normalized=True, d
     arrays = {f"w{i}": rng.normal(size=pair).astype(np.float32) for i, pair in enumerate(pairwise(sizes))}
     arrays |= {f"b{i}": rng.normal(size=size).astype(np.float32) for i, size in enumerate(sizes[1:])}
     if normalized:
-        arrays |= {
-            "obs_mean": rng.normal(size=inside),
-            "obs_std": 0.1 + rng.random(inside),
-            "obs_clip": np.array(5.0),
-        }
+        arrays |= {"obs_mean": rng.normal(size=inside), "obs_std": 0.1 + rng.random(inside), "obs_clip": np.array(5.0)}
     if discrete:
         arrays["discrete"] = np.array([2, 5])
     else:

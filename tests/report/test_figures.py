@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 from tests.report.made_up import set_columns, write_run
 
 from steingate.errors import InputError, RunError
-from steingate.report.figures import (
-    curves_figure,
-    frontier_figure,
-    not_dominated,
-    run_figure,
-)
+from steingate.report.figures import curves_figure, frontier_figure, not_dominated, run_figure
 from steingate.report.plot_style import save_figure
 from steingate.report.summary import load_report, make_report, seed_scores
 

@@ -370,14 +370,7 @@ def closed(client):
 def test_dashboard_serves_nothing_else(tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     folder = write_run(tmp_path / "runs")
-    paths = (
-        "/secret.txt",
-        "/../secret.txt",
-        "/%2e%2e/secret.txt",
-        "/etc/passwd",
-        "//etc/passwd",
-        str(folder),
-    )
+    paths = ("/secret.txt", "/../secret.txt", "/%2e%2e/secret.txt", "/etc/passwd", "//etc/passwd", str(folder))
     with serving(tmp_path / "runs") as port:
         for path in paths:
             assert ask(port, path)[0] == 404, path

@@ -227,13 +227,7 @@ def test_any_other_setting_removes_the_papers_numbers(algo):
         for name, value in run["algorithm"].items():
             other = {**value, next(iter(value), "budget"): 0.77} if isinstance(value, dict) else "another"
             assert paper_result(run | {"algorithm": run["algorithm"] | {name: other}}) is None, name
-    changes = {
-        "cost_limit": 10.0,
-        "window": 10,
-        "num_envs": 4,
-        "steps_per_epoch": 8000,
-        "carry_episodes": True,
-    }
+    changes = {"cost_limit": 10.0, "window": 10, "num_envs": 4, "steps_per_epoch": 8000, "carry_episodes": True}
     for name, value in (changes | {"env_options": {"max_episode_steps": 500}}).items():
         assert paper_result(run | {name: value}) is None, name
     assert paper_result(run | {"seed": 9, "threads": 2, "out": "x"}) is not None

@@ -55,10 +55,7 @@ def test_a_second_writer_is_refused_until_the_first_has_ended(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout.readline() == "locked\n"
-        with (
-            pytest.raises(RunError, match=f"in use by process {holder.pid}"),
-            folder_lock(RunFolder(tmp_path)),
-        ):
+        with pytest.raises(RunError, match=f"in use by process {holder.pid}"), folder_lock(RunFolder(tmp_path)):
             pass
     finally:
         holder.kill()

@@ -87,30 +87,6 @@ class Endless(Constant):
         super().__init__(length=10**9)
 
 
-class Match(gymnasium.Env):
-    """Name the number that is shown: the best action is the observation; answers above ``free`` cost."""
-
-    def __init__(self, free=10.0):
-        self.observation_space = Box(-1.0, 1.0, (1,))
-        self.action_space = Box(-1.0, 1.0, (1,))
-        self.free = free
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return self._next(), {}
-
-    def step(self, action):
-        answer = float(action[0])
-        reward, cost = -((answer - self.shown) ** 2), float(answer > self.free)
-        self.t += 1
-        return self._next(), reward, False, self.t >= 10, {"cost": cost}
-
-    def _next(self):
-        self.shown = self.np_random.uniform(-0.8, 0.8)
-        return np.array([self.shown])
-
-
 class Broken(Walk):
     """A walk that gives a NaN as ``what`` on its ``at``-th step over all episodes."""
 

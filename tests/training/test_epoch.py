@@ -5,14 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.training.fakes import (
-    TRUST_REGION,
-    RestorableEnv,
-    record,
-    recording,
-    run_epochs,
-    small,
-)
+from tests.training.fakes import TRUST_REGION, RestorableEnv, record, recording, run_epochs, small
 
 from steingate.algorithms.base import EnvParams, Mode, Objective
 from steingate.algorithms.common.networks import forward

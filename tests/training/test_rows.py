@@ -21,10 +21,7 @@ def window(*costs):
             "somewhere:Task",
             ("within 100 steps of each environment", "has no time limit", "--env-options max_episode_steps="),
         ),
-        (
-            "SafetyPointGoal1-v0",
-            ("its time limit is 1000 steps", "--steps-per-epoch 4000", "--carry-episodes"),
-        ),
+        ("SafetyPointGoal1-v0", ("its time limit is 1000 steps", "--steps-per-epoch 4000", "--carry-episodes")),
     ],
 )
 def test_epochs_without_a_finished_episode_are_reported_once_with_what_to_do(env, parts):

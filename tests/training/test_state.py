@@ -28,10 +28,7 @@ class TestForeignCheckpoints:
             ),
             (lambda tree: tree["stats"].update(mean=np.zeros(7)), r"the shape \(7,\) instead of \(3,\)"),
             (lambda tree: tree["critics"].pop(), "one of its sequences has a different length"),
-            (
-                lambda tree: tree["policy"].update(bias=tree["policy"].pop("b")),
-                "it lacks one of w, b, log_std",
-            ),
+            (lambda tree: tree["policy"].update(bias=tree["policy"].pop("b")), "it lacks one of w, b, log_std"),
             (lambda tree: tree["algorithm"].__setitem__(0, np.arange(3)), "the type int64 instead of float64"),
             *((lambda tree, field=field: tree.pop(field), field) for field in TrainState._fields),
         ],

@@ -71,17 +71,21 @@ def slow_costs(r, before, transform):
     return costs
 
 
-@pytest.mark.parametrize("transform", [None, np.tanh])
-def test_every_way_a_path_can_end(transform):
+BEFORE = np.array([0.5, -0.2, 1.0])  # cost of the running episodes
+
+
+@pytest.mark.parametrize(("transform", "before"), [(None, BEFORE), (np.tanh, BEFORE), (np.tanh, None)])
+def test_every_way_a_path_can_end(transform, before):
     class Algorithm(CPO):
         def cost_transform(self, context, state):
             return transform
 
     r, critics = make_rollout(), make_critics()
     algorithm = Algorithm(advantages=AdvantageConfig(0.9, 0.8), cost_advantages=CostAdvantageConfig(0.95, 0.7, 0.3))
-    before = np.array([0.5, -0.2, 1.0])
     batch, targets, metrics = compute_targets(r, critics, algorithm, CONTEXT, None, before)
-    costs = r.rewards[:, 1] if transform is None else slow_costs(r, before, transform)
+    costs = (
+        r.rewards[:, 1] if transform is None else slow_costs(r, np.zeros(3) if before is None else before, transform)
+    )
     reward = slow_advantages(r, critics.reward, r.rewards[:, 0], 0.9, 0.8)
     error = slow_advantages(r, critics.cost, costs, 0.95, 0.7)
     cost = slow_advantages(r, critics.cost, costs, 0.95, 0.3)
