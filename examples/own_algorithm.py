@@ -21,7 +21,7 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.config import CostAdvantageConfig, LineSearchConfig, NetworkConfig, TrustRegionConfig
+from steingate.algorithms.config import CostAdvantageConfig
 from steingate.settings import group, option
 
 
@@ -33,19 +33,18 @@ class PatientState(NamedTuple):
 
 @dataclass(frozen=True)
 class Patient(TrustRegionAlgorithm):
-    """Maximize reward after violation-free epochs only. Its fields are its settings, such as ``--patience``."""
+    """Maximize reward after violation-free epochs only.
+
+    Its fields are its settings, such as ``--patience``; those of networks and trust region are inherited.
+    """
 
     info = MethodInfo("patient", "maximize reward after violation-free epochs, minimize cost until then")
     episode_filter = "complete"
     patience: int = option(3, "violation-free epochs before the reward is maximized")
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
     def init(self, context: RunContext, policy: Params) -> PatientState:
         """Return the state before the first epoch."""
-        del context, policy
         return PatientState()
 
     def decide(self, context: RunContext, state: PatientState, episodes: Episodes) -> tuple[PatientState, GateOutput]:

@@ -172,12 +172,9 @@ def newest_checkpoint(
 
     Parameters
     ----------
-    path
-        The run folder.
-    warn
-        Called with one sentence for each skipped checkpoint (damaged, or of another run).
-    check
-        Raises RunError for an intact checkpoint that the caller cannot use.
+    path : the run folder
+    warn : called with one sentence for each skipped checkpoint (damaged, or of another run)
+    check : raises RunError for an intact checkpoint that the caller cannot use
     """
     config = read_config(path)
 

@@ -43,15 +43,11 @@ from steingate.algorithms.base import (
 from steingate.algorithms.common.episodes import gate_metrics
 from steingate.algorithms.config import (
     EPISODE_FILTER,
-    VARIANT,
     AdvantageConfig,
     CriticConfig,
     EpisodeFilter,
-    LineSearchConfig,
     NetworkConfig,
     PPOConfig,
-    TrustRegionConfig,
-    Variant,
 )
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.algorithms.saute import require_cost_budget
@@ -261,14 +257,27 @@ def _interpolate(old: Any, new: Any, fraction: np.float32) -> Any:
     return start + fraction * (np.asarray(new) - start)
 
 
-class _Allowance(OnPolicyAlgorithm):
-    """What both updates share. Abstract."""
+def _networks() -> NetworkConfig:
+    return NetworkConfig(init_std=2.0, lidar_powers=(4.0, 12.0, 36.0), lidar_positions=True)
 
-    penalty: PenaltyConfig
-    risk: float
-    episodes_per_update: int
-    schedule: BudgetSchedule
-    exploration: ExplorationSchedule
+
+def _advantages() -> AdvantageConfig:
+    return AdvantageConfig(gae_lambda=0.98, advantage_clip=3.0, saturation_coef=0.05)
+
+
+@dataclass(frozen=True)
+class _Allowance(OnPolicyAlgorithm):
+    """The method without its policy update. Abstract."""
+
+    penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
+    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
+    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
+    schedule: BudgetSchedule = group(BudgetSchedule)
+    exploration: ExplorationSchedule = group(ExplorationSchedule)
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    networks: NetworkConfig = group(_networks, flat=True)
+    advantages: AdvantageConfig = group(_advantages, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -277,13 +286,11 @@ class _Allowance(OnPolicyAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> AllowanceState:
         """Return the state before the first epoch."""
-        del context
         optimizer = self.init_optimizer(policy)
         return AllowanceState(self.schedule.init(), self.networks.init_std, optimizer=optimizer)
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
         """Return how the budget adapts, and what that guarantees."""
-        del context
         risk, schedule = self.risk, self.schedule
         rate, noise = schedule.alarm * risk, self._noise(self.networks.init_std)
         early = f" ({_percent(min(rate * noise, 1.0))} at first, because it explores)" if noise > 1.0 else ""
@@ -303,12 +310,10 @@ class _Allowance(OnPolicyAlgorithm):
 
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
         """Return the budget fraction m and the return scale R."""
-        del context
         return EnvParams(state.schedule.fraction, state.return_scale)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
         """Return z: the negative accumulated cost in limits. It does not depend on m, which may change."""
-        del params
         require_cost_budget(self.name, context.cost_limit)
         cap = self.penalty.cost_obs_cap
         return SafetyState(start=0.0, scale=context.cost_limit, floor=-inf if cap is None else -1.0 - cap)
@@ -398,16 +403,6 @@ def _percent(number: float) -> str:
     return f"{100.0 * number:.3g} %"
 
 
-def allowance_networks() -> NetworkConfig:
-    """Return the allowance's networks: lidar features, and wide initial exploration."""
-    return NetworkConfig(init_std=2.0, lidar_powers=(4.0, 12.0, 36.0), lidar_positions=True)
-
-
-def allowance_advantages() -> AdvantageConfig:
-    """Return the allowance's advantages: a larger lambda, clipping, and the penalty on saturated policies."""
-    return AdvantageConfig(gae_lambda=0.98, advantage_clip=3.0, saturation_coef=0.05)
-
-
 @dataclass(frozen=True)
 class Allowance(_Allowance, TrustRegionAlgorithm):
     """The allowance with the trust-region update."""
@@ -424,18 +419,6 @@ class Allowance(_Allowance, TrustRegionAlgorithm):
         order=210,
         color="#c2187a",
     )
-    variant: Variant = option("corrected", VARIANT)
-    penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
-    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
-    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
-    schedule: BudgetSchedule = group(BudgetSchedule)
-    exploration: ExplorationSchedule = group(ExplorationSchedule)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(allowance_networks, flat=True)
-    advantages: AdvantageConfig = group(allowance_advantages, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
 
 @dataclass(frozen=True)
@@ -453,14 +436,4 @@ class AllowancePPO(_Allowance, MinibatchAlgorithm):
         order=205,
         color="#e58fc0",
     )
-    variant: Variant = option("corrected", VARIANT)
-    penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
-    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
-    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
-    schedule: BudgetSchedule = group(BudgetSchedule)
-    exploration: ExplorationSchedule = group(ExplorationSchedule)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(allowance_networks, flat=True)
-    advantages: AdvantageConfig = group(allowance_advantages, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10, batch_size=256, lr=5e-4))

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.config import (
+    VARIANT,
     AdvantageConfig,
     CostAdvantageConfig,
     CriticConfig,
@@ -34,7 +35,7 @@ from steingate.algorithms.config import (
 from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import object_name
+from steingate.settings import group, object_name, option
 
 if TYPE_CHECKING:
     from steingate.algorithms.common.trust_region import StepRule
@@ -195,7 +196,6 @@ class Algorithm(ABC):
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
         """Return the reward to learn from, given safety state after a step, reward and cost: all (E,)."""
-        del context, params, z, cost
         return reward
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
@@ -216,17 +216,14 @@ class OnPolicyAlgorithm(Algorithm):
 
     def record_rollout(self, context: RunContext, state: State, policy: Params, rollout: Trajectories) -> State:
         """Return the state after a rollout of ``policy``, before ``decide``."""
-        del context, policy, rollout
         return state
 
     def init_optimizer(self, policy: Params) -> Any:
         """Return the state of the policy update: none."""
-        del policy
         return ()
 
     def cost_transform(self, context: RunContext, state: State) -> Callable[[Array], Array] | None:
         """Return a function of the accumulated episode cost whose increments replace the step costs."""
-        del context, state
         return None
 
     def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
@@ -241,15 +238,22 @@ class OnPolicyAlgorithm(Algorithm):
 
     def update_epochs(self, state: State) -> int | None:
         """Return the passes that the last update made over the batch; None if it made none."""
-        del state
         return None
 
 
+@dataclass(frozen=True)
 class TrustRegionAlgorithm(OnPolicyAlgorithm):
-    """An algorithm whose policy update is one trust-region step (``common.trust_region``)."""
+    """An algorithm whose policy update is one trust-region step (``common.trust_region``), with its settings.
 
-    trust_region: TrustRegionConfig = TrustRegionConfig()
-    line_search: LineSearchConfig | None = LineSearchConfig()  # None: full steps
+    Abstract, as :class:`~steingate.algorithms.ppo.MinibatchAlgorithm`; a method adds fields of its own.
+    """
+
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(CriticConfig, flat=True)
+    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
+    line_search: LineSearchConfig | None = group(LineSearchConfig, flat=True)  # None: full steps
 
     def step_rule(self) -> "StepRule":
         """Return the settings of the step."""
@@ -263,5 +267,4 @@ class TrustRegionAlgorithm(OnPolicyAlgorithm):
         """Take one trust-region step for the objective."""
         from steingate.algorithms.common.trust_region import trust_region_update
 
-        del context
         return state, *trust_region_update(policy, batch, objective, self.step_rule())

@@ -11,18 +11,7 @@ from dataclasses import dataclass
 
 from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter
 from steingate.settings import group, option
 
 
@@ -43,18 +32,11 @@ class CPO(TrustRegionAlgorithm):
         order=10,
         color="#2f6f9f",
     )
-    variant: Variant = option("corrected", VARIANT)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
     def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
         """Return the state before the first episode."""
-        del context, policy
         return RecentEpisodes()
 
     def decide(

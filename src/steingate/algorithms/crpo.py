@@ -18,18 +18,7 @@ from steingate.algorithms.base import (
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
 from steingate.errors import require_between
 from steingate.settings import group, option
 
@@ -49,13 +38,8 @@ class CRPO(TrustRegionAlgorithm):
         order=140,
         color="#3f5fa8",
     )
-    variant: Variant = option("corrected", VARIANT)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
     tolerance: float = option(2.0, "mean cost above the limit at which the reward is still maximized")
 
@@ -65,7 +49,6 @@ class CRPO(TrustRegionAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
         """Return the state before the first episode."""
-        del context, policy
         return RecentEpisodes()
 
     def decide(

@@ -8,26 +8,15 @@ lambda follows the violation (``lagrangian``).
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
 from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    NetworkConfig,
-    PPOConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import PPOConfig
 from steingate.algorithms.lagrangian import Lagrangian
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
-from steingate.settings import group, option
+from steingate.settings import group
 
 
 @dataclass(frozen=True)
@@ -43,14 +32,7 @@ class CUP(Lagrangian, MinibatchAlgorithm):
         order=160,
         color="#c48fb0",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(max_kl=0.01))
-    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
 

@@ -27,18 +27,7 @@ from steingate.algorithms.base import (
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
@@ -67,14 +56,8 @@ class CVaRCPO(TrustRegionAlgorithm):
         order=130,
         color="#9a7b4f",
     )
-    variant: Variant = option("corrected", VARIANT)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
     tail: float = option(0.1, "fraction of worst episodes")
 
     def __post_init__(self) -> None:
@@ -84,12 +67,10 @@ class CVaRCPO(TrustRegionAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> CVaRState:
         """Return the state before the first episode."""
-        del context, policy
         return CVaRState()
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
         """Return the accumulated cost, in limits."""
-        del params
         return SafetyState(start=0.0, scale=-(context.cost_limit or 1.0))
 
     def decide(self, context: RunContext, state: CVaRState, episodes: Episodes) -> tuple[CVaRState, GateOutput]:
@@ -105,5 +86,4 @@ class CVaRCPO(TrustRegionAlgorithm):
 
     def cost_transform(self, context: RunContext, state: CVaRState) -> Callable[[Array], Array]:
         """Return the excess over the tail's threshold, divided by ``tail``."""
-        del context
         return lambda accumulated: np.maximum(accumulated - state.tail_threshold, 0.0) / self.tail

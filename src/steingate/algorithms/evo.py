@@ -28,16 +28,7 @@ from steingate.algorithms.base import (
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
-from steingate.algorithms.config import (
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.config import CostAdvantageConfig
 from steingate.errors import InputError, require_between, require_positive
 from steingate.settings import group, option
 
@@ -94,11 +85,7 @@ class ReplayConfig:
 
     def resolve(self, published: bool = False) -> "ReplayConfig":
         """Return the settings with those that follow the variant filled in."""
-        own: dict[str, Any] = {
-            "whole_epoch": not published,
-            "everywhere": published,
-            "free_location": published,
-        }
+        own: dict[str, Any] = {"whole_epoch": not published, "everywhere": published, "free_location": published}
         return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
 
 
@@ -145,13 +132,7 @@ class EVO(TrustRegionAlgorithm):
         order=40,
         color="#e0a030",
     )
-    variant: Variant = option("corrected", VARIANT)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
     extreme: ExtremeValueConfig = group(ExtremeValueConfig)
     replay: ReplayConfig = group(ReplayConfig)
 
@@ -164,7 +145,6 @@ class EVO(TrustRegionAlgorithm):
 
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the settings of its variant."""
-        del episode_length
         published = self.is_published
         return replace(self, extreme=self.extreme.resolve(published), replay=self.replay.resolve(published))
 

@@ -8,22 +8,11 @@ with A = (A_r - lambda A_c) / (1 + lambda), by minibatch Adam. lambda follows th
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
 from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    MinibatchConfig,
-    NetworkConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import MinibatchConfig
 from steingate.algorithms.lagrangian import Lagrangian
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import require_positive
@@ -46,14 +35,7 @@ class FOCOPS(Lagrangian, MinibatchAlgorithm):
         order=150,
         color="#b5477d",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: MinibatchConfig = group(MinibatchConfig)
-    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
     temperature: float = option(1.5, "weight of the KL relative to the advantage")
@@ -80,7 +62,6 @@ def focops_loss(temperature: float, radius: float, per_state: bool) -> Callable[
     from steingate.algorithms.common.ppo_update import kl_from_old, likelihood_ratio
 
     def loss(params: Params, rows: Any, numbers: Any) -> Any:
-        del numbers
         kl = kl_from_old(params, rows)
         inside = jax.lax.stop_gradient((kl <= radius).astype(kl.dtype))
         gain = likelihood_ratio(params, rows) * rows.adv / temperature

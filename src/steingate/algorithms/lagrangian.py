@@ -8,7 +8,7 @@ the multiplier.
 """
 
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from steingate.algorithms.base import (
     Episodes,
@@ -23,20 +23,7 @@ from steingate.algorithms.base import (
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    PPOConfig,
-    TrustRegionConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
 from steingate.settings import group, option
@@ -50,12 +37,15 @@ class LagrangianState(NamedTuple):
     optimizer: Any = ()
 
 
+@dataclass(frozen=True)
 class Lagrangian(OnPolicyAlgorithm):
     """Updates the multiplier in ``decide``. Abstract."""
 
-    multiplier: Literal["adam", "pid"]
-    adam: AdamConfig
-    pid: PIDConfig
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
+    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
+    adam: AdamConfig = group(AdamConfig)
+    pid: PIDConfig = group(PIDConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,7 +61,6 @@ class Lagrangian(OnPolicyAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> LagrangianState:
         """Return the state before the first epoch."""
-        del context
         return LagrangianState(self.multiplier_config.start(), optimizer=self.init_optimizer(policy))
 
     def decide(
@@ -105,17 +94,7 @@ class TRPOLag(Lagrangian, TrustRegionAlgorithm):
         order=70,
         color="#7a9a3a",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
-    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
-    adam: AdamConfig = group(AdamConfig)
-    pid: PIDConfig = group(PIDConfig)
 
 
 @dataclass(frozen=True)
@@ -134,16 +113,6 @@ class PPOLag(Lagrangian, MinibatchAlgorithm):
         order=80,
         color="#4b6b1f",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
-    ppo: PPOConfig = group(PPOConfig)
-    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
-    adam: AdamConfig = group(AdamConfig)
-    pid: PIDConfig = group(PIDConfig)
 
 
 @dataclass(frozen=True)
@@ -161,17 +130,8 @@ class RCPO(Lagrangian, TrustRegionAlgorithm):
         order=30,
         color="#9a5b73",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
-    adam: AdamConfig = group(AdamConfig)
-    pid: PIDConfig = group(PIDConfig)
+    line_search: ClassVar[None] = None  # type: ignore[misc]  # no option, unlike in other trust-region methods
 
     def step_rule(self) -> Any:
         """Return a full step, with the multiplier in the units of the task unless published."""
-        return super().step_rule()._replace(line_search=None, same_unit=not self.is_published)
+        return super().step_rule()._replace(same_unit=not self.is_published)

@@ -24,12 +24,10 @@ def effective_modes(mode: npt.ArrayLike, case: npt.ArrayLike | None = None) -> n
 
     Parameters
     ----------
-    mode
-        Column ``Gate/Mode``.
-    case
-        Column ``Loss/Case`` (:class:`~steingate.algorithms.common.trust_region.Case`), NaN or ``None`` where
-        there is none. In case 0 the limit is out of reach and the update minimizes cost; from case 3 on the
-        limit does not bind and the update maximizes reward.
+    mode : column ``Gate/Mode``
+    case : column ``Loss/Case`` (:class:`~steingate.algorithms.common.trust_region.Case`), NaN or ``None`` where there
+        is none. In case 0 the limit is out of reach and the update minimizes cost; from case 3 on the limit does not
+        bind and the update maximizes reward.
 
     Examples
     --------
@@ -49,8 +47,7 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
 
     Parameters
     ----------
-    row
-        A row of ``progress.csv``.
+    row : a row of ``progress.csv``
 
     Examples
     --------

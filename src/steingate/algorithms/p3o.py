@@ -12,18 +12,7 @@ from typing import Any, NamedTuple
 
 from steingate.algorithms.base import Batch, Episodes, GateOutput, MethodInfo, Mode, Objective, Params, RunContext
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    NetworkConfig,
-    PPOConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, PPOConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import require_positive
 from steingate.settings import group, option
@@ -54,12 +43,8 @@ class P3O(MinibatchAlgorithm):
         order=170,
         color="#5fae5f",
     )
-    variant: Variant = option("corrected", VARIANT)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))
     penalty: float = option(20.0, "weight of the predicted violation")
 
@@ -69,7 +54,6 @@ class P3O(MinibatchAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> P3OState:
         """Return the state before the first epoch."""
-        del context
         return P3OState(RecentEpisodes(), self.init_optimizer(policy))
 
     def decide(self, context: RunContext, state: P3OState, episodes: Episodes) -> tuple[P3OState, GateOutput]:

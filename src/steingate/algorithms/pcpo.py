@@ -12,18 +12,7 @@ from typing import Any
 
 from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Mode, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
 from steingate.settings import group, option
 
 
@@ -44,18 +33,12 @@ class PCPO(TrustRegionAlgorithm):
         order=20,
         color="#4fa3d1",
     )
-    variant: Variant = option("corrected", VARIANT)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=200), flat=True)
 
     def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
         """Return the state before the first episode."""
-        del context, policy
         return RecentEpisodes()
 
     def decide(

@@ -38,14 +38,18 @@ if TYPE_CHECKING:
     from steingate.algorithms.common.ppo_update import Phase, PPOState
 
 
+@dataclass(frozen=True)
 class MinibatchAlgorithm(OnPolicyAlgorithm):
     """An algorithm whose policy update is minibatch Adam on PPO's loss, or on ``phases`` (``common.ppo_update``).
 
     Its state has a field ``optimizer``, which starts as ``init_optimizer(policy)``.
     """
 
-    critics: CriticConfig = minibatch_critics()
-    ppo: MinibatchConfig = PPOConfig()
+    variant: Variant = option("corrected", VARIANT)
+    networks: NetworkConfig = group(NetworkConfig, flat=True)
+    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
+    critics: CriticConfig = group(minibatch_critics, flat=True)
+    ppo: MinibatchConfig = group(PPOConfig)
 
     @property
     def depends_on_total_steps(self) -> bool:
@@ -99,20 +103,13 @@ class PPO(MinibatchAlgorithm):
         order=60,
         color="#a3adb5",
     )
-    variant: Variant = option("corrected", VARIANT)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
-    ppo: PPOConfig = group(PPOConfig)
 
     def init(self, context: RunContext, policy: Params) -> OptimizerState:
         """Return the optimizer's state."""
-        del context
         return OptimizerState(self.init_optimizer(policy))
 
     def decide(
         self, context: RunContext, state: OptimizerState, episodes: Episodes
     ) -> tuple[OptimizerState, GateOutput]:
         """Maximize reward."""
-        del context
         return state, maximize_reward(episodes)

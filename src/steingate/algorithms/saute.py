@@ -32,19 +32,7 @@ from steingate.algorithms.base import (
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    PPOConfig,
-    TrustRegionConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import EPISODE_FILTER, EpisodeFilter, LineSearchConfig, Variant
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError, require_between, require_positive
 from steingate.policies.safety_state import SafetyState
@@ -134,10 +122,11 @@ class SauteState(NamedTuple):
     optimizer: Any = ()
 
 
+@dataclass(frozen=True)
 class _Saute(OnPolicyAlgorithm):
-    """What all variants share: safety state and reward. Abstract."""
+    """Safety state and reward of all variants. Abstract."""
 
-    budget: BudgetConfig
+    budget: BudgetConfig = group(BudgetConfig, flat=True)
 
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the length of the budget."""
@@ -146,12 +135,10 @@ class _Saute(OnPolicyAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> Any:
         """Return the state before the first epoch."""
-        del context
         return SauteState(self.init_optimizer(policy))
 
     def decide(self, context: RunContext, state: Any, episodes: Episodes) -> tuple[Any, GateOutput]:
         """Maximize the shaped reward."""
-        del context
         return state, maximize_reward(episodes)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
@@ -175,14 +162,15 @@ class _Saute(OnPolicyAlgorithm):
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
         """Return the reward while z > 0, and ``unsafe_reward`` afterwards."""
-        del context, params, cost
         return np.where(z > 0.0, reward, self.budget.unsafe_reward)
 
 
+@dataclass(frozen=True)
 class _Simmer(_Saute):
     """Sauté with a controlled budget. Abstract."""
 
-    controller: ControllerConfig
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    controller: ControllerConfig = group(ControllerConfig)
 
     def init(self, context: RunContext, policy: Params) -> SimmerState:
         """Return the state before the first epoch, with the full budget."""
@@ -256,18 +244,11 @@ class TRPOSaute(_Saute, TrustRegionAlgorithm):
         order=90,
         color="#8a63a6",
     )
-    variant: Variant = option("corrected", VARIANT)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
-    budget: BudgetConfig = group(BudgetConfig, flat=True)
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return the budget that was published for the navigation tasks."""
-        del variant
         return _NAVIGATION if re.fullmatch(f"{_GOAL}|{_CIRCLE}", task) else {}
 
 
@@ -285,17 +266,10 @@ class PPOSaute(_Saute, MinibatchAlgorithm):
         order=100,
         color="#b79fce",
     )
-    variant: Variant = option("corrected", VARIANT)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
-    ppo: PPOConfig = group(PPOConfig)
-    budget: BudgetConfig = group(BudgetConfig, flat=True)
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return the options that were published for the navigation tasks."""
-        del variant
         return _ppo_options(task)
 
 
@@ -313,15 +287,7 @@ class TRPOSimmer(_Simmer, TrustRegionAlgorithm):
         order=110,
         color="#c7683c",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
-    budget: BudgetConfig = group(BudgetConfig, flat=True)
-    controller: ControllerConfig = group(ControllerConfig)
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
@@ -345,14 +311,6 @@ class PPOSimmer(_Simmer, MinibatchAlgorithm):
         order=120,
         color="#e3a27f",
     )
-    variant: Variant = option("corrected", VARIANT)
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
-    ppo: PPOConfig = group(PPOConfig)
-    budget: BudgetConfig = group(BudgetConfig, flat=True)
-    controller: ControllerConfig = group(ControllerConfig)
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:

@@ -34,20 +34,7 @@ from steingate.algorithms.base import (
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.config import (
-    EPISODE_FILTER,
-    VARIANT,
-    AdvantageConfig,
-    CostAdvantageConfig,
-    CriticConfig,
-    EpisodeFilter,
-    LineSearchConfig,
-    NetworkConfig,
-    PPOConfig,
-    TrustRegionConfig,
-    Variant,
-    minibatch_critics,
-)
+from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, PPOConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.text_forms import from_text
@@ -127,12 +114,15 @@ def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, cost
     return GateResult(result.is_open, result.advice, metrics)
 
 
+@dataclass(frozen=True)
 class _SteinGate(OnPolicyAlgorithm):
-    """What both updates share. Abstract."""
+    """The method without its policy update. Abstract."""
 
-    preset: Preset
-    certificate: Mapping[str, Any]
-    recovery: Literal["mean", "tail"]
+    preset: Preset = option("released", PRESET)
+    certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
+    recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,7 +130,6 @@ class _SteinGate(OnPolicyAlgorithm):
 
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the certificate's options validated and in their text form."""
-        del episode_length
         if self.preset == "violation":
             options: dict[str, Any] = violation_options(self.certificate) if self.certificate else {}
         else:
@@ -155,7 +144,6 @@ class _SteinGate(OnPolicyAlgorithm):
 
     def init(self, context: RunContext, policy: Params) -> SteinGateState:
         """Return the state before the first epoch."""
-        del context
         return SteinGateState(optimizer=self.init_optimizer(policy))
 
     def decide(
@@ -203,12 +191,10 @@ class _SteinGate(OnPolicyAlgorithm):
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
         """Return the accumulated cost in limits with ``recovery="tail"``, otherwise None."""
-        del params
         return SafetyState(0.0, -(context.cost_limit or 1.0)) if self.recovery == "tail" else None
 
     def cost_transform(self, context: RunContext, state: SteinGateState) -> Callable[[Array], Array] | None:
         """Return the risk function with ``recovery="tail"``."""
-        del state
         return self.tail_risk(context.cost_limit) if self.recovery == "tail" else None
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
@@ -249,17 +235,6 @@ class SteinGate(_SteinGate, TrustRegionAlgorithm):
         order=200,
         color="#1f8a7d",
     )
-    variant: Variant = option("corrected", VARIANT)
-    preset: Preset = option("released", PRESET)
-    certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
-    recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-    line_search: LineSearchConfig = group(LineSearchConfig, flat=True)
 
 
 @dataclass(frozen=True)
@@ -278,13 +253,4 @@ class SteinGatePPO(_SteinGate, MinibatchAlgorithm):
         order=190,
         color="#6fc4b8",
     )
-    variant: Variant = option("corrected", VARIANT)
-    preset: Preset = option("released", PRESET)
-    certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
-    recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))

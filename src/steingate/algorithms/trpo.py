@@ -7,16 +7,8 @@ from dataclasses import dataclass
 
 from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
 from steingate.algorithms.common.episodes import maximize_reward
-from steingate.algorithms.config import (
-    VARIANT,
-    AdvantageConfig,
-    CriticConfig,
-    LineSearchConfig,
-    NetworkConfig,
-    TrustRegionConfig,
-    Variant,
-)
-from steingate.settings import group, option
+from steingate.algorithms.config import LineSearchConfig
+from steingate.settings import group
 
 
 @dataclass(frozen=True)
@@ -32,19 +24,12 @@ class TRPO(TrustRegionAlgorithm):
         order=50,
         color="#6d7a86",
     )
-    variant: Variant = option("corrected", VARIANT)
-    networks: NetworkConfig = group(NetworkConfig, flat=True)
-    advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(CriticConfig, flat=True)
-    trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
     def init(self, context: RunContext, policy: Params) -> tuple[()]:
         """Return an empty state."""
-        del context, policy
         return ()
 
     def decide(self, context: RunContext, state: tuple[()], episodes: Episodes) -> tuple[tuple[()], GateOutput]:
         """Maximize reward."""
-        del context
         return state, maximize_reward(episodes)

@@ -31,15 +31,11 @@ class EnvAdapter:
 
     Parameters
     ----------
-    env
-        Environment with ``reset``, ``step``, ``observation_space`` and ``action_space``. ``step`` returns Gymnasium's
+    env : environment with ``reset``, ``step``, ``observation_space`` and ``action_space``. ``step`` returns Gymnasium's
         five values with ``info["cost"]``, or six values with the cost in third place.
-    name
-        Name of the environment in error messages.
-    cost
-        Function of (obs, action, next_obs, info) that replaces the cost of the environment.
-    max_episode_steps
-        Truncate episodes after this number of steps; by default the environment decides.
+    name : name of the environment in error messages
+    cost : function of (obs, action, next_obs, info) that replaces the cost of the environment
+    max_episode_steps : truncate episodes after this number of steps; by default the environment decides
     """
 
     def __init__(

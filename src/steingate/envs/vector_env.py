@@ -32,27 +32,18 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
 
     Parameters
     ----------
-    factory
-        Makes one environment.
-    num_envs
-        Number of environments.
-    name
-        Name of the environment in error messages.
-    copy
-        If False, observations are returned in a buffer that the next step overwrites.
-    workers
-        Number of worker processes; 1 steps all environments in this process, None measures what is faster.
-    spec
-        Specification for worker processes; None if they cannot make the environments.
-    max_processes
-        Upper bound of the measured number of processes; the number of usable cores by default.
-    **options
-        ``cost`` and ``max_episode_steps`` of :class:`~steingate.envs.adapters.EnvAdapter`.
+    factory : makes one environment
+    num_envs : number of environments
+    name : name of the environment in error messages
+    copy : if False, observations are returned in a buffer that the next step overwrites
+    workers : number of worker processes; 1 steps all environments in this process, None measures what is faster
+    spec : specification for worker processes; None if they cannot make the environments
+    max_processes : upper bound of the measured number of processes; the number of usable cores by default
+    **options : ``cost`` and ``max_episode_steps`` of :class:`~steingate.envs.adapters.EnvAdapter`
 
     Attributes
     ----------
-    messages
-        Sentences for the user about the number of processes.
+    messages : sentences for the user about the number of processes
     """
 
     _workers: SyncWorkers | WorkerPool | None = None

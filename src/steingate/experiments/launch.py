@@ -19,8 +19,7 @@ class Engine(Protocol):
 
     Attributes
     ----------
-    slots
-        Number of runs at a time.
+    slots : number of runs at a time
     """
 
     slots: int
@@ -84,14 +83,10 @@ def launch(
 
     Parameters
     ----------
-    todo
-        Runs to start or continue, in this order.
-    engine
-        Runs them, at most ``engine.slots`` at a time.
-    notify
-        Called with a run and a text when it finished, failed or is restarted.
-    stop
-        Polled every ``poll`` seconds; when it returns true, the runs write checkpoints and end.
+    todo : runs to start or continue, in this order
+    engine : runs them, at most ``engine.slots`` at a time
+    notify : called with a run and a text when it finished, failed or is restarted
+    stop : polled every ``poll`` seconds; when it returns true, the runs write checkpoints and end
     """
     waiting, running = deque(todo), dict[Path, RunConfig]()
     losses: dict[Path, tuple[int, int]] = {}  # epochs at the last loss, number of losses since then

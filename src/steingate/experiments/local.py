@@ -26,10 +26,8 @@ class LocalEngine:
 
     Parameters
     ----------
-    workers
-        Number of runs at a time; None is one per core.
-    runs
-        Number of runs to do; if there are fewer than cores, each gets several.
+    workers : number of runs at a time; None is one per core
+    runs : number of runs to do; if there are fewer than cores, each gets several
     """
 
     def __init__(self, workers: int | None, runs: int) -> None:

@@ -28,12 +28,9 @@ class RayEngine:
 
     Parameters
     ----------
-    workers
-        Number of runs at a time; None is as many as the cluster has CPUs.
-    runs
-        Number of runs to do.
-    address
-        ``local`` starts a cluster on this machine; ``auto`` or ``HOST:PORT`` connects to one.
+    workers : number of runs at a time; None is as many as the cluster has CPUs
+    runs : number of runs to do
+    address : ``local`` starts a cluster on this machine; ``auto`` or ``HOST:PORT`` connects to one
     """
 
     def __init__(self, workers: int | None, runs: int, address: str = LOCAL) -> None:

@@ -14,12 +14,9 @@ class RunStatus(NamedTuple):
 
     Attributes
     ----------
-    started
-        Whether the run has a folder.
-    epochs
-        Number of epochs in the newest checkpoint.
-    finished
-        Whether that is the last epoch and the certification of the run is complete.
+    started : whether the run has a folder
+    epochs : number of epochs in the newest checkpoint
+    finished : whether that is the last epoch and the certification of the run is complete
     """
 
     started: bool

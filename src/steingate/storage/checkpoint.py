@@ -102,12 +102,9 @@ def latest_checkpoint(
 
     Parameters
     ----------
-    folder
-        Folder with checkpoints.
-    warn
-        Called with one sentence for each unusable checkpoint that is newer than the returned one.
-    check
-        Raises RunError for an intact checkpoint that the caller cannot use.
+    folder : folder with checkpoints
+    warn : called with one sentence for each unusable checkpoint that is newer than the returned one
+    check : raises RunError for an intact checkpoint that the caller cannot use
     """
     problems = []
     for _, path in reversed(checkpoint_files(folder)):

@@ -33,13 +33,10 @@ class Table:
 
     Parameters
     ----------
-    path
-        The file; created with the first rows.
-    columns
-        The header. A later row may add columns: the file is then rewritten once with the longer header.
-    time_prefixes
-        Prefixes of the names of columns that hold times. They differ between equal runs, so fingerprints omit
-        them.
+    path : the file; created with the first rows
+    columns : the header. A later row may add columns: the file is then rewritten once with the longer header.
+    time_prefixes : prefixes of the names of columns that hold times. They differ between equal runs, so fingerprints
+        omit them.
     """
 
     def __init__(self, path: Path, columns: Sequence[str] = (), time_prefixes: tuple[str, ...] = ()) -> None:

@@ -88,12 +88,9 @@ def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False)
 
     Parameters
     ----------
-    path
-        The run folder.
-    env
-        The environment, if it was given as a Python object or has moved.
-    trust_code
-        Import the code outside this package that the record names, even if it comes from another machine.
+    path : the run folder
+    env : the environment, if it was given as a Python object or has moved
+    trust_code : import the code outside this package that the record names, even if it comes from another machine
 
     Raises
     ------

@@ -107,14 +107,10 @@ def make_envs(
 
     Parameters
     ----------
-    cfg
-        Id, number of environments and threads, options of the environment, algorithm.
-    num_envs
-        Another number of environments.
-    params
-        Parameters of the algorithm's safety state and reward.
-    **options
-        Further options of the environment.
+    cfg : id, number of environments and threads, options of the environment, algorithm
+    num_envs : another number of environments
+    params : parameters of the algorithm's safety state and reward
+    **options : further options of the environment
     """
     from steingate.envs.make import make_vec
 

@@ -87,23 +87,15 @@ def play(
 
     Parameters
     ----------
-    envs
-        A vector environment; ``envs.num_envs`` episodes run at the same time.
-    player
-        The policy.
-    seeds
-        One reset seed per episode.
-    sample
-        Sample actions instead of taking the mean.
-    stop
-        Called before every step; if it returns true, ``RolloutStoppedError`` is raised.
-    chunk
-        Vector steps per rollout; sampled actions depend on it.
-    max_steps
-        A longer episode raises an ``EpisodeTooLongError``; by default ``MAX_STEPS``, or as many as episodes of training
-        may have.
-    marks
-        Gets a checksum of each episode: of its first observations, return, cost and length.
+    envs : a vector environment; ``envs.num_envs`` episodes run at the same time
+    player : the policy
+    seeds : one reset seed per episode
+    sample : sample actions instead of taking the mean
+    stop : called before every step; if it returns true, ``RolloutStoppedError`` is raised
+    chunk : vector steps per rollout; sampled actions depend on it
+    max_steps : a longer episode raises an ``EpisodeTooLongError``; by default ``MAX_STEPS``, or as many as episodes of
+        training may have
+    marks : gets a checksum of each episode: of its first observations, return, cost and length
     """
     groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
     cfg = player.cfg

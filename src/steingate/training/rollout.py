@@ -57,27 +57,18 @@ def collect(
 
     Parameters
     ----------
-    envs
-        A vector environment with same-step autoreset and ``info["cost"]``. A wrapper that changes the reward
-        puts the task's own reward, which is what episode returns count, into ``info["original_reward"]``.
-    policy
-        Parameters of the policy.
-    stats
-        Observation statistics before the rollout; not modified.
-    noise
-        (T, E, a) standard normal numbers, or Gumbel numbers for discrete actions; zeros give the mean (most
-        likely) action.
-    mode
-        Observation normalization: ``UPDATE`` the statistics and normalize, ``FROZEN`` to normalize only, or
-        ``OFF``.
-    seeds
-        One reset seed per environment.
-    carry
-        Continue the episodes of an earlier rollout instead of resetting; ``seeds`` are then not used.
-    stop
-        Called before every step; if it returns true, the rollout ends with ``RolloutStoppedError``.
-    name, steps_before, error_hint
-        For error messages: the environment, the number of steps taken before, and an additional clause.
+    envs : a vector environment with same-step autoreset and ``info["cost"]``. A wrapper that changes the reward puts
+        the task's own reward, which is what episode returns count, into ``info["original_reward"]``.
+    policy : parameters of the policy
+    stats : observation statistics before the rollout; not modified
+    noise : (T, E, a) standard normal numbers, or Gumbel numbers for discrete actions; zeros give the mean (most likely)
+        action
+    mode : observation normalization: ``UPDATE`` the statistics and normalize, ``FROZEN`` to normalize only, or ``OFF``
+    seeds : one reset seed per environment
+    carry : continue the episodes of an earlier rollout instead of resetting; ``seeds`` are then not used
+    stop : called before every step; if it returns true, the rollout ends with ``RolloutStoppedError``
+    name, steps_before, error_hint : for error messages: the environment, the number of steps taken before, and an
+        additional clause
     """
     steps, num_envs, act_dim = noise.shape
     discrete = discrete_actions(envs.single_action_space)

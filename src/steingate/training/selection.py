@@ -154,12 +154,9 @@ class CertifiedCheckpointSelector:
 
     Parameters
     ----------
-    cfg
-        The run.
-    files
-        Its folder, to which certified policies and ``certification.json`` are written.
-    stop
-        Called before every step of a test; if it returns true, ``RolloutStoppedError`` is raised.
+    cfg : the run
+    files : its folder, to which certified policies and ``certification.json`` are written
+    stop : called before every step of a test; if it returns true, ``RolloutStoppedError`` is raised
     """
 
     def __init__(self, cfg: RunConfig, files: "RunWriter", stop: Callable[[], bool]) -> None:

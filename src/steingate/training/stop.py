@@ -62,9 +62,8 @@ def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
 
     Parameters
     ----------
-    process
-        Whether the process ends after the block: a second signal then ends it immediately, also while the block is
-        being left. Otherwise the second signal is handled as before the block.
+    process : whether the process ends after the block: a second signal then ends it immediately, also while the block
+        is being left. Otherwise the second signal is handled as before the block.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

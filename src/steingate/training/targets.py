@@ -30,14 +30,10 @@ def compute_targets(
 
     Parameters
     ----------
-    rollout
-        T steps of E environments.
-    critics
-        As they were when the rollout was collected.
-    algorithm, context, state
-        Discounts and lambdas; may transform costs and advantages.
-    costs_before
-        (E,) cost of the running episodes before the rollout; 0 by default.
+    rollout : T steps of E environments
+    critics : as they were when the rollout was collected
+    algorithm, context, state : discounts and lambdas; may transform costs and advantages
+    costs_before : (E,) cost of the running episodes before the rollout; 0 by default
     """
     config, costs = algorithm.advantages, algorithm.cost_advantages or CostAdvantageConfig()
     rewards = rollout.rewards

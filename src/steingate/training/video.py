@@ -106,16 +106,11 @@ def record_video(
 
     Parameters
     ----------
-    envs
-        A vector environment of one, made for rendering.
-    player, seeds, sample, stop
-        As in ``steingate.training.play.play``.
-    out
-        The file; its suffix decides the format.
-    every
-        Show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF.
-    progress
-        Called after each frame with the number of steps done, and the largest possible number if known.
+    envs : a vector environment of one, made for rendering
+    player, seeds, sample, stop : as in ``steingate.training.play.play``
+    out : the file; its suffix decides the format
+    every : show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF
+    progress : called after each frame with the number of steps done, and the largest possible number if known
     """
     target = Path(out)
     suffix = target.suffix.lower()

@@ -75,16 +75,11 @@ def fit_critic(
 
     Parameters
     ----------
-    params, adam
-        Critic and optimizer.
-    obs, target
-        (N, d) observations and (N,) value targets.
-    order
-        (epochs, N) permutations.
-    config
-        Sizes of the fit.
-    weight
-        (N,) how often each sample counts in the mean of its minibatch.
+    params, adam : critic and optimizer
+    obs, target : (N, d) observations and (N,) value targets
+    order : (epochs, N) permutations
+    config : sizes of the fit
+    weight : (N,) how often each sample counts in the mean of its minibatch
     """
     rows, weights = (part.reshape(-1, part.shape[2]) for part in minibatches(order, config.vf_batch_size, weight))
     rate, epsilon = adam_step_sizes(adam.steps, len(rows), config.vf_lr)

@@ -89,12 +89,9 @@ def complete_episodes(episodes: Episodes, steps: int, longest: int | None) -> tu
 
     Parameters
     ----------
-    episodes
-        Those that finished in the epoch.
-    steps
-        Steps of every environment in the epoch.
-    longest
-        Time limit of the task; None if there is none.
+    episodes : those that finished in the epoch
+    steps : steps of every environment in the epoch
+    longest : time limit of the task; None if there is none
 
     Examples
     --------

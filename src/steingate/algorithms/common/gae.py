@@ -18,12 +18,9 @@ def close_paths(
 
     Parameters
     ----------
-    terminated, truncated
-        (T, E) flags of each step; a step that has both counts as terminated.
-    final_values
-        (T, E) value of the true final observation where ``truncated``; ignored elsewhere.
-    next_values
-        (E,) value of the observation after the last step; used where that step ends no episode.
+    terminated, truncated : (T, E) flags of each step; a step that has both counts as terminated
+    final_values : (T, E) value of the true final observation where ``truncated``; ignored elsewhere
+    next_values : (E,) value of the observation after the last step; used where that step ends no episode
     """
     ends = terminated | truncated
     bootstrap = np.where(truncated & ~terminated, np.asarray(final_values, np.float64), 0.0)
@@ -48,12 +45,9 @@ def gae(
 
     Parameters
     ----------
-    rewards, values
-        Reward (or cost) of each step and value of the observation it was taken from.
-    ends
-        True on the last step of each path; the last row must be True throughout.
-    bootstrap
-        Value that follows a path's last step (see :func:`close_paths`); ignored elsewhere.
+    rewards, values : reward (or cost) of each step and value of the observation it was taken from
+    ends : true on the last step of each path; the last row must be True throughout
+    bootstrap : value that follows a path's last step (see :func:`close_paths`); ignored elsewhere
     """
     if not np.all(ends[-1]):
         raise InputError("gae got a path without an end; set the last row of ends to True.")

@@ -26,12 +26,9 @@ def saturation_penalty(
 
     Parameters
     ----------
-    act
-        (..., a) actions as sampled, mean + std * noise.
-    noise
-        (..., a) standard normal noise.
-    log_std
-        (a,) log standard deviations.
+    act : (..., a) actions as sampled, mean + std * noise
+    noise : (..., a) standard normal noise
+    log_std : (a,) log standard deviations
     """
     std = np.exp(np.asarray(log_std, np.float64))
     mean = act - std * noise
@@ -49,10 +46,8 @@ def overconfidence_penalty(act: npt.NDArray[np.float32], logits: npt.NDArray[np.
 
     Parameters
     ----------
-    act
-        (n, 1) indices of the actions taken.
-    logits
-        (n, n_actions) of the policy that took them.
+    act : (n, 1) indices of the actions taken
+    logits : (n, n_actions) of the policy that took them
     """
     shifted = np.asarray(logits, np.float64)
     likeliest = shifted.argmax(axis=1)

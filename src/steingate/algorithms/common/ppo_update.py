@@ -71,7 +71,6 @@ def clipped_loss(clip: float) -> Loss:
     """Return PPO's loss: -mean(min(ratio A, clip(ratio, 1 - clip, 1 + clip) A)) (Schulman et al., 2017)."""
 
     def loss(params: Params, rows: Minibatch, numbers: Any) -> jax.Array:
-        del numbers
         ratio = likelihood_ratio(params, rows)
         clipped = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
         return -jnp.vdot(rows.weight, jnp.minimum(ratio * rows.adv, clipped * rows.adv))

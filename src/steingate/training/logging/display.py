@@ -35,12 +35,9 @@ class Display:
 
     Parameters
     ----------
-    cfg
-        The run.
-    console
-        Console to print to; stderr by default.
-    quiet
-        Show only the result.
+    cfg : the run
+    console : console to print to; stderr by default
+    quiet : show only the result
     """
 
     def __init__(self, cfg: RunConfig, console: Console | None = None, quiet: bool = False) -> None:

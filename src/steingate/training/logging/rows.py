@@ -106,12 +106,9 @@ def episode_warnings(cfg: RunConfig, epoch: int, window: Window, costs: npt.NDAr
 
     Parameters
     ----------
-    cfg
-        The run.
-    epoch, window
-        Index of the epoch, and the last episodes before it.
-    costs
-        Costs of the episodes that finished in the epoch.
+    cfg : the run
+    epoch, window : index of the epoch, and the last episodes before it
+    costs : costs of the episodes that finished in the epoch
     """
     found = []
     if epoch == 0 and len(costs) == 0:

@@ -37,12 +37,9 @@ class RunWriter:
 
     Parameters
     ----------
-    run
-        The folder.
-    envs
-        Their action space is stored with each checkpoint, so that a policy can be used without environment.
-    cfg, algorithm
-        The run and its algorithm; what they do with observations is stored too.
+    run : the folder
+    envs : their action space is stored with each checkpoint, so that a policy can be used without environment
+    cfg, algorithm : the run and its algorithm; what they do with observations is stored too
     """
 
     def __init__(self, run: RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
