@@ -413,7 +413,7 @@ def paper_settings() -> list[Setting]:
     """Return the paper's settings of the certificate and of EVO beside those of ``--variant published``."""
     published = {"variant": "published"}
     gate = SteinCertificate.from_name(make_algorithm("steingate", TASKS[0], published).preset, LIMIT)
-    evo = make_algorithm("evo", TASKS[0], published).resolve(1000)
+    evo = make_algorithm("evo", TASKS[0], published)
     return [
         Setting("steingate", "alpha", 2.0, "reference.a", gate.reference.a),
         Setting("steingate", "beta", 5.0, "reference.b", gate.reference.b),
@@ -425,7 +425,7 @@ def paper_settings() -> list[Setting]:
         Setting("steingate", "min_bandwidth", 0.05, "min_bandwidth", gate.min_bandwidth),
         Setting("steingate", "interior_clip", 1e-5, "interior_clip", gate.interior_clip),
         Setting("evo", "use_cost_buffer", True, "extreme.capacity > 0", evo.extreme.capacity > 0),
-        Setting("evo", "use_reward_buffer", True, "not replay.whole_epoch", not evo.replay.whole_epoch),
+        Setting("evo", "use_reward_buffer", True, "variant = published", evo.is_published),
         Setting("evo", "cost_buffer_size", 50, "extreme.capacity", evo.extreme.capacity),
         Setting("evo", "cost_buffer_percentile", 95, "extreme.percentile", evo.extreme.percentile),
         Setting("evo", "initial_distribution_percentile", 0.5, "extreme.quantile", evo.extreme.quantile),

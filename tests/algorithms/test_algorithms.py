@@ -56,7 +56,6 @@ def test_decisions_depend_on_the_limit_where_a_constraint_is_listed(name):
         ("trpo-saute", {"budget_discount": 1.5}, "budget_discount"),
         ("trpo-simmer", {"controller.memory": 0}, "memory"),
         ("evo", {"extreme.percentile": 101.0}, "percentile"),
-        ("evo", {"extreme.clamp": "never"}, "clamp"),
         ("evo", {"replay.buffer": 0}, "buffer"),
     ],
 )

@@ -38,7 +38,7 @@ def test_tasks_and_algorithms_are_chosen(tmp_path, capsys):
         (["table1", "--seeds", "a"], "--seeds must be integers and ranges such as 0-5, got 'a'"),
         (["table1", "--tasks", "Goal"], "The grid has no task 'Goal'"),
         (["table1", "--total-steps", "many"], "total_steps must be an integer, got 'many'"),
-        (["table1", "--num-envs", "7"], "7 environments cannot share equally"),
+        (["table1", "--num-envs", "7"], "must be a multiple of num_envs (7)"),
         (["table1", "--sedes", "3"], "did you mean --seeds"),
     ],
 )

@@ -7,9 +7,9 @@ advantage, above a quantile fitted in the same way, count ``1 + copies`` times.
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,58 +35,32 @@ from steingate.settings import group, option
 
 @dataclass(frozen=True)
 class ExtremeValueConfig:
-    """Extreme value of the episode cost. The last four follow the variant if they are none."""
+    """Extreme value of the episode cost."""
 
     capacity: int = option(50, "number of episodes")
     percentile: float = option(95.0, "percentile above which the tail is fitted")
     quantile: float = option(0.5, "quantile of the fitted excess")
-    clamp: Literal["ratio", "log_ratio"] | None = option(None, "what is clamped to [0.8, 1.2]; none: by variant")
-    count_twice: bool | None = option(None, "add the percentile twice, as published; none: by variant")
-    free_location: bool | None = option(
-        None, "fit the location too instead of starting the excess at 0; none: by variant"
-    )
-    zero_is_safe: bool | None = option(None, "an epoch without any cost has the value 0; none: by variant")
 
     def __post_init__(self) -> None:
         require_positive(self, "capacity")
         require_between(self, 0.0, 100.0, "percentile")
         require_between(self, 0.0, 1.0, "quantile")
 
-    def resolve(self, published: bool = False) -> "ExtremeValueConfig":
-        """Return the settings with those that follow the variant filled in."""
-        own: dict[str, Any] = {
-            "clamp": "log_ratio" if published else "ratio",
-            "count_twice": published,
-            "free_location": published,
-            "zero_is_safe": published,
-        }
-        return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
-
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """Transitions that count more than once. The last three follow the variant if they are none."""
+    """Transitions that count more than once."""
 
     copies: int = option(4, "further copies of each chosen transition")
     percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted")
     quantile: float = option(0.5, "quantile of the fitted excess")
-    buffer: int = option(100, "transitions in the fit, if not whole_epoch: the last ones of the last environment")
-    whole_epoch: bool | None = option(None, "fit all transitions of the epoch; none: by variant")
-    everywhere: bool | None = option(
-        None, "copies also count in the cost surrogate, the KL and the critics; none: by variant"
-    )
-    free_location: bool | None = option(None, "fit the location too; none: by variant")
+    buffer: int = option(100, "transitions in the fit with variant=published: the last ones of the last environment")
 
     def __post_init__(self) -> None:
         require_positive(self, "buffer")
         require_between(self, 0, float("inf"), "copies")
         require_between(self, 0.0, 100.0, "percentile")
         require_between(self, 0.0, 1.0, "quantile")
-
-    def resolve(self, published: bool = False) -> "ReplayConfig":
-        """Return the settings with those that follow the variant filled in."""
-        own: dict[str, Any] = {"whole_epoch": not published, "everywhere": published, "free_location": published}
-        return replace(self, **{name: value for name, value in own.items() if getattr(self, name) is None})
 
 
 class Steps(NamedTuple):
@@ -138,15 +112,8 @@ class EVO(TrustRegionAlgorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.replay.resolve(self.is_published).whole_epoch and self.replay.buffer != ReplayConfig().buffer:
-            raise InputError(
-                "replay.buffer has no effect while all transitions are used: set replay.whole_epoch=false."
-            )
-
-    def resolve(self, episode_length: int) -> Self:
-        """Return the algorithm with the settings of its variant."""
-        published = self.is_published
-        return replace(self, extreme=self.extreme.resolve(published), replay=self.replay.resolve(published))
+        if self.replay.buffer != ReplayConfig().buffer and not self.is_published:
+            raise InputError("replay.buffer has no effect with variant=corrected, which fits all transitions.")
 
     def init(self, context: RunContext, policy: Params) -> EVOState:
         """Return an empty memory."""
@@ -165,13 +132,12 @@ class EVO(TrustRegionAlgorithm):
 
     def decide(self, context: RunContext, state: EVOState, episodes: Episodes) -> tuple[EVOState, GateOutput]:
         """Constrain the extreme value of the cost; before the first finished episode minimize cost."""
-        extreme = self.extreme.resolve(self.is_published)
-        costs = append_window(state.costs, episodes.cost, extreme.capacity)
+        costs = append_window(state.costs, episodes.cost, self.extreme.capacity)
         recent = state.recent.extend(episodes, context.window)
-        zero = extreme.zero_is_safe and not np.any(episodes.cost)
+        zero = self.is_published and not np.any(episodes.cost)
         value, fitted, mode = 0.0, True, Mode.BALANCE
         if len(costs) and not zero:
-            value, fitted = extreme_value(costs, state.log_ratio, extreme)
+            value, fitted = extreme_value(costs, state.log_ratio, self.extreme, self.is_published)
         elif not zero:
             value, mode = context.cost_limit, Mode.RECOVER
         slack = context.cost_limit - value
@@ -181,16 +147,15 @@ class EVO(TrustRegionAlgorithm):
 
     def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
         """Let transitions with extreme advantages count more than once."""
-        return replay_extremes(advantage, self.replay.resolve(self.is_published))
+        return replay_extremes(advantage, self.replay, self.is_published)
 
 
-def pareto_quantile(
-    sample: Array, percentile: float, quantile: float, free_location: bool | None
-) -> tuple[float, bool]:
+def pareto_quantile(sample: Array, percentile: float, quantile: float, free_location: bool) -> tuple[float, bool]:
     """Return the percentile plus a quantile of a Pareto distribution fitted to the excesses, and whether it was fitted.
 
-    If the fit fails (fewer than two different excesses, or no convergence to a number), the quantile of the
-    excesses themselves is used.
+    With ``free_location``, as published, the location is fitted too; otherwise excesses start at 0. If the fit fails
+    (fewer than two different excesses, or no convergence to a number), the quantile of the excesses themselves is
+    used.
     """
     from scipy.stats import FitError, genpareto  # half a second to import, and few algorithms need it
 
@@ -211,43 +176,43 @@ def pareto_quantile(
     return threshold + float(np.quantile(excess, quantile)), False
 
 
-def episode_weights(log_ratio: Array, clamp: str | None) -> Array:
+def episode_weights(log_ratio: Array, published: bool) -> Array:
     """Return the weights of remembered episodes: clamped likelihood ratios, or as published their clamped logs."""
-    if clamp == "ratio":
-        return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
-    return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
+    if published:
+        return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
+    return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
 
 
-def extreme_value(costs: Array, log_ratio: Array, config: ExtremeValueConfig) -> tuple[float, bool]:
+def extreme_value(
+    costs: Array, log_ratio: Array, config: ExtremeValueConfig, published: bool = False
+) -> tuple[float, bool]:
     """Return the extreme value of the remembered costs, and whether the fit succeeded.
 
-    Weights are rounded to about ten thousand copies in all.
+    Weights are rounded to about ten thousand copies in all. Published code adds the percentile twice.
     """
-    config = config.resolve()
-    weight = episode_weights(log_ratio, config.clamp)
+    weight = episode_weights(log_ratio, published)
     copies = (weight / weight.sum() * 1e4).astype(np.int64)
     sample = np.repeat(costs, copies)
-    value, fitted = pareto_quantile(sample, config.percentile, config.quantile, config.free_location)
-    return value + float(np.percentile(sample, config.percentile)) * bool(config.count_twice), fitted
+    value, fitted = pareto_quantile(sample, config.percentile, config.quantile, free_location=published)
+    return value + float(np.percentile(sample, config.percentile)) * published, fitted
 
 
 def replay_extremes(
-    adv: npt.NDArray[np.floating[Any]], config: ReplayConfig
+    adv: npt.NDArray[np.floating[Any]], config: ReplayConfig, published: bool = False
 ) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
     """Return advantages (T * E,) and sample weights in which transitions with extreme advantages count more.
 
     Choosing transitions by their advantage changes the frequencies of actions, so a cost surrogate over the copies
     no longer estimates the policy's cost, and minimizing it can raise the cost. The copies therefore count in the
-    reward surrogate only (weights None), unless ``everywhere`` asks for the published behavior.
+    reward surrogate only (weights None), except in the published variant.
     """
-    config = config.resolve()
     advantage = np.asarray(adv, np.float64)
     by_environment = advantage.T.ravel()
-    sample = by_environment if config.whole_epoch else by_environment[-config.buffer :]
+    sample = by_environment[-config.buffer :] if published else by_environment
     threshold, fitted = 0.0, True
     if np.any(sample):
         quantile = min(max(config.quantile, 0.2), 0.9)
-        threshold, fitted = pareto_quantile(sample, config.percentile, quantile, config.free_location)
+        threshold, fitted = pareto_quantile(sample, config.percentile, quantile, free_location=published)
     chosen = advantage.ravel() >= threshold
     metrics = {
         "Loss/ReplayThreshold": threshold,
@@ -255,7 +220,7 @@ def replay_extremes(
         "Loss/ReplayFitFailed": float(not fitted),
     }
     weight = 1.0 + config.copies * chosen
-    if config.everywhere:
+    if published:
         return advantage.ravel(), weight.astype(np.float32), metrics
     return advantage.ravel() * weight / weight.mean(), None, metrics
 

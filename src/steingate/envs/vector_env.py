@@ -49,17 +49,9 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
     _workers: SyncWorkers | WorkerPool | None = None
 
     def __init__(
-        self,
-        factory: Callable[[], Any],
-        num_envs: int,
-        *,
-        name: str,
-        copy: bool = True,
-        workers: int | None = 1,
-        spec: EnvSpec | None = None,
-        max_processes: int | None = None,
-        **options: Any,
-    ) -> None:
+        self, factory: Callable[[], Any], num_envs: int, *, name: str, copy: bool = True, workers: int | None = 1,
+        spec: EnvSpec | None = None, max_processes: int | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         if workers is not None and workers < 1:
             raise InputError(f"workers is {workers}: a positive number is expected, or none to measure.")
         self.name, self.num_envs, self._copy = name, num_envs, copy

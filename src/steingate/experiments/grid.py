@@ -41,14 +41,8 @@ class Sizes:
             Options of :class:`~steingate.training.config.RunConfig` or of the algorithm; they override the
             sizes.
         """
-        shared: dict[str, Any] = {
-            "total_steps": self.total_steps,
-            "steps_per_epoch": self.steps_per_epoch,
-            "num_envs": self.num_envs,
-            "variant": self.variant,
-            "checkpoint_every": self.checkpoint_every,
-            "out": str(Path(self.out) / folder),
-        }
+        names = ("total_steps", "steps_per_epoch", "num_envs", "variant", "checkpoint_every")
+        shared = {name: getattr(self, name) for name in names} | {"out": str(Path(self.out) / folder)}
         return [
             make_config({**shared, "env": env, "algo": algo, "seed": seed, **options})
             for env in ([envs] if isinstance(envs, str) else envs)

@@ -127,18 +127,10 @@ _CIRCLE_TEXT = ("nothing", "|x| > 1.125", "|x| > 1.125 or |y| > 1.125")
 def _navigation(family: Family, agent: str, level: int, objects: tuple[ObjectSpec, ...], **numbers: Any) -> TaskSpec:
     lidar_blocks = sum(group.kind != "sigwalls" for group in objects)
     return TaskSpec(
-        env_id=f"Safety{agent.capitalize()}{family.capitalize()}{level}-v0",
-        family=family,
-        agent=agent,
-        level=level,
-        observation_size=_SENSORS[agent] + LIDAR_BINS * lidar_blocks,
-        action_size=2,
-        action_bound=1.0,
-        timestep=_TIMESTEP[agent],
-        substeps=10,
-        objects=objects,
-        **numbers,
-    )
+        f"Safety{agent.capitalize()}{family.capitalize()}{level}-v0", family, agent, level, action_size=2,
+        action_bound=1.0, observation_size=_SENSORS[agent] + LIDAR_BINS * lidar_blocks, timestep=_TIMESTEP[agent],
+        substeps=10, objects=objects, **numbers,
+    )  # fmt: skip
 
 
 def _goal(agent: str, level: int) -> TaskSpec:
@@ -159,20 +151,10 @@ def _velocity(
     name: str, robot: str, limit: float, substeps: int, timestep: float, obs: int, act: int, bound: float
 ) -> TaskSpec:
     return TaskSpec(
-        env_id=f"Safety{name}Velocity-v1",
-        family="velocity",
-        agent=robot,
-        level=0,
-        observation_size=obs,
-        action_size=act,
-        action_bound=bound,
-        max_episode_steps=1000,
-        timestep=timestep,
-        substeps=substeps,
-        cost_parts=("cost_velocity",),
-        cost_text=f"speed above {limit}",
-        speed_limit=limit,
-    )
+        f"Safety{name}Velocity-v1", "velocity", robot, level=0, observation_size=obs, action_size=act,
+        action_bound=bound, max_episode_steps=1000, timestep=timestep, substeps=substeps, cost_parts=("cost_velocity",),
+        cost_text=f"speed above {limit}", speed_limit=limit,
+    )  # fmt: skip
 
 
 _ALL = (

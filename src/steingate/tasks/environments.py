@@ -83,22 +83,11 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     current_env: int | None = None  # all simulations are stepped at once
 
     def __init__(
-        self,
-        env_id: str,
-        num_envs: int = 1,
-        *,
-        threads: int | None = None,
-        physics: str = "auto",
-        layout_stream: Literal["independent", "reference"] = "independent",
-        render_mode: str | None = None,
-        camera: Literal["fixed", "track"] = "fixed",
-        width: int = 480,
-        height: int = 480,
-        copy: bool = True,
-        max_episode_steps: int | None = None,
-        autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP,
-        **unknown: Any,
-    ) -> None:
+        self, env_id: str, num_envs: int = 1, *, threads: int | None = None, physics: str = "auto",
+        layout_stream: Literal["independent", "reference"] = "independent", render_mode: str | None = None,
+        camera: Literal["fixed", "track"] = "fixed", width: int = 480, height: int = 480, copy: bool = True,
+        max_episode_steps: int | None = None, autoreset_mode: AutoresetMode = AutoresetMode.SAME_STEP, **unknown: Any,
+    ) -> None:  # fmt: skip
         task = find_task(env_id)
         known = list(inspect.signature(SafetyVectorEnv).parameters)[2:-1]
         check_options(task.env_id, unknown, known)
@@ -175,9 +164,9 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         out = self.simulation.out
         self.simulation.step(check_actions(self.task, self.num_envs, actions))
         any_ended = count_step(
-            *(self.max_episode_steps, out.goal_met, out.terminated),
-            *(self._elapsed, self._goals, self._truncated, self._ended),
-        )
+            self.max_episode_steps, out.goal_met, out.terminated,
+            self._elapsed, self._goals, self._truncated, self._ended,
+        )  # fmt: skip
         info = self._output_info()
         reward = self._output(out.reward)
         terminated, truncated = self._output(out.terminated), self._output(self._truncated)

@@ -23,9 +23,9 @@ SETTLING, AT_REST, MOVING = 0, 1, 2  # status of a vase; moving vases are always
 
 # How a step was made: without MuJoCo, or the reason for MuJoCo. The last four follow the codes of ``car.advance``.
 STEP_KINDS = (
-    *("closed form", "physics='mujoco'", "moving vase", "vase contact"),
-    *("ambiguous contact", "chassis contact", "wheel on side", "not converged"),
-)
+    "closed form", "physics='mujoco'", "moving vase", "vase contact",
+    "ambiguous contact", "chassis contact", "wheel on side", "not converged",
+)  # fmt: skip
 CLOSED_FORM, REQUESTED, MOVING_VASE, VASE_CONTACT = 0, 1, 2, 3
 
 # A vase slower than these for CALM_STEPS steps is at rest; the first is a tenth of the speed that costs.

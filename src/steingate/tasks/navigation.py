@@ -22,9 +22,9 @@ from steingate.tasks.navigation_models import STATE_SIZE, WorldBatch, compile_wo
 _REACH = {"point": (point.REACH, point.SPEED_GAIN), "car": (0.24, 1.5)}
 
 _SAVED = (
-    *("q", "v", "warm", "acc", "ctrl", "xy", "yaw", "vase_q", "vase_v", "vase_warm"),
-    *("status", "calm", "clock", "distance", "streams", "edges"),
-)
+    "q", "v", "warm", "acc", "ctrl", "xy", "yaw", "vase_q", "vase_v", "vase_warm",
+    "status", "calm", "clock", "distance", "streams", "edges",
+)  # fmt: skip
 
 
 class Navigation(Simulation):
@@ -59,14 +59,9 @@ class Navigation(Simulation):
     """
 
     def __init__(
-        self,
-        task: TaskSpec,
-        num_envs: int,
-        *,
-        threads: int = 1,
-        physics: str = "auto",
+        self, task: TaskSpec, num_envs: int, *, threads: int = 1, physics: str = "auto",
         layout_stream: Stream = "independent",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.task, self.placement = task, make_placement(task)
         n, rows, vases = num_envs, len(self.placement.kinds), task.count("vases")
         nq, nv = STATE_SIZE[task.agent]
@@ -116,9 +111,9 @@ class Navigation(Simulation):
         lidar_range = self.task.lidar_range
         if self.task.family == "goal":
             kernels.observe_goal_starts(
-                *(ids, self.q, self.v, self.acc, self.xy, self.vase_q, self.distance, self.placement.goal),
-                *(self._hazard_row, self._vase_row, lidar_range, self.out.obs),
-            )
+                ids, self.q, self.v, self.acc, self.xy, self.vase_q, self.distance, self.placement.goal,
+                self._hazard_row, self._vase_row, lidar_range, self.out.obs,
+            )  # fmt: skip
         else:
             kernels.observe_circle_starts(ids, self.q, self.v, self.acc, lidar_range, self.out.obs)
 
@@ -134,11 +129,11 @@ class Navigation(Simulation):
 
     def _advance(self, actions: Array, substeps: int) -> None:
         waiting = handoff.advance_agents(
-            *(actions, self.ctrl, self.q, self.v, self.acc, self.vase_q, self.vase_v, self.vase_warm),
-            *(self.status, self.clock, self._curve, self._touch, *self._agent),
-            *(self.task.timestep, substeps, self.task.substeps, self._use_mujoco, self._car, self.edges),
-            *(self._active, self._group_size, self._group_ids, self.step_counts),
-        )
+            actions, self.ctrl, self.q, self.v, self.acc, self.vase_q, self.vase_v, self.vase_warm,
+            self.status, self.clock, self._curve, self._touch, *self._agent,
+            self.task.timestep, substeps, self.task.substeps, self._use_mujoco, self._car, self.edges,
+            self._active, self._group_size, self._group_ids, self.step_counts,
+        )  # fmt: skip
         if waiting:
             for vases, left in np.argwhere(self._group_size):
                 ids = self._group_ids[vases, left, : self._group_size[vases, left]]
@@ -153,24 +148,24 @@ class Navigation(Simulation):
             world = WorldBatch(model, len(self.q), self._threads, persistent=self._use_mujoco)
             self._worlds[vases] = world
         handoff.write_mujoco_state(
-            *(ids, world.columns, self.ctrl, self.q, self.v, self.warm, self.vase_q, self.vase_v),
-            *(self.vase_warm, self._active, world.state),
-        )
+            ids, world.columns, self.ctrl, self.q, self.v, self.warm, self.vase_q, self.vase_v,
+            self.vase_warm, self._active, world.state,
+        )  # fmt: skip
         world.advance(ids, substeps)
         handoff.read_mujoco_state(
-            *(ids, world.columns, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v),
-            *(self.vase_warm, self._active, self.status, self.calm, self._touch, world.state, world.qacc, world.touch),
-        )
+            ids, world.columns, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v,
+            self.vase_warm, self._active, self.status, self.calm, self._touch, world.state, world.qacc, world.touch,
+        )  # fmt: skip
 
     def _finish(self) -> None:
         out, task, rule = self.out, self.task, self.placement
         results = (out.obs, out.reward, out.cost, out.parts, out.terminated, out.goal_met)
         if task.family == "goal":
             kernels.finish_goal(
-                *(self.q, self.v, self.acc, self.xy, self.vase_q, self.vase_v, self._touch, self.distance),
-                *(self.streams, rule.low, rule.high, rule.keepout, rule.goal, self._hazard_row),
-                *(self._vase_row, task.lidar_range, *results),
-            )
+                self.q, self.v, self.acc, self.xy, self.vase_q, self.vase_v, self._touch, self.distance,
+                self.streams, rule.low, rule.high, rule.keepout, rule.goal, self._hazard_row,
+                self._vase_row, task.lidar_range, *results,
+            )  # fmt: skip
         else:
             agents = self.q, self.v, self.acc
             kernels.finish_circle(*agents, self.streams, task.level, task.lidar_range, *results)

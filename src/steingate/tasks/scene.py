@@ -269,17 +269,12 @@ def _add_floor_and_sky(spec: mujoco.MjSpec) -> None:
 def _add_light(spec: mujoco.MjSpec, moving: bool) -> None:
     """Add the headlight and a sun, which follows a robot that moves far."""
     body = spec.worldbody.first_body() if moving else spec.worldbody
+    modes = mujoco.mjtCamLight
     body.add_light(
-        name="sun",
-        mode=mujoco.mjtCamLight.mjCAMLIGHT_TRACKCOM if moving else mujoco.mjtCamLight.mjCAMLIGHT_FIXED,
-        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-        pos=(-4.0, -5.0, 10.0),
-        dir=(0.33, 0.42, -0.84),
-        diffuse=(0.60, 0.59, 0.56),
-        ambient=(0.0, 0.0, 0.0),
-        specular=(0.25, 0.25, 0.25),
-        castshadow=True,
-    )
+        name="sun", mode=modes.mjCAMLIGHT_TRACKCOM if moving else modes.mjCAMLIGHT_FIXED, castshadow=True,
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, pos=(-4.0, -5.0, 10.0), dir=(0.33, 0.42, -0.84),
+        diffuse=(0.60, 0.59, 0.56), ambient=(0.0, 0.0, 0.0), specular=(0.25, 0.25, 0.25),
+    )  # fmt: skip
     headlight = spec.visual.headlight
     headlight.ambient, headlight.diffuse = (0.36, 0.37, 0.39), (0.10, 0.10, 0.10)
     headlight.specular = (0.05, 0.05, 0.05)

@@ -89,39 +89,28 @@ ROBOTS: Final[dict[str, Robot]] = {
     "half_cheetah": Robot(
         Rules(hidden=1, forward=1.0, alive=0.0, control=0.1, mortal=False), "root", noise=0.1, normal=True
     ),
-    "ant": Robot(
+    "ant": Robot(  # heights of exactly 0.2 and 1.0 are healthy
         Rules(
-            *(2, 1.0, 1.0, 0.5),
-            planar=True,
-            height=2,
-            # 0.2 and 1.0 themselves are healthy.
-            low=math.nextafter(0.2, 0.0),
-            high=math.nextafter(1.0, 2.0),
-            bounded=0,
+            hidden=2, forward=1.0, alive=1.0, control=0.5, planar=True, height=2, low=math.nextafter(0.2, 0.0),
+            high=math.nextafter(1.0, 2.0), bounded=0,
         ),
-        "torso",
-        noise=0.1,
-        normal=True,
-        free=True,
-        halve_margin=True,
+        "torso", noise=0.1, normal=True, free=True, halve_margin=True,
     ),
     "humanoid": Robot(
         Rules(hidden=2, forward=1.25, alive=5.0, control=0.1, planar=True, height=2, low=1.0, high=2.0),
-        "mass",
-        noise=0.01,
-        free=True,
-        forces=True,
-        halve_margin=True,
+        "mass", noise=0.01, free=True, forces=True, halve_margin=True,
     ),
     "swimmer": Robot(Rules(hidden=2, forward=1.0, alive=0.0, control=1e-4, mortal=False), "root", noise=0.1),
     "hopper": Robot(
-        Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.7, lean=0.2, bounded=2, bound=100.0),
-        "root",
-        noise=0.005,
-        halve_margin=True,
+        Rules(
+            hidden=1, forward=1.0, alive=1.0, control=1e-3, clip=10.0, low=0.7, lean=0.2, bounded=2, bound=100.0
+        ),
+        "root", noise=0.005, halve_margin=True,
     ),
-    "walker2d": Robot(Rules(*(1, 1.0, 1.0, 1e-3), clip=10.0, low=0.8, high=2.0, lean=1.0), "root", noise=0.005),
-}
+    "walker2d": Robot(
+        Rules(hidden=1, forward=1.0, alive=1.0, control=1e-3, clip=10.0, low=0.8, high=2.0, lean=1.0), "root", 0.005
+    ),
+}  # fmt: skip
 
 
 def robot_file(name: str) -> str:
@@ -159,14 +148,9 @@ class Velocity(Simulation):
     """
 
     def __init__(
-        self,
-        task: TaskSpec,
-        num_envs: int,
-        *,
-        threads: int = 1,
-        physics: str = "auto",
+        self, task: TaskSpec, num_envs: int, *, threads: int = 1, physics: str = "auto",
         layout_stream: str = "independent",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.task, self.robot, self.model = task, ROBOTS[task.agent], load_robot(task.agent)
         self.batch = mujoco.batch.Batch(self.model, num_envs, min(threads, num_envs), persistent=True)
         self.qpos, self.qvel, self.ctrl = (self.batch.bind(name) for name in ("qpos", "qvel", "ctrl"))
@@ -227,9 +211,9 @@ class Velocity(Simulation):
         out = self.out
         _observe(self.robot.rules, self._all, self.qpos, self.qvel, out.obs)
         _evaluate(
-            *(self.robot.rules, self.task.period, self.task.speed_limit, self.qpos, self.qvel, before, after),
-            *(actions, out.reward, out.cost, out.terminated),
-        )
+            self.robot.rules, self.task.period, self.task.speed_limit, self.qpos, self.qvel, before, after,
+            actions, out.reward, out.cost, out.terminated,
+        )  # fmt: skip
         out.parts[0] = out.cost
 
     def _read_positions(self, ids: Ids) -> None:

@@ -105,8 +105,7 @@ class RunConfig:
         _require_json("a setting of the algorithm", to_json(self.algorithm))
         if self.steps_per_epoch % self.num_envs:
             raise InputError(
-                f"steps_per_epoch is {self.steps_per_epoch}, which {self.num_envs} environments cannot share "
-                "equally; choose a multiple of num_envs."
+                f"steps_per_epoch is {self.steps_per_epoch}: choose a multiple of num_envs, {self.num_envs}."
             )
         if self.total_steps < self.steps_per_epoch:
             raise InputError(
@@ -146,15 +145,7 @@ class RunConfig:
     @property
     def context(self) -> RunContext:
         """Facts about the run for the algorithm."""
-        return RunContext(
-            cost_limit=self.cost_limit,
-            window=self.window,
-            episode_length=self.episode_length,
-            epochs=self.epochs,
-            seed=self.seed,
-            num_envs=self.num_envs,
-            carry_episodes=self.carry_episodes,
-        )
+        return RunContext(*(getattr(self, name) for name in RunContext._fields))
 
     @property
     def identity(self) -> str:

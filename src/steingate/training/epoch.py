@@ -32,13 +32,9 @@ class EpochReport(NamedTuple):
 
 
 def run_epoch(
-    algorithm: OnPolicyAlgorithm,
-    cfg: RunConfig,
-    state: TrainState,
-    envs: TrainerEnv,
-    pool: Executor,
+    algorithm: OnPolicyAlgorithm, cfg: RunConfig, state: TrainState, envs: TrainerEnv, pool: Executor,
     stop: Callable[[], bool] = lambda: False,
-) -> tuple[TrainState, EpochReport]:
+) -> tuple[TrainState, EpochReport]:  # fmt: skip
     """Collect, decide, update the policy, fit the critics; return the next state and what to log.
 
     Fitting the critics needs neither the new policy nor the next rollout, so it is submitted to ``pool`` and may run
@@ -50,19 +46,11 @@ def run_epoch(
 
     set_params(envs, algorithm.env_params(context, state.algorithm))
     noise = action_noise(cfg.seed, state.epoch, (cfg.horizon, cfg.num_envs, n_outputs(space)), discrete)
+    mode, seeds = UPDATE if algorithm.networks.normalize_obs else OFF, epoch_seeds(cfg.seed, state.epoch, cfg.num_envs)
     rollout, stats = collect(
-        envs,
-        state.policy,
-        state.stats,
-        noise,
-        mode=UPDATE if algorithm.networks.normalize_obs else OFF,
-        seeds=epoch_seeds(cfg.seed, state.epoch, cfg.num_envs),
-        carry=state.carry,
-        stop=stop,
-        name=cfg.env,
-        steps_before=state.epoch * cfg.steps_per_epoch,
-        error_hint="the state before this epoch is kept; ",
-    )
+        envs, state.policy, state.stats, noise, mode=mode, seeds=seeds, carry=state.carry, stop=stop, name=cfg.env,
+        steps_before=state.epoch * cfg.steps_per_epoch, error_hint="the state before this epoch is kept; ",
+    )  # fmt: skip
     watch.lap("collect")
 
     trajectories = Trajectories(rollout.obs[:-1], rollout.act, rollout.logp, rollout.finished_at)
@@ -103,16 +91,10 @@ def run_epoch(
         state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, output.objective, metrics
     )
     next_state = TrainState(
-        epoch=state.epoch + 1,
-        policy=policy,
-        algorithm=updated,
-        critics=fitting,
-        stats=stats,
-        window=window,
-        finished=state.finished + len(rollout.episodes.cost),
+        state.epoch + 1, policy, updated, fitting, stats, window, state.finished + len(rollout.episodes.cost),
         carry=rollout.carry if cfg.carry_episodes else None,
         env_state=envs.snapshot() if cfg.carry_episodes else None,
-    )
+    )  # fmt: skip
     messages = (*output.messages, *episode_warnings(cfg, state.epoch, state.window, rollout.episodes.cost))
     texts = tuple(f"Epoch {state.epoch + 1}: {message}" for message in messages)
     return next_state, EpochReport(
@@ -125,15 +107,7 @@ def _fit(
     epochs: int | None,
 ) -> Critics:  # fmt: skip
     """Fit the critics to the targets of an epoch; the cost critic only if the algorithm has cost advantages."""
-    fitted = fit_critics(
-        critics,
-        obs,
-        targets,
-        algorithm.critics,
-        stream(cfg.seed, epoch, Purpose.FIT),
-        weight=weight,
-        epochs=epochs,
-        fit_cost=algorithm.cost_advantages is not None,
-    )
+    rng, fit_cost = stream(cfg.seed, epoch, Purpose.FIT), algorithm.cost_advantages is not None
+    fitted = fit_critics(critics, obs, targets, algorithm.critics, rng, weight=weight, epochs=epochs, fit_cost=fit_cost)
     require_finite(cfg, epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
     return fitted

@@ -40,19 +40,10 @@ class Rollout(NamedTuple):
 
 
 def collect(
-    envs: TrainerEnv,
-    policy: Params,
-    stats: Stats,
-    noise: npt.NDArray[np.float32],
-    *,
-    mode: int = kernels.UPDATE,
-    seeds: Sequence[int] | None = None,
-    carry: Carry | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    name: str = "the environment",
-    steps_before: int = 0,
-    error_hint: str = "",
-) -> tuple[Rollout, Stats]:
+    envs: TrainerEnv, policy: Params, stats: Stats, noise: npt.NDArray[np.float32], *, mode: int = kernels.UPDATE,
+    seeds: Sequence[int] | None = None, carry: Carry | None = None, stop: Callable[[], bool] = lambda: False,
+    name: str = "the environment", steps_before: int = 0, error_hint: str = "",
+) -> tuple[Rollout, Stats]:  # fmt: skip
     """Return a rollout of ``len(noise)`` vector steps, and the observation statistics after it.
 
     Parameters

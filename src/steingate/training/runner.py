@@ -40,13 +40,9 @@ def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) 
 
 
 def resume(
-    path: str | Path,
-    quiet: bool = False,
-    stop: StopRequest | None = None,
-    total_steps: int | None = None,
-    env: Any = None,
-    trust_code: bool = False,
-) -> Path:
+    path: str | Path, quiet: bool = False, stop: StopRequest | None = None, total_steps: int | None = None,
+    env: Any = None, trust_code: bool = False,
+) -> Path:  # fmt: skip
     """Continue a run from its last intact checkpoint, or from its start, to its end; return the run folder.
 
     ``total_steps`` extends the run, which then equals one that was longer from the start. ``env`` is the

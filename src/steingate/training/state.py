@@ -48,17 +48,9 @@ def first_state(cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int
     policy = init_policy(rngs[Purpose.POLICY], obs_dim, act_dim, networks.hidden, discrete, networks.init_std)
     critics = init_critics(rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden)
     has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
-    return TrainState(
-        epoch=0,
-        policy=policy,
-        algorithm=algorithm.init(cfg.context, policy),
-        critics=completed(critics),
-        stats=init_stats(obs_dim - has_safety_state),  # the safety state is not normalized
-        window=empty_window(),
-        finished=0,
-        carry=None,
-        env_state=None,
-    )
+    stats = init_stats(obs_dim - has_safety_state)  # the safety state is not normalized
+    own = algorithm.init(cfg.context, policy)
+    return TrainState(0, policy, own, completed(critics), stats, empty_window(), finished=0, carry=None, env_state=None)
 
 
 def to_tree(state: TrainState) -> dict[str, Any]:

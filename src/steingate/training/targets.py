@@ -16,13 +16,9 @@ Targets = npt.NDArray[np.float32]  # (2, N): reward, cost
 
 
 def compute_targets(
-    rollout: Rollout,
-    critics: Critics,
-    algorithm: OnPolicyAlgorithm,
-    context: RunContext,
-    state: State,
+    rollout: Rollout, critics: Critics, algorithm: OnPolicyAlgorithm, context: RunContext, state: State,
     costs_before: Array | None = None,
-) -> tuple[Batch, Targets, Metrics]:
+) -> tuple[Batch, Targets, Metrics]:  # fmt: skip
     """Return the batch of the policy update, the critics' targets, and metrics of the critics' predictions.
 
     A path that a time limit truncated is bootstrapped with the value of its final observation, one that the end of the

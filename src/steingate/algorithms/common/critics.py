@@ -34,16 +34,10 @@ def init_critics(
 
 
 def fit_critics(
-    critics: Critics,
-    obs: npt.NDArray[np.float32],
-    targets: npt.NDArray[np.float32],
-    config: CriticConfig,
-    rng: np.random.Generator,
-    *,
-    weight: npt.NDArray[np.float32] | None = None,
-    epochs: int | None = None,
+    critics: Critics, obs: npt.NDArray[np.float32], targets: npt.NDArray[np.float32], config: CriticConfig,
+    rng: np.random.Generator, *, weight: npt.NDArray[np.float32] | None = None, epochs: int | None = None,
     fit_cost: bool = True,
-) -> Critics:
+) -> Critics:  # fmt: skip
     """Return both critics fitted to the targets (2, N) of an epoch, with the same minibatches for both.
 
     ``weight`` (N,) says how often each sample counts. ``epochs`` replaces a number that changes from update to
@@ -61,14 +55,9 @@ def fit_critics(
 
 
 def fit_critic(
-    params: Params,
-    adam: Adam,
-    obs: npt.NDArray[np.float32],
-    target: npt.NDArray[np.float32],
-    order: npt.NDArray[np.int32],
-    config: CriticConfig,
-    weight: npt.NDArray[np.float32] | None = None,
-) -> tuple[Params, Adam, float]:
+    params: Params, adam: Adam, obs: npt.NDArray[np.float32], target: npt.NDArray[np.float32],
+    order: npt.NDArray[np.int32], config: CriticConfig, weight: npt.NDArray[np.float32] | None = None,
+) -> tuple[Params, Adam, float]:  # fmt: skip
     """Return the fitted critic, its optimizer state and the mean minibatch loss.
 
     The loss is the mean squared error plus ``vf_weight_decay`` times the sum of squares of all parameters.
@@ -93,16 +82,9 @@ def _compiled_fit(config: CriticConfig) -> Callable[..., tuple[Any, jax.Array]]:
     """Return the jitted scan over all minibatches."""
 
     def fit(
-        params: Params,
-        first: Params,
-        second: Params,
-        obs: Any,
-        target: Any,
-        rows: Any,
-        weights: Any,
-        rate: Any,
+        params: Params, first: Params, second: Params, obs: Any, target: Any, rows: Any, weights: Any, rate: Any,
         epsilon: Any,
-    ) -> tuple[Any, jax.Array]:
+    ) -> tuple[Any, jax.Array]:  # fmt: skip
         theta, unravel = ravel_pytree(params)
 
         def step(state: Any, batch: Any) -> tuple[Any, jax.Array]:

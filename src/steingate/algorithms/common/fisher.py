@@ -72,14 +72,8 @@ def split_blocks(batch: Batch) -> Blocks:
     uniform = jnp.full(total, 1.0 / total, jnp.float32)
     weight = uniform if batch.weight is None else batch.weight / jnp.sum(batch.weight)
     obs = jnp.concatenate([jnp.asarray(batch.obs), jnp.ones((total, 1), jnp.float32)], axis=1)
-    return Blocks(
-        jnp.swapaxes(blocks(obs), 1, 2),
-        jnp.swapaxes(blocks(batch.act), 1, 2),
-        blocks(batch.logp),
-        blocks(batch.adv),
-        blocks(batch.cost_adv),
-        blocks(weight),
-    )
+    vectors = (jnp.swapaxes(blocks(rows), 1, 2) for rows in (obs, batch.act))
+    return Blocks(*vectors, *map(blocks, (batch.logp, batch.adv, batch.cost_adv, weight)))
 
 
 def _block_forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:

@@ -30,13 +30,9 @@ def close_paths(
 
 
 def gae(
-    rewards: npt.ArrayLike,
-    values: npt.ArrayLike,
-    ends: npt.NDArray[np.bool_],
-    bootstrap: npt.ArrayLike,
-    gamma: npt.ArrayLike = 0.99,
-    gae_lambda: npt.ArrayLike = 0.95,
-) -> tuple[Array, Array]:
+    rewards: npt.ArrayLike, values: npt.ArrayLike, ends: npt.NDArray[np.bool_], bootstrap: npt.ArrayLike,
+    gamma: npt.ArrayLike = 0.99, gae_lambda: npt.ArrayLike = 0.95,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return advantages and value targets, both (T, ...) in float64.
 
     delta_t = r_t + gamma V_{t+1} - V_t and A_t = delta_t + gamma gae_lambda A_{t+1} within a path;

@@ -27,13 +27,9 @@ def init_network(rng: np.random.Generator, obs_dim: int, hidden: tuple[int, ...]
 
 
 def init_policy(
-    rng: np.random.Generator,
-    obs_dim: int,
-    act_dim: int,
-    hidden: tuple[int, ...] = (64, 64),
-    discrete: bool = False,
+    rng: np.random.Generator, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (64, 64), discrete: bool = False,
     init_std: float = 1.0,
-) -> Params:
+) -> Params:  # fmt: skip
     """Return the parameters of a policy: a network for the means and a free ``log_std``.
 
     With ``discrete`` it is a network for the logits of ``act_dim`` actions.

@@ -96,13 +96,9 @@ def ppo_phase(batch: Batch, objective: Objective, clip: float) -> Phase:
 
 
 def minibatch_update(
-    context: RunContext,
-    state: PPOState,
-    policy: Params,
-    batch: Batch,
-    config: MinibatchConfig,
+    context: RunContext, state: PPOState, policy: Params, batch: Batch, config: MinibatchConfig,
     phases: tuple[Phase, ...],
-) -> tuple[PPOState, Params, Metrics]:
+) -> tuple[PPOState, Params, Metrics]:  # fmt: skip
     """Return state and policy after all phases, one after the other with one optimizer, and metrics.
 
     The KL is measured over all samples after each epoch; the epoch that exceeds ``max_kl`` is the last. Metrics of
@@ -116,17 +112,10 @@ def minibatch_update(
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(context.seed, spawn_key=key)))
         rows, weights = minibatches(permutations(rng, len(batch.obs), config.epochs), config.batch_size, batch.weight)
         shape = rows.shape[:2]
-        rate, epsilon = adam_step_sizes(adam.steps, shape[0] * shape[1], lr)
+        rate, epsilon = (size.reshape(shape) for size in adam_step_sizes(adam.steps, shape[0] * shape[1], lr))
+        samples, numbers = batch._replace(adv=np.asarray(phase.adv), weight=None), np.asarray(phase.numbers, np.float32)
         policy, moments, count, kl, loss = _compiled(config, phase.loss)(
-            policy,
-            adam.first,
-            adam.second,
-            batch._replace(adv=np.asarray(phase.adv), weight=None),
-            rows,
-            weights,
-            rate.reshape(shape),
-            epsilon.reshape(shape),
-            np.asarray(phase.numbers, np.float32),
+            policy, adam.first, adam.second, samples, rows, weights, rate, epsilon, numbers
         )
         policy, (first, second) = jax.tree.map(np.asarray, (policy, moments))
         adam = Adam(adam.steps + int(count) * shape[1], first, second)
@@ -147,16 +136,9 @@ def _compiled(config: MinibatchConfig, loss: Loss) -> Callable[..., tuple[Any, .
     """Return one phase as a jitted function: parameters, moments, epochs made, KL, loss of the last epoch."""
 
     def fit(
-        params: Params,
-        first: Params,
-        second: Params,
-        batch: Batch,
-        rows: Any,
-        weights: Any,
-        rate: Any,
-        epsilon: Any,
+        params: Params, first: Params, second: Params, batch: Batch, rows: Any, weights: Any, rate: Any, epsilon: Any,
         numbers: Any,
-    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array]:
+    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array]:  # fmt: skip
         theta, unravel = ravel_pytree(params)
         old = action_distribution(params, batch.obs)
 
