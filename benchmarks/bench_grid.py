@@ -16,7 +16,8 @@ from pathlib import Path
 from statistics import median
 
 from steingate.experiments.launch import launch
-from steingate.experiments.local import LocalEngine, available_cores
+from steingate.experiments.local import LocalEngine
+from steingate.tasks.validation import usable_cores
 from steingate.training.config import make_config
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_grid.csv"
@@ -39,7 +40,7 @@ def seconds(task: str, algo: str, steps: int, runs: int, workers: int | None) ->
 
 
 def measure(task: str, algo: str, steps: int, rounds: int, load: float) -> dict[str, object]:
-    cores = len(available_cores())
+    cores = len(usable_cores())
     seconds(task, algo, 20_000, 1, None)  # compiles
     sequential, parallel = [], []
     for _ in range(rounds):

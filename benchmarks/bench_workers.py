@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from steingate.envs.make import make_vec
-from steingate.envs.worker_pool import expected_speedup, usable_cores
+from steingate.envs.worker_pool import expected_speedup
+from steingate.tasks.validation import usable_cores
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_workers.csv"
 ENVS, ROUNDS, SECONDS = 8, 5, 0.5
@@ -55,7 +56,7 @@ def seconds_per_step(vec, actions: np.ndarray) -> float:
 
 
 def main() -> None:
-    count, load = min(ENVS, usable_cores()), os.getloadavg()[0]
+    count, load = min(ENVS, len(usable_cores())), os.getloadavg()[0]
     print(f"load average {load:.1f} on {os.cpu_count()} processors at the start")
     print(f"{'step':>10}{'one process':>14}{f'{count} processes':>14}{'speedup':>9}{'expected':>10}")
     rows = []

@@ -100,7 +100,7 @@ def test_other_algorithms_are_found_by_module_and_class():
         ("stein-gate", "did you mean steingate"),
         ("xyzzy", r"algorithm 'xyzzy' is not known: choose one of allowance, .*module"),
         (f"{__name__}:Mein", r"has no 'Mein' \(did you mean Mine\?\)"),
-        ("math:pi", "is not an algorithm: derive a class from"),
+        ("math:pi", "is not an algorithm: derive it from"),
     ],
 )
 def test_unknown_names_are_refused_with_the_nearest(name, message):

@@ -184,7 +184,7 @@ def test_errors_of_reset_and_construction():
     with pytest.raises(InputError, match="max_episode_steps is 0"):
         batch(max_episode_steps=0)
     short = batch(type("Short", (Walk,), {"_obs": lambda self: np.zeros(1, np.float32)}), num_envs=1)
-    with pytest.raises(InputError, match="gives 1 numbers as observation: its space has 2"):
+    with pytest.raises(InputError, match="observes 1 numbers: its space has 2"):
         short.reset(seed=0)
     with pytest.raises(InputError, match="There are 2 seeds for 3"):
         batch().reset(seed=[1, 2])

@@ -7,14 +7,13 @@ from steingate.algorithms.base import EnvParams
 from steingate.envs.lidar_features import LidarFeatureWrapper
 from steingate.envs.make import make_vec
 from steingate.envs.safety_state import SafetyStateWrapper
-from steingate.training.environment import build_algorithm
 
 TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
 
 
 def with_safety_state(envs):
     cfg = small("allowance")
-    return SafetyStateWrapper(envs, build_algorithm(cfg), cfg.context, EnvParams(0.5))
+    return SafetyStateWrapper(envs, cfg.algorithm, cfg.context, EnvParams(0.5))
 
 
 def test_powers_are_appended_to_every_observation():

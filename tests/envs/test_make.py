@@ -110,7 +110,7 @@ def test_the_cost_may_be_given_by_name():
         ("Pendulumm-v1", "did you mean 'Pendulum-v1'"),
         ("zzzzzzzzzzzz", "steingate envs"),
         ("user_tasks:Lin", "did you mean 'user_tasks:Line'"),
-        ("user_tasks:number", "'user_tasks:number' is of type int and makes no environment"),
+        ("user_tasks:number", "'user_tasks:number' has the type int: name a class or function"),
         ("os:pathh", "has no 'pathh' to make an environment of"),
         ("user_missing:Line", "no module 'user_missing'"),
         ("user_broken:Line", "a_missing_package"),

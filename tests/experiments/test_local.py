@@ -21,7 +21,8 @@ from tests.experiments.driving import (
 from tests.training.runs_of_probes import facts
 
 from steingate.errors import InputError
-from steingate.experiments.local import LocalEngine, available_cores, split_cores
+from steingate.experiments.local import LocalEngine, split_cores
+from steingate.tasks.validation import usable_cores
 
 
 @given(st.integers(1, 40), st.integers(1, 60))
@@ -39,7 +40,7 @@ def test_cores_are_split_evenly(count, parts):
 
 
 def test_few_runs_use_all_cores():
-    assert LocalEngine(None, runs=1).cores == [available_cores()]
+    assert LocalEngine(None, runs=1).cores == [usable_cores()]
     assert LocalEngine(3, runs=100).slots == 3
     with pytest.raises(InputError, match="--workers is 0"):
         LocalEngine(0, runs=1)
@@ -54,7 +55,7 @@ def test_killed_workers_killed_drivers_and_ctrl_c_change_nothing(tmp_path):
     driver = bench(WALK, out, "--workers", "2")
     wait_until(lambda: min(map(rows, runs)) >= 6, driver)
     cores = [os.sched_getaffinity(writer(run)) for run in runs]
-    assert len(available_cores()) == 1 or not cores[0] & cores[1]
+    assert len(usable_cores()) == 1 or not cores[0] & cores[1]
     killed = writer(runs[0])
     os.kill(killed, signal.SIGKILL)
     wait_until(lambda: writer(runs[0]) not in (None, killed) and rows(runs[0]) >= 8, driver)

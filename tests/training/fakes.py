@@ -10,7 +10,6 @@ from steingate.algorithms.base import GateOutput, Objective
 from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
-from steingate.training.environment import build_algorithm
 from steingate.training.epoch import run_epoch
 from steingate.training.state import first_state
 
@@ -96,7 +95,7 @@ def recording(cfg, objectives=None, messages=((),), **overrides: Any):
     and these are the objectives. ``overrides`` replaces further methods and attributes.
     """
     seen = SimpleNamespace(episodes=[], states=[], policies=[], batches=[], objectives=[])
-    algorithm = build_algorithm(cfg)
+    algorithm = cfg.algorithm
     kind = type(algorithm)
 
     def decide(self, context, state, episodes):

@@ -6,7 +6,7 @@ from tests.training.fakes import FakeEnv, RestorableEnv, small
 from steingate.envs.safety_state import SafetyStateWrapper
 from steingate.errors import InputError
 from steingate.training.config import make_config
-from steingate.training.environment import build_algorithm, make_envs, require_snapshots
+from steingate.training.environment import make_envs, require_snapshots
 
 
 class TestEnvironments:
@@ -32,4 +32,4 @@ def test_carry_episodes_needs_snapshots():
         require_snapshots(small(carry_episodes=True), FakeEnv())
     cfg = small("trpo-saute", carry_episodes=True)
     with pytest.raises(InputError, match="has no snapshot"):
-        require_snapshots(cfg, SafetyStateWrapper(FakeEnv(), build_algorithm(cfg), cfg.context))
+        require_snapshots(cfg, SafetyStateWrapper(FakeEnv(), cfg.algorithm, cfg.context))

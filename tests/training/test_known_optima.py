@@ -11,7 +11,6 @@ from steingate.envs.safety_state import SafetyStateWrapper
 from steingate.settings import option_names
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
-from steingate.training.environment import build_algorithm
 from steingate.training.epoch import run_epoch
 from steingate.training.state import first_state
 
@@ -32,7 +31,7 @@ def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     sizes = {"num_envs": num_envs, "steps_per_epoch": steps, "total_steps": steps * epochs, "hidden": (8,)}
     given = {"env": "probe", "algo": algo, "cost_limit": limit, "vf_lr": 1e-2}
     cfg = make_config({**given, **sizes, **(options or {}), **changes})
-    algorithm, envs = build_algorithm(cfg), probe(num_envs)
+    algorithm, envs = cfg.algorithm, probe(num_envs)
     if algorithm.safety_state(cfg.context, EnvParams()) is not None:
         envs = SafetyStateWrapper(envs, algorithm, cfg.context)
     state, rows = first_state(cfg, algorithm, envs.single_observation_space.shape[0], 1), []

@@ -5,13 +5,12 @@ import pytest
 from tests.training.fakes import small
 
 from steingate.errors import RunError
-from steingate.training.environment import build_algorithm
 from steingate.training.state import TrainState, first_state, from_tree, to_tree
 
 
 def initial(name="cpo", **changes):
     cfg = small(name, **changes)
-    algorithm = build_algorithm(cfg)
+    algorithm = cfg.algorithm
     return first_state(cfg, algorithm, 3 + ("saute" in name), 2)
 
 

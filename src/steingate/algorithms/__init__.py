@@ -46,9 +46,7 @@ def find_algorithm(text: str) -> type[Algorithm]:
         raise InputError(f"algorithm {text!r} is not known{hint}.")
     found = import_object(text, "The algorithm")
     if not (isinstance(found, type) and issubclass(found, Algorithm)):
-        raise InputError(
-            f"{text} is not an algorithm: derive a class from steingate.algorithms.base.OnPolicyAlgorithm."
-        )
+        raise InputError(f"{text} is not an algorithm: derive it from steingate.algorithms.base.OnPolicyAlgorithm.")
     return found
 
 

@@ -144,14 +144,10 @@ class BudgetSchedule:
         require_between(self, 0.0, 1.0, "delta")
         require_between(self, 1.0, inf, "run_length")
         if not self.min_fraction <= self.init_fraction <= 1.0:
-            raise InputError(
-                f"init_fraction is {self.init_fraction!r}: it must be between min_fraction ({self.min_fraction!r}) "
-                "and 1."
-            )
+            low = self.min_fraction
+            raise InputError(f"init_fraction is {self.init_fraction!r}: it must be from min_fraction ({low!r}) to 1.")
         if not self.shrink < 1.0 < self.grow:
-            raise InputError(
-                f"shrink is {self.shrink!r} and grow {self.grow!r}: shrink must be below 1, grow above it."
-            )
+            raise InputError(f"shrink is {self.shrink!r} and grow {self.grow!r}: they must be below and above 1.")
 
     def init(self) -> ScheduleState:
         """Return the state before the first episode."""
@@ -178,9 +174,7 @@ class BudgetSchedule:
         if not 0.0 < risk < 1.0:
             raise InputError(f"risk is {risk!r}: give a violation rate between 0 and 1.")
         if not 0 <= violations <= episodes or episodes < 1:
-            raise InputError(
-                f"{violations} of {episodes} episodes cannot be violations: update after finished episodes."
-            )
+            raise InputError(f"{violations} of {episodes} episodes cannot be violations.")
         c, a, safe = np.array(RHO), np.array(THETA), episodes - violations
         b, j = min(self.alarm * risk * noise, 1.0), state.updates + 1
         log_below = violations * np.log(c) + safe * (np.log1p(-c * risk) - np.log1p(-risk))

@@ -129,9 +129,7 @@ class EnvAdapter:
         flat = self._flatten(obs)
         if flat.shape != self.observation_space.shape:
             size = self.observation_space.shape[0]
-            raise InputError(
-                f"Environment {self.name!r} gives {flat.size} numbers as observation: its space has {size}."
-            )
+            raise InputError(f"Environment {self.name!r} observes {flat.size} numbers: its space has {size}.")
         if self._cost is not None:
             self._previous_obs = copy.deepcopy(obs)
         return flat

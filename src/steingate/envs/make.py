@@ -132,9 +132,7 @@ def _factory_from_module(env: str) -> EnvFactory:
     if attribute in gymnasium.registry:
         return _registered_factory(attribute)
     if hasattr(module, attribute):
-        raise InputError(
-            f"{env!r} is of type {type(found).__name__} and makes no environment: name a class or function."
-        )
+        raise InputError(f"{env!r} has the type {type(found).__name__}: name a class or function that makes one.")
     names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     close = difflib.get_close_matches(attribute, names, n=1)
     hint = f"; did you mean {module_name + ':' + close[0]!r}?" if close else "."

@@ -121,9 +121,7 @@ class MonitorVectorWrapper(VectorWrapper):
                 found |= valid
         missing = ~found & ~self._resetting
         if missing.any():
-            raise InputError(
-                f"Environment {int(missing.argmax())} gives no info[{name!r}]: put one cost per step there."
-            )
+            raise InputError(f"Environment {missing.argmax()} gives no info[{name!r}]: put one cost per step there.")
         if not np.isfinite(costs).all():
             raise InputError(f"info[{name!r}] is {costs[~np.isfinite(costs)][0]}: every cost must be a finite number.")
         return costs

@@ -41,9 +41,7 @@ class SafetyStateWrapper(VectorEnvWrapper):
     def set_params(self, params: EnvParams) -> None:
         """Set the parameters of the next steps; running episodes keep the value of their safety state."""
         if not 0.0 < params.cost_budget_fraction <= 1.0:
-            raise InputError(
-                f"cost_budget_fraction is {params.cost_budget_fraction!r}: it must be above 0 and at most 1."
-            )
+            raise InputError(f"cost_budget_fraction is {params.cost_budget_fraction!r}: it must be in (0, 1].")
         state = self._algorithm.safety_state(self._context, params)
         assert state is not None
         self.params: EnvParams = params

@@ -186,9 +186,7 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
         if not (isinstance(space, Discrete) and np.issubdtype(array.dtype, np.integer)):
             array = np.asarray(array, np.float64)
         if array.shape != self.action_space.shape:
-            raise InputError(
-                f"Actions for {self.name!r} have shape {array.shape} instead of {self.action_space.shape}."
-            )
+            raise InputError(f"Actions for {self.name!r} have shape {array.shape}, not {self.action_space.shape}.")
         if isinstance(space, Discrete):
             low, high = int(space.start), int(space.start + space.n) - 1
             wrong = (array < low) | (array > high) | (array != np.floor(array))

@@ -301,7 +301,7 @@ def choose_num_processes(
     ``max_processes`` (default: usable cores). ``available`` tells whether a worker process can make the environments.
     """
     windows = sys.platform == "win32"
-    count = min(num_envs, requested or max_processes or usable_cores())
+    count = min(num_envs, requested or max_processes or len(usable_cores()))
     seconds = None if requested is not None or count < 2 else measure_step(env)
     slow = seconds is not None and expected_speedup(seconds, num_envs, count) >= MIN_SPEEDUP
     if count < 2 or (requested is None and not slow):

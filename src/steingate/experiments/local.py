@@ -1,15 +1,16 @@
 """Local engine: one process per run, each on its own CPU cores."""
 
-import os
 import subprocess
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 from types import TracebackType
 from typing import NamedTuple
 
+import numpy as np
+
 from steingate.errors import InputError
 from steingate.experiments.worker import GRACE, WorkerExit, job_text, start_worker, stop_worker, worker_exit
+from steingate.tasks.validation import usable_cores
 from steingate.training.config import RunConfig
 
 _POLL = 0.05
@@ -33,7 +34,7 @@ class LocalEngine:
     def __init__(self, workers: int | None, runs: int) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"--workers is {workers}: it must be at least 1.")
-        cores = available_cores()
+        cores = usable_cores()
         self.slots = max(min(workers or len(cores), runs), 1)
         self.cores = split_cores(cores, self.slots)
         self._running: list[_Running] = []
@@ -77,21 +78,12 @@ class LocalEngine:
             self.wait(1.0)
 
 
-def available_cores() -> list[int]:
-    """Return the CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
 def split_cores(cores: Sequence[int], parts: int) -> list[list[int]]:
     """Divide cores into parts of neighbors; if there are more parts than cores, cores are used repeatedly.
 
     >>> split_cores([0, 1, 2, 3, 4], 2), split_cores([0, 1], 3)
-    ([[0, 1], [2, 3, 4]], [[0], [1], [0]])
+    ([[0, 1, 2], [3, 4]], [[0], [1], [0]])
     """
-    count = len(cores)
-    if parts >= count:
-        return [[cores[part % count]] for part in range(parts)]
-    edges = [count * part // parts for part in range(parts + 1)]
-    return [list(cores[low:high]) for low, high in pairwise(edges)]
+    if parts >= len(cores):
+        return [[cores[part % len(cores)]] for part in range(parts)]
+    return [part.tolist() for part in np.array_split(cores, parts)]

@@ -90,9 +90,7 @@ class Table:
         self._rows, self._digest = 0, hashlib.sha256()
         if not self.path.exists():
             if rows:
-                raise RunError(
-                    f"{self.path} is missing, but the checkpoint counts {rows} rows in it; restore the file."
-                )
+                raise RunError(f"{self.path} is missing, but the checkpoint counts {rows} rows in it; restore it.")
             return
         lengths = [len(line) for line in _lines(self.path)]
         if rows and len(lengths) < rows + 1:

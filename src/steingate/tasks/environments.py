@@ -93,7 +93,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         check_options(task.env_id, unknown, known)
         self.task = task
         self.num_envs = check_positive("num_envs", num_envs)
-        self.threads = check_positive("threads", usable_cores() if threads is None else threads)
+        self.threads = check_positive("threads", len(usable_cores()) if threads is None else threads)
         limit = task.max_episode_steps if max_episode_steps is None else max_episode_steps
         self.max_episode_steps = check_positive("max_episode_steps", limit)
         check_choice("physics", physics, ("auto", "mujoco"))
@@ -143,9 +143,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         if mask is not None:
             mask = np.asarray(mask)
             if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
-                raise InputError(
-                    f"reset_mask must be {self.num_envs} booleans, at least one of them true, got {mask!r}."
-                )
+                raise InputError(f"reset_mask is {mask!r}: give {self.num_envs} booleans, at least one of them true.")
             ids = np.flatnonzero(mask).astype(np.int32)
         self._start(ids, [seeds[i] for i in ids])
         out = self.simulation.out

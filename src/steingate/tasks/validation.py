@@ -73,9 +73,7 @@ def check_options(env_id: str, options: Iterable[str], known: Sequence[str]) -> 
     """Refuse names of options that a native task does not have."""
     for option in options:
         if option == "cost":
-            raise InputError(
-                f"The native task {env_id!r} has its own cost: the option 'cost' is for other environments."
-            )
+            raise InputError(f"The native task {env_id!r} has its own cost: the option 'cost' is for others.")
         if option not in known:
             names = ", ".join(known)
             raise InputError(f"The native task {env_id!r} has no option {option!r}: it takes {names}.")
@@ -94,9 +92,10 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
 
 
-def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores() -> list[int]:
+    """Return the CPU cores that this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return sorted(os.sched_getaffinity(0)) if has_affinity else list(range(os.cpu_count() or 1))
 
 
 def _is_integer(value: Any) -> bool:

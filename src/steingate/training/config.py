@@ -104,9 +104,8 @@ class RunConfig:
         _require_json("env_options", self.env_options)
         _require_json("a setting of the algorithm", to_json(self.algorithm))
         if self.steps_per_epoch % self.num_envs:
-            raise InputError(
-                f"steps_per_epoch is {self.steps_per_epoch}: choose a multiple of num_envs, {self.num_envs}."
-            )
+            steps, number = self.steps_per_epoch, self.num_envs
+            raise InputError(f"steps_per_epoch is {steps}: it must be a multiple of num_envs ({number}).")
         if self.total_steps < self.steps_per_epoch:
             raise InputError(
                 f"total_steps is {self.total_steps}, less than one epoch of {self.steps_per_epoch} steps; "

@@ -62,26 +62,12 @@ class EnvErrors:
 
 def require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:
     """Raise an error that names the first quantity with a NaN or an infinity."""
-    bad = first_not_finite(quantities)
-    if bad is not None:
-        raise RunError(
-            f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
-            f"{bad} is not finite; the state before this epoch is saved."
-        )
+    import jax  # only training needs it
 
-
-def first_not_finite(quantities: dict[str, Any]) -> str | None:
-    """Return the name of the first array, or tree of arrays, with a NaN or an infinity; None if all are finite."""
-    for name, value in quantities.items():
-        if isinstance(value, dict):
-            parts: dict[str, Any] = {f"{name}/{key}": part for key, part in value.items()}
-        elif isinstance(value, (tuple, list)):
-            parts = {f"{name}/{index}": part for index, part in enumerate(value)}
-        elif np.isfinite(np.asarray(value)).all():
-            continue
-        else:
-            return name
-        bad = first_not_finite(parts)
-        if bad is not None:
-            return bad
-    return None
+    for path, value in jax.tree_util.tree_leaves_with_path(quantities):
+        if not np.isfinite(np.asarray(value)).all():
+            name = jax.tree_util.keystr(path, simple=True, separator="/")
+            raise RunError(
+                f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
+                f"{name} is not finite; the state before this epoch is saved."
+            )

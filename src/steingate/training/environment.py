@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from steingate.algorithms.base import Algorithm, Array, EnvParams
+from steingate.algorithms.base import Array, EnvParams
 from steingate.envs.make import find_module, split_name
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
@@ -95,11 +95,6 @@ def new_messages(envs: TrainerEnv) -> tuple[str, ...]:
     return messages
 
 
-def build_algorithm(cfg: RunConfig) -> Algorithm:
-    """Return the algorithm of a run with all settings filled in."""
-    return cfg.algo.resolve(cfg.episode_length)
-
-
 def make_envs(
     cfg: RunConfig, num_envs: int | None = None, params: EnvParams | None = None, **options: Any
 ) -> TrainerEnv:
@@ -124,7 +119,7 @@ def make_envs(
 
         envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
     params = params or EnvParams()
-    algorithm = build_algorithm(cfg)
+    algorithm = cfg.algorithm
     if algorithm.safety_state(cfg.context, params) is None:
         return cast(TrainerEnv, envs)
     from steingate.envs.safety_state import SafetyStateWrapper

@@ -14,7 +14,7 @@ from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config, require_same_certify, version_warnings, write_run_config
 from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import build_algorithm, make_envs, new_messages, require_snapshots, source_digest
+from steingate.training.environment import make_envs, new_messages, require_snapshots, source_digest
 from steingate.training.logging.display import Display
 from steingate.training.logging.rows import default_limit_note
 from steingate.training.logging.run_writer import RunWriter
@@ -74,7 +74,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         stop = stack.enter_context(stop_on_signals()) if stop is None else stop
         learner = configure()
         stop.check()
-        algorithm = build_algorithm(cfg)
+        algorithm = cfg.algorithm
         run_epoch = epoch_function(algorithm)
         # The environments come first: a run whose environments cannot be made should leave no folder behind.
         envs = stack.enter_context(closing(make_envs(cfg)))

@@ -13,7 +13,7 @@ from steingate.algorithms.common.networks import init_policy
 from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.config import RunConfig
-from steingate.training.logging.rows import Window, empty_window
+from steingate.training.logging.rows import Window
 from steingate.training.rollout import Carry
 from steingate.training.seeding import Purpose, stream
 from steingate.training.selection import SelectionState, selection_from_tree
@@ -50,7 +50,9 @@ def first_state(cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int
     has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
     stats = init_stats(obs_dim - has_safety_state)  # the safety state is not normalized
     own = algorithm.init(cfg.context, policy)
-    return TrainState(0, policy, own, completed(critics), stats, empty_window(), finished=0, carry=None, env_state=None)
+    return TrainState(
+        0, policy, own, completed(critics), stats, np.zeros((0, 3)), finished=0, carry=None, env_state=None
+    )
 
 
 def to_tree(state: TrainState) -> dict[str, Any]:

@@ -28,11 +28,6 @@ class Stopwatch:
         self._last = now
 
 
-def empty_window() -> Window:
-    """Return a window of no episodes."""
-    return np.zeros((0, 3))
-
-
 def append_window(window: Window, episodes: Episodes, size: int) -> Window:
     """Return the last ``size`` of the episodes in the window and the new ones."""
     new = np.stack([episodes.ret, episodes.cost, episodes.length.astype(np.float64)], axis=1)
