@@ -160,16 +160,11 @@ class BudgetSchedule:
 
         Parameters
         ----------
-        state
-            State before these episodes.
-        risk
-            Target B of the violation rate, in (0, 1), the same at every update.
-        violations, episodes
-            Numbers of episodes with cost > limit, and of all episodes, since the last update. At least one episode.
-        noise
-            Factor on the violation rate above which m shrinks, for policies that still explore.
-        hold
-            Leave m as it is on an alarm, and cut A at ``run_length``.
+        state : state before these episodes
+        risk : target B of the violation rate, in (0, 1), the same at every update
+        violations, episodes : numbers of episodes with cost > limit, and of all (at least one), since the last update
+        noise : factor on the violation rate above which m shrinks, for policies that still explore
+        hold : leave m as it is on an alarm, and cut A at ``run_length``
         """
         if not 0.0 < risk < 1.0:
             raise InputError(f"risk is {risk!r}: give a violation rate between 0 and 1.")
@@ -338,17 +333,11 @@ class _Allowance(OnPolicyAlgorithm):
             state, evidence, messages = self._end_block(state, context.cost_limit)
         schedule = state.schedule
         metrics = evidence | gate_metrics(
-            Mode.IMPROVE,
-            episodes,
-            Budget=self.risk,
-            BudgetFraction=schedule.fraction,
+            Mode.IMPROVE, episodes, Budget=self.risk, BudgetFraction=schedule.fraction,
             BudgetViolationRate=schedule.violations / schedule.episodes if schedule.episodes else nan,
-            BudgetEpisodes=float(schedule.episodes),
-            AlarmsAtMin=float(schedule.alarms_at_min),
-            MaxStd=state.max_std,
-            StepFraction=sqrt(state.max_std / self.networks.init_std),
-            ReturnScale=state.return_scale,
-        )
+            BudgetEpisodes=float(schedule.episodes), AlarmsAtMin=float(schedule.alarms_at_min), MaxStd=state.max_std,
+            StepFraction=sqrt(state.max_std / self.networks.init_std), ReturnScale=state.return_scale,
+        )  # fmt: skip
         return state, GateOutput(Objective(Mode.IMPROVE), metrics, messages)
 
     def _end_block(self, state: AllowanceState, limit: float) -> tuple[AllowanceState, Metrics, tuple[str, ...]]:
@@ -359,13 +348,9 @@ class _Allowance(OnPolicyAlgorithm):
         mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
         grows = mean - state.last_return > exploration.improvement_z * sqrt(variance + state.last_variance)
         schedule, info = self.schedule.update(
-            state.schedule,
-            self.risk,
-            violations=int((cost > limit).sum()),
-            episodes=len(cost),
-            noise=self._noise(state.max_std),
-            hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
-        )
+            state.schedule, self.risk, violations=int((cost > limit).sum()), episodes=len(cost),
+            noise=self._noise(state.max_std), hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
+        )  # fmt: skip
         messages: tuple[str, ...] = ()
         if schedule.alarms_at_min > state.schedule.alarms_at_min and schedule.alarms_at_min % 10 == 1:
             messages = (

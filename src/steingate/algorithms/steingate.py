@@ -49,19 +49,11 @@ MESSAGE_EPOCHS = 25  # a message is shown every time the gate has been closed fo
 
 
 class SteinGateState(NamedTuple):
-    """State between epochs.
+    """State between epochs."""
 
-    recent
-        Last ``window`` episodes; used when an epoch completes no episode.
-    epochs_closed
-        Number of consecutive epochs in which the gate was closed.
-    optimizer
-        State of PPO's update.
-    """
-
-    recent: RecentEpisodes = RecentEpisodes()
-    epochs_closed: int = 0
-    optimizer: Any = ()
+    recent: RecentEpisodes = RecentEpisodes()  # last ``window`` episodes; used when an epoch completes none
+    epochs_closed: int = 0  # number of consecutive epochs in which the gate was closed
+    optimizer: Any = ()  # of PPO's update
 
 
 class GateResult(NamedTuple):

@@ -15,14 +15,9 @@ MAX_RESTARTS = 3  # consecutive restarts without a new checkpoint
 
 
 class Engine(Protocol):
-    """Runs workers on this machine or on a cluster.
+    """Runs workers on this machine or on a cluster."""
 
-    Attributes
-    ----------
-    slots : number of runs at a time
-    """
-
-    slots: int
+    slots: int  # number of runs at a time
 
     def start(self, cfg: RunConfig) -> None:
         """Start or continue a run."""
@@ -51,10 +46,7 @@ class Outcome:
 def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]]:
     """Return the runs that are not finished, started ones first, and the outcomes of the others.
 
-    Raises
-    ------
-    InputError
-        If a run folder contains a run with other settings.
+    InputError if a run folder contains a run with other settings.
     """
     started: list[RunConfig] = []
     new: list[RunConfig] = []

@@ -10,30 +10,15 @@ from steingate.training.config import RunConfig
 
 
 class RunStatus(NamedTuple):
-    """State of a run.
+    """State of a run."""
 
-    Attributes
-    ----------
-    started : whether the run has a folder
-    epochs : number of epochs in the newest checkpoint
-    finished : whether that is the last epoch and the certification of the run is complete
-    """
-
-    started: bool
-    epochs: int
-    finished: bool
+    started: bool  # whether the run has a folder
+    epochs: int  # in the newest checkpoint
+    finished: bool  # whether that is the last epoch and the certification of the run is complete
 
 
 def run_status(cfg: RunConfig) -> RunStatus:
-    """Return the state of a run.
-
-    Raises
-    ------
-    InputError
-        If the folder contains a run with other settings.
-    RunError
-        If the folder is damaged.
-    """
+    """Return the state of a run; InputError if its folder contains a run with other settings."""
     run = RunFolder(cfg.path)
     if not run.config.exists():
         return RunStatus(started=False, epochs=0, finished=False)

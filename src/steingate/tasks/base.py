@@ -1,9 +1,11 @@
-"""Interface between ``SafetyVectorEnv`` and the simulations ``Navigation`` and ``Velocity``; step counts."""
+"""What ``SafetyVectorEnv`` and its simulations, ``Navigation`` and ``Velocity``, share: outputs and step counts.
+
+Each of the N simulations depends only on its own random stream, state and actions, not on the others or on threads.
+Episode limits and automatic resets are those of ``SafetyVectorEnv``.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,45 +35,6 @@ class Outputs:
         self.reward, self.cost = np.zeros(num_envs), np.zeros(num_envs)
         self.parts = np.zeros((len(task.cost_parts), num_envs))
         self.terminated, self.goal_met = np.zeros(num_envs, bool), np.zeros(num_envs, bool)
-
-
-class Simulation(ABC):
-    """N independent simulations of a task, without episode limits and autoreset.
-
-    Each simulation depends only on its own random stream, state and actions, not on the others or on threads.
-    """
-
-    out: Outputs
-
-    @abstractmethod
-    def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
-        """Start new episodes in the simulations ``ids`` (sorted); a seed of None continues its stream.
-
-        Writes ``out.obs[ids]``; the other simulations do not change.
-        """
-
-    @abstractmethod
-    def step(self, actions: Array) -> None:
-        """Advance all simulations by one environment step and write ``out``.
-
-        ``actions`` (N, a) are finite and not clipped.
-        """
-
-    @abstractmethod
-    def snapshot(self) -> State:
-        """Return the complete state as arrays with first axis N."""
-
-    @abstractmethod
-    def restore(self, state: State) -> None:
-        """Return to a snapshot; the following steps are equal in all bits."""
-
-    @abstractmethod
-    def scene(self, index: int) -> State:
-        """Return the arrays from which ``scene`` draws one simulation."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release MuJoCo's simulations and threads."""
 
 
 @compiled

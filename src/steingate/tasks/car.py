@@ -134,24 +134,15 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close
 
     Parameters
     ----------
-    cars : (1,) array of CAR
-        Parameters, see ``car_model``.
-    q, v : (13,), (11,) arrays
-        State in MuJoCo's order, changed in place.
-    edges : (5,) int array
-        Active edges of the last solution, from which the solver starts; changed in place.
-    left, right : float
-        Controls.
-    substeps : int
-        Number of substeps; with 0 only the acceleration is computed.
-    parts, vase_q, near, reach
-        See ``geometry.may_touch_any_vase``.
-    close : int
-        Number of vases marked in ``near``.
-    acc : (3,) array
-        Receives the acceleration of the origin at the end, if no vase may be touched there.
-    w : (car_contacts.SIZE,) array
-        Workspace, overwritten.
+    cars : (1,) parameters of type CAR, see ``car_model``
+    q, v : (13,), (11,) state in MuJoCo's order, changed in place
+    edges : (5,) active edges of the last solution, from which the solver starts; changed in place
+    left, right : controls
+    substeps : number of substeps; with 0 only the acceleration is computed
+    parts, vase_q, near, reach : see ``geometry.may_touch_any_vase``
+    close : number of vases marked in ``near``
+    acc : (3,) receives the acceleration of the origin at the end, if no vase may be touched there
+    w : (car_contacts.SIZE,) workspace, overwritten
     """
     k = cars[0]
     h, b, mass, wheel, ball, damping = k.h, k.b, k.mass, k.wheel, k.ball, k.damping

@@ -353,19 +353,13 @@ def solve_contacts(w, mass, inertia, wheel, ball, mu, max_steps, fresh, edges):
 
     Parameters
     ----------
-    w : (SIZE,) array
-        Workspace with contacts, rolling rows and force.
-    mass, inertia, wheel, ball : float, (6,) tuple, float, float
-        The mass matrix.
-    mu : (3,) tuple
-        Friction of tangents, spin and rolls.
-    max_steps : int
-        Maximum number of Newton steps.
-    fresh : bool
-        Whether the workspace holds no solution yet. Otherwise it holds that of the previous substep, which gives the
-        first edges of new contacts.
-    edges : (5,) int array
-        Active edges to start from as bits, replaced by those of the solution.
+    w : (SIZE,) workspace with contacts, rolling rows and force
+    mass, inertia, wheel, ball : the mass matrix; ``inertia`` is a tuple of six
+    mu : friction of tangents, spin and rolls, a tuple
+    max_steps : maximum number of Newton steps
+    fresh : whether the workspace holds no solution yet. Otherwise it holds that of the previous substep, which gives
+        the first edges of new contacts.
+    edges : (5,) active edges to start from as bits, replaced by those of the solution
     """
     new = False
     for i in range(CONTACTS):

@@ -26,20 +26,12 @@ MAGNETIC_NORTH = -0.5  # y component of the magnetic field; the others are 0
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """One kind of object in a task.
+    """One kind of object in a task."""
 
-    Attributes
-    ----------
-    kind : "goal", "hazards", "vases", "circle" or "sigwalls"
-    count : number of objects
-    keepout : radius that no other object's keepout may overlap, in m
-    fixed : (x, y) of each object if the places are fixed, else empty
-    """
-
-    kind: str
+    kind: str  # "goal", "hazards", "vases", "circle" or "sigwalls"
     count: int
-    keepout: float
-    fixed: tuple[tuple[float, float], ...] = ()
+    keepout: float  # radius that no other object's keepout may overlap, in m
+    fixed: tuple[tuple[float, float], ...] = ()  # (x, y) of each object if the places are fixed
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from steingate.errors import InputError
 from steingate.policies.lidar_features import LidarLayout
-from steingate.tasks.base import Array, Ids, Simulation, State, count_step
+from steingate.tasks.base import Array, Ids, State, count_step
 from steingate.tasks.catalog import COMPASS, LIDAR_BINS, VELOCITY, find_task
 from steingate.tasks.layouts import STREAMS
 from steingate.tasks.navigation import Navigation
@@ -114,7 +114,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self._autoreset, self._copy = autoreset_mode is AutoresetMode.SAME_STEP, copy
         family = Velocity if task.family == "velocity" else Navigation
         options: Any = {"threads": self.threads, "physics": physics, "layout_stream": layout_stream}
-        self.simulation: Simulation = family(task, self.num_envs, **options)
+        self.simulation: Navigation | Velocity = family(task, self.num_envs, **options)
         self._elapsed, self._goals = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.int64)
         self._truncated, self._ended = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
         self._ready = np.zeros(self.num_envs, bool)  # whether an episode is running

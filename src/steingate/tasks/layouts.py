@@ -101,22 +101,14 @@ def _next_twister(state):
 
 @dataclass(frozen=True)
 class Placement:
-    """Placement rule of a task as arrays; row 0 is the agent, then the objects in placement order.
-
-    Attributes
-    ----------
-    kinds : kind of every row, ``"agent"`` first
-    low, high : (R, 2) corners of the rectangle from which each row is drawn
-    keepout : (R,) keepout radius of each row
-    goal : row of the goal, or -1 if the task has none
-    """
+    """Placement rule of a task as arrays of R rows: the agent, then the objects in placement order."""
 
     env_id: str
-    kinds: tuple[str, ...]
-    low: NDArray[np.float64]
+    kinds: tuple[str, ...]  # of every row, ``"agent"`` first
+    low: NDArray[np.float64]  # (R, 2) corners of the rectangle from which each row is drawn
     high: NDArray[np.float64]
-    keepout: NDArray[np.float64]
-    goal: int
+    keepout: NDArray[np.float64]  # (R,) keepout radius of each row
+    goal: int  # row of the goal, or -1 if the task has none
 
     def rows(self, kind: str) -> slice:
         """Return the rows of a kind of object; empty if the task has none."""

@@ -94,20 +94,14 @@ def advance_agents(
 
     Parameters
     ----------
-    curve : (T, 2) array
-        Height and vertical speed of an untouched vase after 0, 1, ... substeps; the last row is rest.
-    parts, reach, speed_gain
-        Outline of the agent, its distance from the origin, and a bound on the increase of its speed.
-    substeps, per_step : int
-        Number of substeps to make now, and of an environment step; ``clock`` counts environment steps.
-    use_mujoco : bool
-        Use MuJoCo with all vases for every simulation.
-    cars : (1,) array of CAR or None
-        Parameters of the Car; None for the Point.
-    group_size, group_ids : (V + 1, S + 1), (V + 1, S + 1, N) int arrays
-        Receive the simulations that need MuJoCo, by number of active vases and of substeps left.
-    step_counts : (8,) int array
-        Counts the steps by the index in ``STEP_KINDS``.
+    curve : (T, 2) height and vertical speed of an untouched vase after 0, 1, ... substeps; the last row is rest
+    parts, reach, speed_gain : outline of the agent, its reach from the origin, and a bound on the increase of its speed
+    substeps, per_step : number of substeps to make now, and of an environment step; ``clock`` counts environment steps
+    use_mujoco : use MuJoCo with all vases for every simulation
+    cars : (1,) parameters of the Car; None for the Point
+    group_size, group_ids : (V + 1, S + 1), (V + 1, S + 1, N) receive the simulations that need MuJoCo, by number of
+        active vases and of substeps left
+    step_counts : (8,) counts the steps by the index in ``STEP_KINDS``
     """
     group_size[:] = 0
     total, waiting = vase_q.shape[1], 0

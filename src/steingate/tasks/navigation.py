@@ -9,7 +9,7 @@ import numpy as np
 from steingate.tasks import mujoco_handoff as handoff
 from steingate.tasks import navigation_kernels as kernels
 from steingate.tasks import point
-from steingate.tasks.base import Array, Ids, Outputs, Simulation, State
+from steingate.tasks.base import Array, Ids, Outputs, State
 from steingate.tasks.car_model import car_parameters
 from steingate.tasks.catalog import VASE_HEIGHT, TaskSpec
 from steingate.tasks.geometry import agent_parts
@@ -27,21 +27,16 @@ _SAVED = (
 )  # fmt: skip
 
 
-class Navigation(Simulation):
+class Navigation:
     """N simulations of a Goal or Circle task.
 
     Parameters
     ----------
-    task : TaskSpec
-        A Goal or Circle task.
-    num_envs : int
-        Number of simulations.
-    threads : int
-        Number of threads for MuJoCo.
-    physics : "auto" or "mujoco"
-        "mujoco" simulates every step with MuJoCo and all vases.
-    layout_stream : "independent" or "reference"
-        Kind of random streams, see ``layouts``.
+    task, num_envs : a Goal or Circle task, and the number of simulations
+    threads : number of threads for MuJoCo
+    physics : "auto", or "mujoco" to simulate every step with MuJoCo and all vases
+    layout_stream : kind of random streams, "independent" or "reference", see ``layouts``
+
 
     Attributes
     ----------
@@ -89,7 +84,10 @@ class Navigation(Simulation):
         self._worlds: dict[int, WorldBatch] = {}  # by number of vases
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
-        """Start new episodes with new layouts."""
+        """Start new episodes with new layouts in the simulations ``ids`` (sorted), and write ``out.obs[ids]``.
+
+        A seed of None continues a simulation's random stream.
+        """
         fresh = [j for j, seed in enumerate(seeds) if seed is not None]
         if fresh:
             self.streams[ids[fresh]] = seeded_states([seeds[j] for j in fresh], self._stream)

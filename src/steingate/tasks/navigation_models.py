@@ -110,15 +110,10 @@ def world_xml(task: TaskSpec, vases: int) -> str:
     pairs = [*itertools.product(_BOXES[task.agent], names), *itertools.combinations(names, 2)]
     touch = _TOUCH_SENSOR if "cost_vases_contact" in task.cost_parts else ""
     return _WORLD.format(
-        agent=task.agent,
-        timestep=task.timestep,
-        density=density,
-        body=body,
-        vases="".join(_VASE.format(i=i) for i in range(vases)),
-        pairs="".join(_PAIR.format(*pair) for pair in pairs),
-        actuators=actuators,
-        sensors="".join(touch.format(i=i) for i in range(vases)),
-    )
+        agent=task.agent, timestep=task.timestep, density=density, body=body,
+        vases="".join(_VASE.format(i=i) for i in range(vases)), pairs="".join(_PAIR.format(*pair) for pair in pairs),
+        actuators=actuators, sensors="".join(touch.format(i=i) for i in range(vases)),
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=64)

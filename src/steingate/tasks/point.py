@@ -62,20 +62,12 @@ def advance(q, v, thrust, turn, h, substeps, parts, vase_q, near, close, reach, 
 
     Parameters
     ----------
-    q, v : (3,) arrays
-        Pose (x, y, θ) and velocity in world axes, changed in place.
-    thrust, turn : float
-        Controls within ±1.
-    h : float
-        MuJoCo's time step.
-    substeps : int
-        Number of substeps; with 0 only the acceleration is computed.
-    parts, vase_q, near, reach
-        See ``geometry.may_touch_any_vase``.
-    close : int
-        Number of vases marked in ``near``.
-    acc : (3,) array
-        Receives M⁻¹ f at the end, if no vase may be touched there.
+    q, v : (3,) pose (x, y, θ) and velocity in world axes, changed in place
+    thrust, turn : controls within ±1
+    h, substeps : MuJoCo's time step, and number of substeps; with 0 only the acceleration is computed
+    parts, vase_q, near, reach : see ``geometry.may_touch_any_vase``
+    close : number of vases marked in ``near``
+    acc : (3,) receives M⁻¹ f at the end, if no vase may be touched there
     """
     for done in range(substeps + 1):
         if close > 0:

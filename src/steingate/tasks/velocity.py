@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.compiled import compiled
-from steingate.tasks.base import Array, Ids, Outputs, Simulation, State
+from steingate.tasks.base import Array, Ids, Outputs, State
 from steingate.tasks.catalog import TaskSpec
 
 # MuJoCo's solver now stops before it reaches the original's results with the default tolerance. Islands and warm
@@ -31,58 +31,34 @@ _WORD: Final = 2**64 - 1
 
 
 class Rules(NamedTuple):
-    """Observation, reward, cost and termination of a robot; plain numbers for compiled functions.
+    """Observation, reward, cost and termination of a robot; plain numbers for compiled functions."""
 
-    Attributes
-    ----------
-    hidden : number of leading entries of qpos that are not observed
-    forward, alive, control : weights of forward speed, of every step, and of the squared action in the reward
-    clip : bound of observed velocities
-    planar : whether the speed that costs is that in the plane; otherwise the signed speed along x
-    mortal : whether an unhealthy state ends the episode
-    height : entry of qpos that must stay between ``low`` and ``high`` (exclusive)
-    lean : bound (exclusive) of the next entry
-    bounded : first entry of (qpos, qvel) that must stay within ±``bound`` (exclusive); -1 for none
-    """
-
-    hidden: int
-    forward: float
-    alive: float
-    control: float
-    clip: float = math.inf
-    planar: bool = False
-    mortal: bool = True
-    height: int = 1
+    hidden: int  # number of leading entries of qpos that are not observed
+    forward: float  # weights in the reward: of the forward speed,
+    alive: float  # of every step,
+    control: float  # and of the squared action
+    clip: float = math.inf  # bound of observed velocities
+    planar: bool = False  # whether the speed that costs is that in the plane; otherwise the signed speed along x
+    mortal: bool = True  # whether an unhealthy state ends the episode
+    height: int = 1  # entry of qpos that must stay between ``low`` and ``high`` (exclusive)
     low: float = -math.inf
     high: float = math.inf
-    lean: float = math.inf
-    bounded: int = -1
+    lean: float = math.inf  # bound (exclusive) of the next entry
+    bounded: int = -1  # first entry of (qpos, qvel) that must stay within ±``bound`` (exclusive); -1 for none
     bound: float = math.inf
 
 
 @dataclass(frozen=True)
 class Robot:
-    """Rules and reset noise of a robot.
-
-    Attributes
-    ----------
-    position : point whose motion is the velocity: coordinate ``qpos[0]``, the torso body, or the center of
-        mass
-    noise : half width of the uniform reset noise of qpos; the same for qvel, or its standard deviation if
-        ``normal``
-    free : whether the root is a free joint, with a quaternion in qpos[3:7]
-    forces : whether inertias, body velocities, actuator and contact forces are observed too
-    halve_margin : whether geom margins are halved: MuJoCo now adds the margins of a pair, the original used
-        the larger
-    """
+    """Rules and reset noise of a robot."""
 
     rules: Rules
-    position: Literal["root", "torso", "mass"]
-    noise: float
-    normal: bool = False
-    free: bool = False
-    forces: bool = False
-    halve_margin: bool = False
+    position: Literal["root", "torso", "mass"]  # its motion is the velocity: qpos[0], torso body, or center of mass
+    noise: float  # half width of the uniform reset noise of qpos, and of qvel
+    normal: bool = False  # whether the noise of qvel is normal with this standard deviation
+    free: bool = False  # whether the root is a free joint, with a quaternion in qpos[3:7]
+    forces: bool = False  # whether inertias, body velocities, actuator and contact forces are observed too
+    halve_margin: bool = False  # of geoms: MuJoCo now adds the margins of a pair, the original used the larger
 
 
 ROBOTS: Final[dict[str, Robot]] = {
@@ -135,7 +111,7 @@ def load_robot(name: str) -> mujoco.MjModel:
     return model
 
 
-class Velocity(Simulation):
+class Velocity:
     """N simulations of one robot.
 
     Each simulation has a generator ``numpy.random.default_rng(seed)``, as in Gymnasium. ``physics`` and
@@ -166,7 +142,7 @@ class Velocity(Simulation):
         self._data = mujoco.MjData(self.model) if forces else None
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
-        """Start new episodes from the model's reference pose at rest, with noise."""
+        """Start new episodes in the simulations ``ids`` from the model's reference pose at rest, with noise."""
         for i, seed in zip(ids, seeds, strict=True):
             if seed is not None:
                 self._generators[i] = np.random.default_rng(seed)

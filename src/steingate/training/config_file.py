@@ -27,12 +27,7 @@ _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium
 def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()) -> None:
     """Write ``config.json``: all settings, package versions, the machine, and warnings about the settings.
 
-    A run that never finished an epoch is replaced.
-
-    Raises
-    ------
-    RunError
-        If the folder holds a run that has finished an epoch.
+    A run that never finished an epoch is replaced; RunError if the folder holds one that did.
     """
     old = checkpoint_files(run.checkpoints)
     rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
@@ -86,16 +81,9 @@ def versions() -> dict[str, str | None]:
 def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False) -> RunConfig:
     """Return the configuration of a run folder.
 
-    Parameters
-    ----------
-    path : the run folder
-    env : the environment, if it was given as a Python object or has moved
-    trust_code : import the code outside this package that the record names, even if it comes from another machine
-
-    Raises
-    ------
-    RunError
-        If ``config.json`` cannot be used, names foreign code, or was edited after the run was started.
+    ``env`` is the environment, if it was given as a Python object or has moved. ``trust_code`` imports the code that
+    the record names even if it comes from another machine. RunError if ``config.json`` cannot be used, names foreign
+    code, or was edited after the run was started.
     """
     record = read_config(path)
     settings, folder = record.get("config"), record.get("env_folder")

@@ -51,40 +51,32 @@ class TrainerEnv(Protocol):
     @property
     def single_observation_space(self) -> Box:
         """The space of one observation, a vector."""
-        ...
 
     @property
     def single_action_space(self) -> Box | Discrete:
         """The space of one action: a vector, or a discrete action."""
-        ...
 
     @property
     def current_env(self) -> int | None:
         """Index of the environment called last, if they are called one by one; for messages."""
-        ...
 
     def reset(self, *, seed: Sequence[int] | int | None = None) -> tuple[Array, Info]:
         """Start new episodes everywhere."""
-        ...
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, Info]:
         """Step every environment once: observations, rewards, terminated, truncated, info.
 
         Actions are (E, a), or (E,) integers if discrete.
         """
-        ...
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return the whole state, also within an episode; not every environment can."""
-        ...
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Go back to a snapshot and return the observations that were current then."""
-        ...
 
     def close(self) -> None:
         """Close the environments."""
-        ...
 
 
 def new_messages(envs: TrainerEnv) -> tuple[str, ...]:
@@ -100,12 +92,8 @@ def make_envs(
 ) -> TrainerEnv:
     """Return the vector environment of a run, with the observation and reward of its algorithm.
 
-    Parameters
-    ----------
-    cfg : id, number of environments and threads, options of the environment, algorithm
-    num_envs : another number of environments
-    params : parameters of the algorithm's safety state and reward
-    **options : further options of the environment
+    ``num_envs`` replaces the number of environments; ``params`` are those of the algorithm's safety state and reward,
+    and ``options`` are further options of the environment.
     """
     from steingate.envs.make import make_vec
 

@@ -115,17 +115,11 @@ def collect(
     length = done[:, 4].astype(np.int64)
     start = done[:, 0].astype(np.int64) + 1 - length  # negative if the episode began in an earlier rollout
     rollout = Rollout(
-        obs=obs,
-        act=actions,
-        logp=logp if discrete is not None else _log_prob(noise, policy["log_std"]),
-        rewards=rewards,
-        ends=ends,
-        finals=finals[:cut].copy(),
-        final_at=final_at[:cut].copy(),
+        obs=obs, act=actions, logp=logp if discrete is not None else _log_prob(noise, policy["log_std"]),
+        rewards=rewards, ends=ends, finals=finals[:cut].copy(), final_at=final_at[:cut].copy(),
         episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start),
-        finished_at=done[:, :2].astype(np.int64),
-        carry=Carry(obs[-1].copy(), totals),
-    )
+        finished_at=done[:, :2].astype(np.int64), carry=Carry(obs[-1].copy(), totals),
+    )  # fmt: skip
     return rollout, Stats(int(count[0]), mean, m2)
 
 

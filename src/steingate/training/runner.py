@@ -26,15 +26,10 @@ from steingate.training.stop import StopRequest, stop_on_signals
 
 
 def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
-    """Train from scratch and return the run folder.
+    """Train from scratch and return the run folder; RunError if it already holds a run or is in use.
 
     Ctrl-C and SIGTERM write a checkpoint first, then raise ``KeyboardInterrupt`` and ``SystemExit(143)``. A
     caller that handles the signals itself passes its ``stop``.
-
-    Raises
-    ------
-    RunError
-        If the folder already holds a run or is in use, or if training fails.
     """
     return _run(cfg, RunFolder(cfg.path), quiet, stop, fresh=True)
 

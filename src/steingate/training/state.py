@@ -67,17 +67,13 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
         stats = tree["stats"]
         mean, m2 = (_like(getattr(first.stats, key), stats[key]) for key in ("mean", "m2"))
         return TrainState(
-            epoch=tree["epoch"],
-            policy=_like(first.policy, tree["policy"]),
+            epoch=tree["epoch"], policy=_like(first.policy, tree["policy"]),
             algorithm=_like(first.algorithm, tree["algorithm"], fixed=False),
-            critics=completed(_like(first.critics.result(), tree["critics"])),
-            stats=Stats(stats["count"], mean, m2),
-            window=tree["window"],
-            finished=tree["finished"],
-            carry=None if tree["carry"] is None else Carry(*tree["carry"]),
-            env_state=tree["env_state"],
+            critics=completed(_like(first.critics.result(), tree["critics"])), stats=Stats(stats["count"], mean, m2),
+            window=tree["window"], finished=tree["finished"],
+            carry=None if tree["carry"] is None else Carry(*tree["carry"]), env_state=tree["env_state"],
             selection=selection_from_tree(tree["selection"], lambda policy: _like(first.policy, policy)),
-        )
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"Checkpoint {name} does not belong to this run: {error}.") from error
 

@@ -60,10 +60,8 @@ def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
     Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a ``KeyboardInterrupt``
     raised there is lost. Outside the main thread no handler can be set, and the signals are handled as before.
 
-    Parameters
-    ----------
-    process : whether the process ends after the block: a second signal then ends it immediately, also while the block
-        is being left. Otherwise the second signal is handled as before the block.
+    With ``process`` the process ends after the block: a second signal then ends it immediately, also while the block is
+    being left. Otherwise the second signal is handled as before the block.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -61,14 +61,10 @@ def compute_targets(
     standardized, adv_std = standardize(reward_adv, config.advantage_clip)
     shaped, weight, metrics = algorithm.shape_advantages(standardized.reshape(steps, num_envs))
     batch = Batch(
-        obs=rollout.obs[:-1].reshape(-1, obs_dim),
-        act=rollout.act.reshape(steps * num_envs, -1),
-        logp=rollout.logp.ravel(),
-        adv=shaped.ravel().astype(np.float32),
-        cost_adv=center(cost_adv).astype(np.float32),
-        weight=weight,
-        adv_std=adv_std,
-    )
+        obs=rollout.obs[:-1].reshape(-1, obs_dim), act=rollout.act.reshape(steps * num_envs, -1),
+        logp=rollout.logp.ravel(), adv=shaped.ravel().astype(np.float32), cost_adv=center(cost_adv).astype(np.float32),
+        weight=weight, adv_std=adv_std,
+    )  # fmt: skip
     metrics = {
         **_fit_metrics("Reward", reward_adv, targets[0]),
         **_fit_metrics("Cost", error[:, 1].ravel(), targets[1]),

@@ -62,13 +62,8 @@ def fit_critic(
 
     The loss is the mean squared error plus ``vf_weight_decay`` times the sum of squares of all parameters.
 
-    Parameters
-    ----------
-    params, adam : critic and optimizer
-    obs, target : (N, d) observations and (N,) value targets
-    order : (epochs, N) permutations
-    config : sizes of the fit
-    weight : (N,) how often each sample counts in the mean of its minibatch
+    ``obs`` is (N, d), ``target`` (N,), ``order`` (epochs, N) permutations; ``weight`` (N,) says how often each sample
+    counts in the mean of its minibatch.
     """
     rows, weights = (part.reshape(-1, part.shape[2]) for part in minibatches(order, config.vf_batch_size, weight))
     rate, epsilon = adam_step_sizes(adam.steps, len(rows), config.vf_lr)

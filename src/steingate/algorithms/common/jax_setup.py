@@ -22,12 +22,8 @@ def configure(cache: bool = True) -> dict[str, str]:
     """Return the settings to record with a run, after setting JAX up; call it before JAX is used.
 
     A call runs on the thread that made it (two calls from two threads run on two cores) and gives the same
-    bits on every run, whatever the number of cores. Calling again is harmless.
-
-    Raises
-    ------
-    RunError
-        If JAX was used before with other settings: the number of threads can no longer be set.
+    bits on every run, whatever the number of cores. Calling again is harmless. RunError if JAX was used before with
+    other settings: the number of threads can no longer be set.
     """
     if os.environ.get(THREADS_VARIABLE) != "1":
         os.environ[THREADS_VARIABLE] = "1"

@@ -263,20 +263,12 @@ def _compiled(rule: StepRule) -> Callable[..., tuple[Params, dict[str, jax.Array
         fraction, trials, (gain, change, kl) = line_search(measure, case, c, rule, recovers)
         # A rejected step must not touch the parameters, even if it contains a NaN.
         updated = jnp.where(fraction > 0, theta + fraction * direction.step, theta)
+        norms = {"RewardGradNorm": g, "CostGradNorm": b, "StepNorm": direction.step}
         metrics = {
-            "Loss/Case": case,
-            "Loss/LinearSolves": solves,
-            "Loss/LineSearchTrials": trials,
-            "Loss/AcceptedFraction": fraction,
-            "Loss/KL": kl,
-            "Loss/RewardGain": gain,
-            "Loss/CostChange": change,
-            "Loss/Lambda": direction.lam,
-            "Loss/Nu": direction.nu,
-            "Loss/RewardGradNorm": jnp.linalg.norm(g),
-            "Loss/CostGradNorm": jnp.linalg.norm(b),
-            "Loss/StepNorm": jnp.linalg.norm(direction.step),
-        }
+            "Case": case, "LinearSolves": solves, "LineSearchTrials": trials, "AcceptedFraction": fraction, "KL": kl,
+            "RewardGain": gain, "CostChange": change, "Lambda": direction.lam, "Nu": direction.nu,
+            **{name: jnp.linalg.norm(vector) for name, vector in norms.items()},
+        }  # fmt: skip
         return fisher.to_params(unravel(updated)), metrics
 
     return jax.jit(update)
@@ -291,4 +283,4 @@ def trust_region_update(policy: Params, batch: Batch, objective: Objective, rule
     mode, c = np.int32(objective.mode), np.float32(-objective.cost_slack)
     multiplier = np.float32(objective.lagrange_multiplier)
     updated, metrics = _compiled(rule)(policy, batch, mode, c, multiplier)
-    return jax.tree.map(np.asarray, updated), {name: float(value) for name, value in metrics.items()}
+    return jax.tree.map(np.asarray, updated), {f"Loss/{name}": float(value) for name, value in metrics.items()}

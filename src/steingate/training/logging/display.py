@@ -31,13 +31,8 @@ class _Console(Console):
 class Display:
     """Shows rows of ``progress.csv`` during training; a context manager that restores the terminal.
 
-    If the output is closed or its disk is full, nothing more is shown and training goes on.
-
-    Parameters
-    ----------
-    cfg : the run
-    console : console to print to; stderr by default
-    quiet : show only the result
+    If the output is closed or its disk is full, nothing more is shown and training goes on. ``quiet`` shows only the
+    result.
     """
 
     def __init__(self, cfg: RunConfig, console: Console | None = None, quiet: bool = False) -> None:

@@ -45,9 +45,7 @@ def progress_row(
     """
     recent = window.mean(axis=0) if len(window) else [None] * 3
     row: dict[str, Any] = {
-        "Metrics/EpRet": recent[0],
-        "Metrics/EpCost": recent[1],
-        "Metrics/EpLen": recent[2],
+        **dict(zip(("Metrics/EpRet", "Metrics/EpCost", "Metrics/EpLen"), recent, strict=True)),
         "Train/Epoch": epoch,
         "TotalEnvSteps": (epoch + 1) * steps_per_epoch,
         "Train/Episodes": len(episodes.cost),

@@ -35,11 +35,8 @@ from steingate.training.state import TrainState, plain, to_tree
 class RunWriter:
     """Appends to ``progress.csv`` and ``episodes.csv``, and writes checkpoints.
 
-    Parameters
-    ----------
-    run : the folder
-    envs : their action space is stored with each checkpoint, so that a policy can be used without environment
-    cfg, algorithm : the run and its algorithm; what they do with observations is stored too
+    The action space of ``envs`` and what is done with observations are stored with each checkpoint, so that a policy
+    can be used without the environment.
     """
 
     def __init__(self, run: RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
