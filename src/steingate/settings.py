@@ -277,36 +277,24 @@ def to_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _read_text(file: str | Path, max_bytes: int) -> str:
-    """Return the text of a file or pipe that has at most ``max_bytes``."""
-    with open(file, "rb") as stream:
-        content = stream.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise ValueError(f"it has more than {max_bytes >> 10} KiB")
-    return content.decode("utf-8-sig")
-
-
-def load_toml(file: str | Path) -> dict[str, Any]:
-    """Return the contents of a TOML file."""
-    try:
-        return tomllib.loads(_read_text(file, _MAX_TOML_BYTES))
-    except OSError as error:
-        raise InputError(f"Cannot read {file}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:  # of size, text, TOML, or integers with too many digits
-        raise InputError(f"{file} is not valid TOML: {error}.") from error
-
-
 def load_options(file: str | Path) -> dict[str, Any]:
-    """Return the options in a TOML file, or in the ``config.json`` of a run."""
-    if Path(file).suffix != ".json":
-        return load_toml(file)
+    """Return the options in a TOML file, or in the ``config.json`` of a run; the file may be a pipe."""
+    is_json = Path(file).suffix == ".json"
+    limit = _MAX_JSON_BYTES if is_json else _MAX_TOML_BYTES
     try:
-        config = json.loads(_read_text(file, _MAX_JSON_BYTES))["config"]
+        with open(file, "rb") as stream:
+            content = stream.read(limit + 1)
+        if len(content) > limit:
+            raise ValueError(f"it has more than {limit >> 10} KiB")
+        if not is_json:
+            return tomllib.loads(content.decode("utf-8-sig"))
+        config = json.loads(content.decode("utf-8-sig"))["config"]
         return {name: value for name, value in config.items() if name != "algorithm"} | dict(config["algorithm"])
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.") from error
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{file} is not the config.json of a run.") from error
+        kind = "the config.json of a run" if is_json else f"valid TOML: {error}"
+        raise InputError(f"{file} is not {kind}.") from error
 
 
 def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:

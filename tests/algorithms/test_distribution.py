@@ -6,10 +6,8 @@ from scipy import integrate, stats
 from scipy.special import rel_entr, softmax
 
 from steingate.algorithms.common.distribution import (
+    ActionDistribution,
     action_distribution,
-    categorical_kl,
-    categorical_log_prob,
-    gaussian_kl,
     log_prob,
 )
 from steingate.algorithms.common.networks import forward, init_policy
@@ -38,7 +36,8 @@ def test_gaussian_log_density_sums_over_action_dimensions():
 def test_gaussian_kl_against_numerical_integration():
     old, new = stats.norm(0.3, np.exp(-0.2)), stats.norm(-0.5, np.exp(0.4))
     expected, _ = integrate.quad(lambda y: old.pdf(y) * (old.logpdf(y) - new.logpdf(y)), -10, 10)
-    found = gaussian_kl(np.array([[0.3, 0.3]]), np.array([-0.2, -0.2]), np.array([[-0.5, 0.3]]), np.array([0.4, -0.2]))
+    near = ActionDistribution(np.array([[-0.5, 0.3]]), np.array([0.4, -0.2]))
+    found = ActionDistribution(np.array([[0.3, 0.3]]), np.array([-0.2, -0.2])).kl(near)
     np.testing.assert_allclose(found, [[expected, 0.0]], rtol=1e-5, atol=1e-7)
 
 
@@ -62,7 +61,7 @@ def test_categorical_kl_against_scipy():
 
 
 def test_actions_of_probability_zero_leave_the_kl_finite():
-    sure, other = np.array([[0.0, -500.0]], np.float32), np.array([[0.0, -200.0]], np.float32)
-    assert float(categorical_kl(sure, other)[0, 0]) == 0.0
-    assert np.isfinite(categorical_kl(other, sure)).all()
-    assert float(categorical_log_prob(sure, np.array([[1.0]]))[0]) == -500.0
+    sure, other = (ActionDistribution(np.array([[0.0, low]], np.float32), None) for low in (-500.0, -200.0))
+    assert float(sure.kl(other)[0, 0]) == 0.0
+    assert np.isfinite(other.kl(sure)).all()
+    assert float(sure.log_prob(np.array([[1.0]]))[0]) == -500.0

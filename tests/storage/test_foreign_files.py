@@ -22,7 +22,7 @@ from steingate.experiments.worker import log_path, start_worker
 from steingate.policies.export import export_policy
 from steingate.policies.policy import FORMAT, Policy
 from steingate.runs import RunFolder, folder_lock, require_no_rows
-from steingate.settings import load_toml
+from steingate.settings import load_options
 from steingate.storage.checkpoint import checkpoint_files, encode, read_tree
 from steingate.storage.files import replace_file
 from steingate.storage.tables import Table
@@ -211,9 +211,9 @@ def test_junk_and_bombs_are_no_policies(tmp_path):
 
 def test_settings_are_read_up_to_a_limit(tmp_path, capsys):
     with pytest.raises(InputError, match="it has more than 64 KiB"):
-        load_toml("/dev/zero")
+        load_options("/dev/zero")
     (tmp_path / "run.toml").write_bytes(b"\xef\xbb\xbfseed = 3\n")
-    assert load_toml(tmp_path / "run.toml") == {"seed": 3}
+    assert load_options(tmp_path / "run.toml") == {"seed": 3}
     (tmp_path / "config.json").write_text(json.dumps({"config": {"algo": "x" * 100_000}}))
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "p.html")]) == 2
     assert len(capsys.readouterr().err) < 1000

@@ -1,13 +1,12 @@
 """Grids: functions that return a list of run configurations, built in or in a user's Python file."""
 
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal
 
+from steingate.envs.make import find_module
 from steingate.errors import InputError, SteingateError, nearest
 from steingate.settings import option
 from steingate.training.config import RunConfig, make_config
@@ -81,13 +80,8 @@ def load_grid(name: str) -> Grid:
         raise InputError(f"There is no grid {name!r}{hint}: choose {', '.join(GRIDS)}, or a Python file.")
     if not path.is_file():
         raise InputError(f"There is no file {path}; name a Python file with a function grid(sizes).")
-    spec = spec_from_file_location(f"steingate_grid_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look up their module there
     try:
-        spec.loader.exec_module(module)
+        module = find_module(name)
     except Exception as error:
         raise InputError(_describe(path, error)) from error
     build, sizes = getattr(module, "grid", None), getattr(module, "SIZES", Sizes())
@@ -162,5 +156,5 @@ def _describe(path: Path, error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return f"{path} line {error.lineno} is not Python: {error.msg}."
     frames = traceback.extract_tb(error.__traceback__)
-    line = next((f" line {frame.lineno}" for frame in reversed(frames) if Path(frame.filename) == path), "")
+    line = next((f" line {frame.lineno}" for frame in reversed(frames) if Path(frame.filename) == path.absolute()), "")
     return f"The grid {path}{line} ended with {type(error).__name__}: {' '.join(str(error).split())}."

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import Array, Batch, CostAdvantageConfig, Metrics, OnPolicyAlgorithm, RunContext, State
 from steingate.algorithms.common.critics import Critics, values
-from steingate.algorithms.common.gae import center, close_paths, gae, standardize
+from steingate.algorithms.common.gae import close_paths, gae, standardize
 from steingate.algorithms.common.penalties import overconfidence_penalty, saturation_penalty
 from steingate.training.rollout import Rollout
 from steingate.training.rollout_kernels import RUNNING, TERMINATED, TRUNCATED
@@ -62,8 +62,8 @@ def compute_targets(
     shaped, weight, metrics = algorithm.shape_advantages(standardized.reshape(steps, num_envs))
     batch = Batch(
         obs=rollout.obs[:-1].reshape(-1, obs_dim), act=rollout.act.reshape(steps * num_envs, -1),
-        logp=rollout.logp.ravel(), adv=shaped.ravel().astype(np.float32), cost_adv=center(cost_adv).astype(np.float32),
-        weight=weight, adv_std=adv_std,
+        logp=rollout.logp.ravel(), adv=shaped.ravel().astype(np.float32),
+        cost_adv=(cost_adv - cost_adv.mean()).astype(np.float32), weight=weight, adv_std=adv_std,
     )  # fmt: skip
     metrics = {
         **_fit_metrics("Reward", reward_adv, targets[0]),

@@ -28,16 +28,25 @@ class ActionDistribution(NamedTuple):
         return 1 if self.log_std is None else int(self.log_std.shape[0])
 
     def log_prob(self, act: Any) -> jax.Array:
-        """Return the log-density (or log-probability) of each row of ``act``: (N,)."""
+        """Return the log-density, or log-probability, of each row of ``act``, (N, a) or (N, 1) indices: (N,)."""
         if self.log_std is None:
-            return categorical_log_prob(self.out, act)
-        return gaussian_log_prob(self.out, self.log_std, act)
+            logits = jax.nn.log_softmax(self.out, axis=-1)
+            return jnp.take_along_axis(logits, act.astype(jnp.int32), axis=-1)[..., 0]
+        z = (act - self.out) * jnp.exp(-self.log_std)
+        return jnp.sum(-0.5 * z * z - self.log_std - HALF_LOG_2PI, axis=-1)
 
     def kl(self, new: "ActionDistribution") -> jax.Array:
-        """Return KL(self || new) of each sample and action dimension: (N, dims)."""
+        """Return KL(self || new) of each sample and action dimension: (N, dims).
+
+        A discrete action whose probability is 0 in float32 adds nothing, however small the new one is.
+        """
         if self.log_std is None:
-            return categorical_kl(self.out, new.out)
-        return gaussian_kl(self.out, self.log_std, new.out, new.log_std)
+            log_old, log_new = jax.nn.log_softmax(self.out, axis=-1), jax.nn.log_softmax(new.out, axis=-1)
+            return jnp.sum(jnp.exp(log_old) * (log_old - log_new), axis=-1, keepdims=True)
+        ratio = jnp.exp(2.0 * (self.log_std - new.log_std))
+        shift = ((self.out - new.out) * jnp.exp(-new.log_std)) ** 2
+        divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (new.log_std - self.log_std)
+        return divergence
 
 
 def action_distribution(params: Params, obs: Any) -> ActionDistribution:
@@ -48,34 +57,6 @@ def action_distribution(params: Params, obs: Any) -> ActionDistribution:
 def log_prob(params: Params, obs: Any, act: Any) -> jax.Array:
     """Return the policy's log-density (or log-probability) of each action: (N,)."""
     return action_distribution(params, obs).log_prob(act)
-
-
-def gaussian_log_prob(mu: Any, log_std: Any, act: Any) -> jax.Array:
-    """Return the log-density of ``act``, summed over action dimensions: (N, a) to (N,)."""
-    z = (act - mu) * jnp.exp(-log_std)
-    return jnp.sum(-0.5 * z * z - log_std - HALF_LOG_2PI, axis=-1)
-
-
-def categorical_log_prob(logits: Any, act: Any) -> jax.Array:
-    """Return the log-probability of the actions ``act``, (N, 1) indices, given ``logits``: (N,)."""
-    return jnp.take_along_axis(jax.nn.log_softmax(logits, axis=-1), act.astype(jnp.int32), axis=-1)[..., 0]
-
-
-def gaussian_kl(mu_old: Any, log_std_old: Any, mu_new: Any, log_std_new: Any) -> jax.Array:
-    """Return KL(old || new) of each sample and action dimension: (N, a)."""
-    ratio = jnp.exp(2.0 * (log_std_old - log_std_new))
-    shift = ((mu_old - mu_new) * jnp.exp(-log_std_new)) ** 2
-    divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (log_std_new - log_std_old)
-    return divergence
-
-
-def categorical_kl(logits_old: Any, logits_new: Any) -> jax.Array:
-    """Return KL(old || new) of each sample, as one column: (N, n_actions) to (N, 1).
-
-    An action whose old probability is 0 in float32 adds nothing, however small the new one is.
-    """
-    old, new = jax.nn.log_softmax(logits_old, axis=-1), jax.nn.log_softmax(logits_new, axis=-1)
-    return jnp.sum(jnp.exp(old) * (old - new), axis=-1, keepdims=True)
 
 
 def categorical_score(logits: Any, act: Any) -> jax.Array:

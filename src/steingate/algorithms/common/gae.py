@@ -73,10 +73,3 @@ def standardize(advantage: npt.ArrayLike, clip: float | None = None) -> tuple[Ar
     std = float(a.std())
     standard: Array = (a - a.mean()) / (std + 1e-8)
     return standard, std
-
-
-def center(advantage: npt.ArrayLike) -> Array:
-    """Return A - mean over all samples: cost advantages keep their scale."""
-    a = np.asarray(advantage, np.float64)
-    centered: Array = a - a.mean()
-    return centered
