@@ -18,6 +18,7 @@ def test_page_is_current(name):
     assert TABLES.generate(name) == (ROOT / name).read_text(encoding="utf-8"), "run python docs/build_tables.py"
 
 
+@pytest.mark.slow
 def test_numbers_of_the_certificate_page_are_current():
     page = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"<!-- (\w+) -->\n((?!```).*?)\n<!-- end -->", page, re.DOTALL))

@@ -1,25 +1,21 @@
 """The example of an algorithm: its decisions, and a run that is extended and evaluated."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from steingate.algorithms.common.jax_setup import configure
+from steingate.cli import main
+
+configure()
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = [
     "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80",
     "--num-envs", "4", "--hidden", "8,8", "--cost-limit", "4", "--patience", "2",
 ]  # fmt: skip
-
-
-def steingate(*words):
-    path = os.pathsep.join([str(EXAMPLES.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "steingate", *words]
-    return subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.fixture
@@ -43,17 +39,17 @@ def test_reward_counts_after_violation_free_epochs(patient):
     assert modes == [recover, improve, improve, recover, recover, improve]
 
 
-def test_it_trains_is_extended_and_evaluated(tmp_path):
-    done = steingate("train", "--algo", "own_algorithm:Patient", *SMALL, "--out", str(tmp_path), "--quiet")
-    assert done.returncode == 0, done.stderr
+def test_it_trains_is_extended_and_evaluated(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(EXAMPLES)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    assert main(["train", "--algo", "own_algorithm:Patient", *SMALL, "--out", str(tmp_path), "--quiet"]) == 0
     (folder,) = (path.parent for path in tmp_path.rglob("config.json"))
     config = json.loads((folder / "config.json").read_text())["config"]
     assert config["algo"] == "own_algorithm:Patient"
-    longer = steingate("resume", str(folder), "--total-steps", "400", "--quiet")
-    assert longer.returncode == 0, longer.stderr
+    assert main(["resume", str(folder), "--total-steps", "400", "--quiet"]) == 0
     assert len((folder / "progress.csv").read_text().splitlines()) == 1 + 5
-    played = steingate("evaluate", str(folder), "--episodes", "3", "--json")
-    assert json.loads(played.stdout)["episodes"] == 3
-    wrong = steingate("train", "--algo", "own_algorithm:Patient", "--patiense", "2")
-    assert wrong.returncode == 2
-    assert "did you mean" in wrong.stderr
+    capsys.readouterr()
+    assert main(["evaluate", str(folder), "--episodes", "3", "--policy", "last", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["episodes"] == 3
+    assert main(["train", "--algo", "own_algorithm:Patient", "--patiense", "2"]) == 2
+    assert "did you mean" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """A headless Chromium driven through a pipe: open a page, ask it, read what it complained about."""
 
-import base64
 import contextlib
 import json
 import os
@@ -81,11 +80,6 @@ class Browser:
         while not self.ask(expression):
             assert time.monotonic() < end, f"still not so: {expression}"
             time.sleep(0.1)
-
-    def screenshot(self, path):
-        shot = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(shot["data"]))
 
     def _call(self, method, **params):
         self._number += 1

@@ -85,7 +85,6 @@ def with_header(header):
     return struct.pack("<Q", len(header)) + header + b"\0\0\0\0"
 
 
-OTHER = {"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
 DAMAGE = {
     "pickle": lambda content: b"\x80\x04\x95\x1d\0\0\0\0\0\0\0\x8c\x02os\x94\x8c\x06system\x94\x93\x94.",
     "truncated": lambda content: content[: len(content) // 2],
