@@ -3,7 +3,7 @@
 import json
 from decimal import Decimal, getcontext
 from itertools import product
-from math import exp, log, prod
+from math import exp, log, log1p, prod
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from steingate.monitoring.wealth import (
     RHO,
     THETA,
     WEIGHTS,
+    BetMixture,
     RestartingWealth,
     add_clusters,
     bets_below,
@@ -79,6 +80,20 @@ def test_wealth_and_bound_of_clusters():
     assert cluster_bound(1, 7, clusters, 0.05) >= root * (1 - 1e-12)
     assert cluster_bound(3, 200, {}, 0.05) == upper_bound(3, 200, 0.05)
     assert 0.9 < cluster_bound(0, 0, {0.9: 10**6}, 1e-300) < 0.91
+
+
+def test_single_bets_agree_with_ville():
+    """The wealth of one bet is the likelihood ratio of rho m against m; see record_ville.py."""
+    for case in VILLE["cases"]:
+        x = np.zeros(max(VILLE["looks"]), int)
+        x[case["over"]] = 1
+        for m, rho, recorded in case["bets"]:
+            bet = BetMixture((0.0,), (log(rho),), (log1p(-rho * m) - log1p(-m),))
+            for look, level in zip(VILLE["looks"], recorded, strict=True):
+                over = int(x[:look].sum())
+                # To second order, a prior of this concentration adds so much to the logarithm.
+                spread = (over**2 / (rho * m) + (look - over) ** 2) / VILLE["concentration"]
+                assert bet.log_wealth(over, look - over) == pytest.approx(level, abs=1e-5 + spread)
 
 
 def exact_wealth(violations, safe, m):
