@@ -240,19 +240,6 @@ def test_groups_differ_in_more_than_their_seed(tmp_path):
     ]
 
 
-def test_method_has_one_label_on_all_tasks(tmp_path):
-    for size in (0.1, 0.2):
-        write_run(tmp_path / f"{size}", algo="cpo", env="A", algorithm={"max_kl": size})
-    write_run(tmp_path / "other", algo="cpo", env="B", algorithm={"max_kl": 0.1})
-    first, _, other = grouped(tmp_path)
-    assert (first.env, first.label) == ("A", "cpo (max_kl 0.1)")
-    assert (other.env, other.label) == ("B", "cpo (max_kl 0.1)")
-    # Settings that follow from the task do not make two methods.
-    for env, length in (("A", 500), ("B", 1000)):
-        write_run(tmp_path / "saute", algo="saute", env=env, algorithm={"length": length})
-    assert [group.label for group in grouped(tmp_path / "saute")] == ["saute", "saute"]
-
-
 def test_means_over_seeds_of_different_length(tmp_path):
     for seed, epochs in ((0, 6), (1, 4), (2, 6)):
         write_run(tmp_path, seed=seed, epochs=epochs, planned=6)

@@ -57,19 +57,6 @@ def test_make_vec_makes_what_training_uses(run):
     envs.close()
 
 
-def test_arguments_take_precedence_over_the_file(tmp_path):
-    file = tmp_path / "run.toml"
-    file.write_text("seed = 3\ntotal_steps = 160\n[certify]\nenabled = false\n")
-    small = {name: value for name, value in TINY.items() if name not in ("total_steps", "env")}
-    found = steingate.train("tests.training.probes:Walk", config=file, seed=4, out=tmp_path, quiet=True, **small)
-    assert found.path.name == "seed-4"
-    assert found.certification is None
-    assert not found.certified
-    assert str(found) == str(found.path)
-    with pytest.warns(UserWarning, match="Certification is disabled"):
-        steingate.load_policy(found)
-
-
 class Ending(Walk):
     """Calls sys.exit in its twentieth step."""
 

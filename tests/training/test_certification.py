@@ -16,7 +16,6 @@ from steingate.training.certification import (
     CertificationTest,
     certification_report,
     certify_checkpoint,
-    delta_for_test,
     min_episodes,
 )
 from steingate.training.play import make_player
@@ -124,11 +123,6 @@ def test_an_endless_episode_ends_the_test(tmp_path):
     test, _ = run_test(tmp_path, 0.0, length=10**9)
     assert (test.certified, test.episodes) == (False, 0)
     assert "had not ended after 1000 steps" in test.failure
-
-
-def test_the_error_probabilities_of_all_tests_add_up_to_delta():
-    assert sum(delta_for_test(k, 0.05) for k in range(1, 100_000)) == pytest.approx(0.05, rel=1e-4)
-    assert delta_for_test(2, 0.05) == pytest.approx(delta_for_test(1, 0.05) / 4)
 
 
 def test_examples_of_the_documentation():

@@ -1,16 +1,10 @@
 """A run that is extended equals one that was longer from the start."""
 
-import os
-import signal
-
-import pytest
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
-from steingate.runs import newest_checkpoint, read_config
-from steingate.training import runner
+from steingate.runs import read_config
 from steingate.training.config_file import load_run_config
-from steingate.training.epoch import run_epoch
 from steingate.training.runner import resume, train
 
 CPO = {"algo": "cpo", "total_steps": 160}
@@ -55,19 +49,3 @@ def test_is_refused_if_it_would_be_shorter_or_no_number(tmp_path, capsys):
     for steps, message in (("80", "was started with 160"), ("many", "must be an integer")):
         assert main(["resume", str(path), "--total-steps", steps, "--quiet"]) == 2
         assert message in capsys.readouterr().err
-
-
-def test_a_stopped_run_can_be_extended(tmp_path, monkeypatch):
-    def one_epoch(*args):
-        outcome = run_epoch(*args)
-        os.kill(os.getpid(), signal.SIGINT)
-        return outcome
-
-    cfg = tiny(tmp_path / "short", **CPO)
-    with monkeypatch.context() as patch:
-        patch.setattr(runner, "epoch_function", lambda algorithm: one_epoch)
-        with pytest.raises(KeyboardInterrupt):
-            train(cfg, quiet=True)
-    assert newest_checkpoint(cfg.path).epoch == 1
-    resume(cfg.path, quiet=True, total_steps=240)
-    assert facts(cfg.path) == facts(train(tiny(tmp_path / "whole", **{**CPO, "total_steps": 240}), quiet=True))

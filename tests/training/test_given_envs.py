@@ -83,14 +83,6 @@ def test_a_file_is_found_from_another_folder_until_it_moves(folders, monkeypatch
     assert evaluate(run, 2, policy="last", env="./user_env.py:Mine").episodes.cost.size == 2
 
 
-def test_a_module_of_the_current_folder_is_found_from_another(folders, monkeypatch):
-    here, there = folders
-    run = train(run_config(there, "user_env:Mine"), quiet=True)
-    assert stored(run)["env_folder"] == str(here)
-    elsewhere(there, monkeypatch)
-    assert evaluate(run, 1, policy="last").episodes.cost.size == 1
-
-
 def test_a_python_object_has_to_be_passed_again(tmp_path):
     def make():
         return Walk(limit=9)

@@ -138,11 +138,6 @@ class TestSameResults:
         assert facts(interrupted.path) == expected
 
 
-def test_carried_episodes_need_snapshots(tmp_path):
-    with pytest.raises(InputError, match="snapshot"):
-        train(tiny(tmp_path, env="tests.training.probes:Constant", carry_episodes=True), quiet=True)
-
-
 @pytest.mark.parametrize("algo", ["steingate", "cpo"])
 def test_epochs_without_a_finished_episode(tmp_path, algo):
     path = train(tiny(tmp_path, env="tests.training.probes:Endless", algo=algo, total_steps=240), quiet=True)

@@ -248,23 +248,6 @@ def test_endless_episodes_and_failing_tests_do_not_end_training(tmp_path, monkey
     assert "only one robot" in report["sentence"]
 
 
-def test_damaged_and_foreign_certified_checkpoints_are_named(whole, tmp_path):
-    copy = shutil.copytree(whole[0], tmp_path / "copy")
-    file = RunFolder(copy).certified
-    content = file.read_bytes()
-    file.write_bytes(content[:-1])
-    with pytest.warns(UserWarning, match=r"certified\.safetensors is unusable"):
-        assert load_policy(copy).about["checkpoint"] == "last"
-    RunFolder(copy).certification.write_text("{")
-    warned = []
-    assert load_policy(copy, warn=warned.append).about["certification"] is None
-    assert any("certification.json is damaged" in text for text in warned)
-    other = train(tiny(tmp_path, seed=1), quiet=True)
-    RunFolder(other).certified.write_bytes(content)
-    with pytest.warns(UserWarning, match="does not belong to this run"):
-        assert load_policy(other).about["checkpoint"] == "last"
-
-
 @pytest.fixture
 def copy(whole, tmp_path):
     """A copy of the finished run."""
