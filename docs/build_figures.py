@@ -28,7 +28,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from PIL import Image, ImageDraw, ImageFont
-from summary import MILLION, TASKS, archive, first_steps, grid_runs, rows
+from summary import ALLOWANCE, MILLION, TASKS, archive, first_steps, grid_runs, rows
 
 from steingate import certify
 from steingate.report.certificate_figure import stein_figure
@@ -180,7 +180,7 @@ def monitor_peeking(path: Path) -> None:
 
 def frontier(path: Path) -> None:
     """Draw return against violation rate of the runs of ten million steps, judged at a limit of 25."""
-    archives = [archive(grid) for grid in ("table1", "allowance", "equal")]
+    archives = [archive(grid) for grid in ("table1", ALLOWANCE, "equal")]
     for missing in (file for file in archives if not file.exists()):
         print(f"frontier: without {missing.name}, which does not exist yet")
     runs, _ = load_runs([file for file in archives if file.exists()], LIMIT)
@@ -304,8 +304,8 @@ DRAWINGS: dict[str, Callable[[Path], None]] = {
     "monitor_peeking": monitor_peeking,
     "frontier": frontier,
     "learning": learning,
-    "main_results": curves("table1", "allowance"),
-    "allowance": curves("allowance"),
+    "main_results": curves("table1", ALLOWANCE),
+    "allowance": curves(ALLOWANCE),
     "limits": beside_table1("limits", TASKS[0]),
     "references": beside_table1("references", TASKS[0]),
     "samples": beside_table1("samples", TASKS[2]),

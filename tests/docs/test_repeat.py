@@ -18,6 +18,8 @@ SUMMARY = docs_script("summary")
 @pytest.mark.parametrize("grid", SUMMARY.GRIDS)
 def test_first_epochs_repeat(grid, tmp_path):
     """One run of each configuration. On other processors only the first epoch is the same."""
+    if grid in SUMMARY.EARLIER_SCHEDULE:
+        pytest.skip("its settings no longer exist")
     groups = groupby(SUMMARY.grid_runs(grid), lambda run: run.path.parents[1])
     for number, (_, runs) in enumerate(groups):
         run = next(runs)

@@ -174,7 +174,7 @@ def test_readme(summary):
         line = re.search(rf"\| \**{algo}\** \| (.*?) \| (?=\||\n|\Z)", text)[1]
         seeds, *cells = line.split(" | ")[:5]
         for env, shown in zip(docs_script("summary").TASKS, cells, strict=True):
-            grid = "allowance" if algo == "allowance" else "table1"
+            grid = docs_script("summary").ALLOWANCE if algo == "allowance" else "table1"
             rows = select(summary, grid=grid, algo=algo, env=env)
             ret, over = (float(number) for number in shown.removesuffix(" %").split(" · "))
             assert len(rows) == int(seeds)
@@ -184,24 +184,25 @@ def test_readme(summary):
 
 
 def test_allowance_page(summary):
-    text = page("allowance.md")
-    rows = select(summary, grid="allowance")
+    text, grid = page("allowance.md"), docs_script("summary").ALLOWANCE
+    rows = select(summary, grid=grid)
     over = {env: 1 - column([row for row in rows if row["env"] == env], "feasible_by_episode") for env in
             {row["env"] for row in rows}}  # fmt: skip
     goal = np.concatenate([values for env, values in over.items() if "Goal" in env])
     assert f"{100 * goal.min():.1f} to {100 * goal.max():.1f} % of the episodes are violations" in text
-    circle = column(select(summary, grid="allowance", env="SafetyPointCircle1-v0"), "return")
+    circle = column(select(summary, grid=grid, env="SafetyPointCircle1-v0"), "return")
     assert f"seeds end between {circle.min():.1f} and {circle.max():.1f}" in text
-    assert circle[0] < 46.15 < np.median(circle)
     assert f"up to {100 * column(rows, 'over_in_training').max():.1f} % of the episodes" in text
     returns, rates = [], []
     for seed in range(3):
-        done = episodes("allowance", f"allowance/SafetyPointGoal1-v0/seed-{seed}")
+        done = episodes(grid, f"allowance/SafetyPointGoal1-v0/seed-{seed}")
         second = (done["step"] > 1e6) & (done["step"] <= 2e6)
         returns.append(done["return"][second].mean())
         rates.append((done["cost"][second] > 25).mean())
-    assert 19 <= min(returns) <= max(returns) <= 20
-    assert np.mean(rates) == pytest.approx(1 / 7, abs=0.02)
+    earned = f"policies earn {min(returns):.1f} to {max(returns):.1f} with violations in {100 * np.mean(rates):.0f} %"
+    assert earned in text
+    ends = [progress(grid, run)["Gate/BudgetFraction"][-1] for run in archived(grid) if "Goal" in run]
+    assert f"m ends between {min(ends):.2f} and {max(ends):.2f}" in text
 
 
 def test_learning_page(summary):
