@@ -1,6 +1,7 @@
 """``steingate certify`` and ``steingate plan``: tables, JSON, exit statuses and errors."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from scipy.stats import binomtest
 
 from steingate import SteinCertificate
 from steingate import certify as certify_costs
+from steingate.certificates.tail import cvar_bound, mean_bound
 from steingate.cli import main
 from steingate.storage.tables import EPISODE_COLUMNS, Table
 
@@ -112,6 +114,17 @@ def test_the_smallest_limit(capsys, tmp_path):
     assert "60 episodes certify no limit for 1 %: at least 299 are needed." in capsys.readouterr().out
 
 
+def test_mean_and_cvar(capsys, costs_file):
+    values = read_json(capsys, "certify", costs_file, "--limit", "25", "--cap", "100", "--risk", "0.2")
+    expected = mean_bound(COSTS, 100.0), cvar_bound(COSTS, 0.2, 25.0, 100.0)
+    assert (values["cap"], values["mean_bound"], values["cvar_bound"]) == (100.0, *expected)
+    assert main(["certify", costs_file, "--limit", "25", "--cap", "100", "--risk", "0.2"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for name, bound in zip(("mean cost", "CVaR 20 %"), expected, strict=True):
+        shown = float(re.search(rf"{name} ([\d.]+) bound", out)[1])
+        assert bound <= shown <= bound * 1.001
+
+
 def test_clusters(capsys, tmp_path):
     """Forty days of ten episodes; on one day all of them cost too much."""
     path = tmp_path / "costs.csv"
@@ -141,6 +154,9 @@ def test_clusters(capsys, tmp_path):
         (["--limit", "25", "--certificate", "zero_mass=0.1"], "--certificate needs --stein"),
         (["--limit", "25", "--smallest-limit"], "not allowed with"),
         (["--smallest-limit", "--stein", "paper"], "need --limit"),
+        (["--smallest-limit", "--cap", "50"], "need --limit"),
+        (["--limit", "25", "--cap", "20"], "--cap is 20.0; give a number in (25, inf)"),
+        (["--limit", "25", "--cap", "50", "--cluster", "cost"], "--cap needs independent episodes"),
         (["--limit", "25", "--plot", "/no/such/folder/a.png"], "cannot be written"),
     ],
 )

@@ -5,14 +5,16 @@ classes. Random episodes are rows of shape (runs,).
 """
 
 import csv
+from bisect import bisect_left
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 from scipy.special import betainc, betaln
-from scipy.stats import norm
+from scipy.stats import binom, norm
 from tests.monitoring.walks import chance_certified
 
+from steingate.monitoring.compare import BETS
 from steingate.monitoring.drift import CostDriftDetector
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.wealth import BLOCK, RHO, THETA, WEIGHTS
@@ -117,13 +119,18 @@ def log_e(a, b):
         return (a + b + 1) * np.log(2.0) + betaln(a + 1, b + 1) + np.log(betainc(a + 1, b + 1, 0.5))
 
 
-def pairs_until_safer(p_a, p_b, correlation, runs=2_000, most=4_000, seed=0):
-    """Median number of pairs until A is shown to be safer than B."""
-    rng, (alone_a, alone_b) = np.random.default_rng(seed), pair_probabilities(p_a, p_b, correlation)
-    u = rng.random((runs, most))
-    a, b = np.cumsum(u < alone_a, axis=1), np.cumsum((u >= alone_a) & (u < alone_a + alone_b), axis=1)
-    reached = log_e(a, b) >= -np.log(DELTA)
-    return float(np.median(np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, most)))
+def pairs_until_safer(p_a, p_b, correlation, most=900):
+    """Median number of pairs until A is shown to be safer than B; exact, from the law of the pairs that count."""
+    alone_a, alone_b = pair_probabilities(p_a, p_b, correlation)
+    q, found, a = alone_a / (alone_a + alone_b), np.zeros(most + 1), np.arange(most + 1)
+    going = np.zeros(most + 1)  # probability of a pairs with A alone over, not shown yet
+    going[0] = 1.0
+    for t in range(1, most + 1):
+        going = (1 - q) * going + q * np.concatenate([[0.0], going[:-1]])
+        reached = log_e(a[: t + 1], t - a[: t + 1]) >= -np.log(DELTA)
+        found[t] = going[: t + 1][reached].sum()
+        going[: t + 1][reached] = 0.0
+    return int(bisect_left(range(10 * most), 0.5, key=lambda n: found @ binom.sf(a - 1, n, alone_a + alone_b)))
 
 
 def wrong_comparison(runs=4_000, pairs=2_000, rate=0.1, seed=0):
@@ -142,6 +149,42 @@ def wrong_comparison(runs=4_000, pairs=2_000, rate=0.1, seed=0):
         b += (u >= rate - together) & (u < 2 * (rate - together))
         wrong |= log_e(a, b) >= -np.log(DELTA)
     return wrong.mean()
+
+
+def return_decisions(rows, delta=DELTA):
+    """Return the pair at which A is shown to have the higher mean return in each run (0: never).
+
+    Rows have the differences of the returns over their range, shape (runs,).
+    """
+    bets, wealth, found = np.array(BETS), 0.0, None
+    for t, row in enumerate(rows, start=1):
+        found = np.zeros(len(row), int) if found is None else found
+        wealth = wealth + np.log1p(bets * np.clip(row, -1.0, 1.0)[:, None])
+        reached = np.logaddexp.reduce(wealth, axis=1) - np.log(len(bets)) >= -np.log(delta)
+        found[(found == 0) & reached] = t
+        if found.all():
+            break
+    return found
+
+
+def wrong_higher_return(runs=2_000, pairs=2_000, seed=0):
+    """Share of runs in which A is ever shown to have the higher return, although the mean difference is always 0.
+
+    The differences are skewed to alternating sides, as rare accidents of one policy would cause.
+    """
+    rng = np.random.default_rng(seed)
+    rows = (np.where(rng.random(runs) < 0.1, -0.9, 0.1) * (1 if t % 100 < 50 else -1) for t in range(pairs))
+    return (return_decisions(rows) > 0).mean()
+
+
+def pairs_until_higher_return(same_seeds, runs=500, most=4_000, seed=0):
+    """Median number of pairs until the higher of two mean returns is shown.
+
+    The means differ by 1; the standard deviation is 5 between layouts and 2 within; differences count up to 40.
+    """
+    rng, sd = np.random.default_rng(seed), (2 * (2**2 + (0 if same_seeds else 5**2))) ** 0.5
+    found = return_decisions(rng.normal(1.0, sd, runs) / 40.0 for _ in range(most))
+    return float(np.median(np.where(found, found, most)))
 
 
 def gamma_costs(rng, n, shift=0.0):
@@ -212,6 +255,10 @@ def table():
             f"5 % against 8 %, correlation {correlation}",
             pairs_until_safer(0.05, 0.08, correlation),
         )
+    yield "wrong comparison of returns", "skewed differences, 2,000 looks", wrong_higher_return()
+    for same_seeds in (True, False):
+        seeds = "the same seeds" if same_seeds else "separate seeds"
+        yield "pairs until a higher return", seeds, pairs_until_higher_return(same_seeds)
     for name, law, change in (("shift", gamma_costs, {"shift": 3.5}), ("rise", rising_costs, {"rate": 0.07})):
         costs, violations = drift_delays(law, **change)
         yield "drift delay", f"{name}, all costs", costs

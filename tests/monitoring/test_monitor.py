@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steingate import InputError, Monitor, Monitors, RunError
+from steingate.certificates.violation import shift_radius
 from steingate.monitoring.wealth import cluster_bound, upper_bound
 
 
@@ -199,6 +200,16 @@ def test_bound_now_is_that_of_the_last_episodes():
         monitor.bound_now(0)
 
 
+def test_the_shift_of_a_certificate():
+    monitor = Monitor(25)
+    monitor.update_many([3.0] * 36)
+    assert monitor.shift == shift_radius(monitor.bound, 0.1)
+    assert monitor.to_dict()["shift"]["total_variation"] == pytest.approx(0.1 - monitor.bound)
+    monitor.update_many([30.0] * 40)
+    assert monitor.certified
+    assert monitor.shift is None
+
+
 def test_a_new_policy_starts_anew():
     monitor = filled([30.0] * 50)
     monitor.new_policy("repaired")
@@ -216,7 +227,8 @@ def test_clusters_count_once():
     monitor.update_cluster([30.0] * 3)
     monitor.update(1.0)
     assert monitor.trace[-1] == (24, 4, monitor.bound)
-    assert (monitor.episodes, monitor.violations, monitor.max_cost) == (24, 4, 30.0)
+    assert (monitor.episodes, monitor.counted, monitor.violations, monitor.max_cost) == (24, 4, 4, 30.0)
+    assert "4 of 24 episodes in 4 clusters cost more than 25" in monitor.summary
     assert monitor.bound == pytest.approx(cluster_bound(1, 2, {0.1: 1}, 0.05))
     assert monitor.tail_rates()[10] == pytest.approx(1.1 / 4)
     alone = filled([1.0] * 10)

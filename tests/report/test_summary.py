@@ -10,10 +10,13 @@ import pytest
 from scipy.stats import trim_mean
 from tests.report.made_up import write_run
 
+from steingate.certificates.betting import RHO, WEIGHTS, e_bh
 from steingate.errors import InputError
+from steingate.monitoring.episodes import update_until_decided
+from steingate.monitoring.monitor import Monitor
 from steingate.report.page import make_data, notices
 from steingate.report.paper import paper_numbers, paper_result
-from steingate.report.summary import load_report
+from steingate.report.summary import certificate_e_value, load_report, select_certified
 from steingate.report.tables import (
     ONE_SEED,
     feasibility_table,
@@ -137,6 +140,69 @@ def test_certifications_are_quoted_or_counted(tmp_path):
     (folder / "certification.json").write_text("[")
     assert "certified" not in feasibility_table(load_report([folder]).summaries).headings
     assert notices(load_report([folder.with_name("seed-0")]))[0] == "PointGoal1, cpo: It is so."
+
+
+def certification(k, delta, over, n, fresh_over, fresh=100):
+    """Test k of a run has certified its policy."""
+    test = {"delta": delta * 0.5 * 6 / (np.pi * k) ** 2, "violations": over, "episodes": n}
+    return {"certified": True, "sentence": "", "budget": 0.1, "delta": delta, "policy": test,
+            "fresh_episodes": {"violations": fresh_over, "episodes": fresh}}  # fmt: skip
+
+
+def test_the_e_value_of_a_certificate():
+    """The wealth after all episodes, bet by bet, times the part of delta."""
+    found = certificate_e_value(certification(2, 0.05, 1, 90, 3))
+    wealth = sum(
+        weight * np.prod([1 + (1 - rho) * (0.1 - x) / 0.9 for x in [1.0] * 4 + [0.0] * 186])
+        for weight, rho in zip(WEIGHTS, RHO, strict=True)
+    )
+    assert found == pytest.approx(3 / (2 * np.pi) ** 2 * wealth)
+    assert certificate_e_value({"certified": True, "budget": 0.1, "delta": 0.05, "policy": {"delta": None}}) == 20.0
+    for damaged in ({}, {"certified": False}, {"certified": True, "budget": "x", "delta": 0.05, "policy": {}},
+                    certification(1, 0.05, 3, 2, 0), certification(1, 2.0, 0, 50, 0)):  # fmt: skip
+        assert certificate_e_value(damaged) == 0.0
+
+
+def test_the_report_of_a_grid_selects_certified_policies(tmp_path):
+    for seed in range(6):
+        folder = write_run(tmp_path, algo="cpo", seed=seed, epochs=1)
+        content = certification(1, 0.05, 0, 50, 30 if seed == 4 else 2)
+        content["certified"] = seed < 5
+        write_certification(RunFolder(folder), content)
+    report = load_report([tmp_path])
+    found = select_certified(report.runs)
+    assert (found.tested, found.certified, found.expected_wrong) == (6, 5, pytest.approx(0.3))
+    assert [run.seed for run in found.selected] == [0, 1, 2, 3]
+    note = feasibility_table(report.summaries).notes[-1]
+    assert note == (
+        "Certified: 5 of 6 tested runs. Each run has its own error probability, so up to 0.3 wrong certificates are to "
+        "be expected. e-BH at 5.0 % over all tested runs selects all but PointGoal1 cpo seed 4: at most this fraction "
+        "of the selected policies is expected to be wrongly certified."
+    )
+
+
+@pytest.mark.slow
+def test_few_of_the_selected_policies_of_a_grid_are_wrongly_certified():
+    """Grids of 20 runs with three candidates each, most of them at the accepted risk; exact e-values average to 1."""
+    rng, delta, fractions, values = np.random.default_rng(0), 0.3, [], []
+    for _ in range(100):
+        wrong, e_values = [], []
+        for _ in range(20):
+            chances, found, wrong_here = rng.permutation([0.1, 0.1, 0.02 if rng.random() < 0.3 else 0.1]), {}, False
+            for k, chance in enumerate(chances, start=1):
+                monitor = Monitor(1.0, 0.1, delta * 0.5 * 6 / (np.pi * k) ** 2)
+                update_until_decided(monitor, (2.0 * (rng.random() < chance) for _ in range(300)), 300)
+                if monitor.certified:  # the last one that passes is delivered
+                    fresh = int(rng.binomial(100, chance))
+                    found = certification(k, delta, monitor.violations, monitor.episodes, fresh)
+                    wrong_here = bool(chance == 0.1)
+            wrong.append(wrong_here)
+            e_values.append(certificate_e_value(found))
+        selected = e_bh(e_values, 0.05)
+        fractions.append(np.sum(selected & np.array(wrong)) / max(selected.sum(), 1))
+        values.append(np.mean(np.array(e_values) * wrong))
+    assert np.mean(fractions) <= 0.05
+    assert np.mean(values) <= 1.0 + 3.0 * np.std(values) / 100**0.5
 
 
 def test_one_seed_has_no_intervals_and_says_so(tmp_path):

@@ -179,3 +179,4 @@ def test_the_report_says_which_policy_is_certified_and_what_to_do(tmp_path, best
     )
     assert report["sentence"] == sentence
     assert report["certified"] == (best is not None)
+    assert (report["shift"] or {}).get("total_variation", -1) == pytest.approx(0.1 - best.bound if best else -1)

@@ -112,11 +112,21 @@ def test_until_certified_plays_as_many_episodes_as_the_monitor_needs(run):
         monitor.update_many(result.episodes.cost)
         assert (result.certified, monitor.certified_at) == (True, count)
         assert result.bound == pytest.approx(monitor.bound)
+        assert result.to_dict()["shift"]["total_variation"] == pytest.approx(0.999 - monitor.bound)
         again, _ = play_episodes(load_player(run, print), result.seeds, sample, never)
         np.testing.assert_array_equal(result.episodes.cost, again.cost)
     undecided = evaluate(run, 3, until_certified=True, risk=0.01)
     assert not undecided.certified
+    assert undecided.shift is None
     assert len(undecided.episodes.cost) <= 3
+
+
+def test_costs_whose_number_they_decided_are_not_written(run, tmp_path, capsys):
+    """A fixed-n bound of these costs is wrong in 14 % of runs."""
+    costs = tmp_path / "costs.txt"
+    assert main(["evaluate", str(run), "--until-certified", "--costs-out", str(costs)]) == 2
+    assert "--costs-out needs a number of episodes that is fixed in advance" in capsys.readouterr().err
+    assert not costs.exists()
 
 
 class Simulated:

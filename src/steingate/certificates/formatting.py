@@ -1,6 +1,6 @@
 """Numbers as they are printed for people."""
 
-from math import ceil
+from math import ceil, floor, log10
 
 
 def percent(value: float) -> str:
@@ -51,13 +51,23 @@ def number(value: float) -> str:
     return f"{value:,.2f}" if 1000.0 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
+def upper_number(bound: float) -> str:
+    """Return an upper bound as :func:`number` does, rounded up.
+
+    >>> upper_number(14.8801), upper_number(25.0)
+    ('14.89', '25')
+    """
+    step = 10.0 ** (floor(log10(bound)) - 3) if bound > 0.0 else 1.0
+    return number(ceil(bound / step * (1.0 - 1e-12)) * step)
+
+
 def count(episodes: int) -> str:
     """Return ``1 episode`` or ``n episodes``."""
     return "1 episode" if episodes == 1 else f"{episodes:,} episodes"
 
 
 def violations_text(
-    violations: int, episodes: int, limit: float, bound: float, confidence: float, test: bool = False
+    violations: int, episodes: int, limit: float, bound: float, confidence: float, test: bool = False, clusters: int = 0
 ) -> str:
     """Return the number of violations, and the upper bound on their probability, in words.
 
@@ -65,5 +75,6 @@ def violations_text(
     '0 of 48 test episodes cost more than 25 (0.0 %); with 95 % confidence at most 6.1 % do'
     """
     name = count(episodes).replace("episode", "test episode" if test else "episode")
+    name += f" in {clusters:,} clusters" if clusters else ""
     text = f"{violations:,} of {name} cost more than {number(limit)} ({rate(violations / episodes)})"
     return f"{text}; with {percent(confidence)} confidence at most {upper(bound)} do"

@@ -2,23 +2,24 @@
 
 import json
 from argparse import Namespace
-from math import floor
+from math import inf
 
 from steingate.certificates.clusters import CLUSTERS_INDEPENDENT, ClusterResult, certify_clusters
-from steingate.certificates.formatting import count, number, percent, rate, upper
+from steingate.certificates.formatting import count, number, percent, rate, upper, upper_number
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
-from steingate.certificates.tail import smallest_limit
+from steingate.certificates.tail import cvar_bound, mean_bound, smallest_limit
 from steingate.certificates.violation import (
     ASSUMPTIONS,
     ViolationResult,
     certifiable_risk,
     certification_power,
+    check_interval,
     episodes_for_power,
     episodes_needed,
 )
 from steingate.certificates.violation import certify as certify_costs
-from steingate.cli.output import print_rows
+from steingate.cli.output import print_rows, shift_rows
 from steingate.cli.parser import Parser, add_claim_options
 from steingate.errors import InputError
 from steingate.settings import convert
@@ -41,6 +42,12 @@ def certify_arguments(parser: Parser) -> None:
     claim.add_argument("--limit", type=float, metavar="D", help="limit on the episode cost")
     claim.add_argument("--smallest-limit", action="store_true", help="print the smallest limit that is certified")
     add_claim_options(parser)
+    add(
+        "--cap",
+        type=float,
+        metavar="X",
+        help="also bound mean and CVaR of the costs, clipped at X > D",
+    )
     add("--stein", choices=tuple(PRESETS), help="also evaluate this Stein certificate, with --risk as budget")
     add(
         "--certificate",
@@ -68,6 +75,7 @@ def certify(args: Namespace) -> int:
         result = certify_costs(data.costs, args.limit, risk, confidence)
     else:
         result = certify_clusters(data.costs, data.clusters, args.limit, risk, confidence)
+    tail = {} if args.cap is None else _tail_bounds(data, args.limit, args.cap, risk, confidence)
     stein = None
     if args.stein:
         options = convert(dict, args.certificate or {}, "--certificate")
@@ -86,9 +94,9 @@ def certify(args: Namespace) -> int:
     if args.json:
         source = {"certified": certified, "one_policy": data.one_policy, "note": data.note}
         extra = {} if stein is None else {"stein": stein.to_dict()}
-        print(json.dumps({**result.to_dict(), **source, **extra}, allow_nan=False))
+        print(json.dumps({**result.to_dict(), **tail, **source, **extra}, allow_nan=False))
     else:
-        _print_result(result, data, args.explain)
+        _print_result(result, data, args.explain, tail)
         if stein is not None:
             print()
             _print_stein(stein, args.explain)
@@ -99,8 +107,8 @@ def certify(args: Namespace) -> int:
 
 def _smallest_limit(args: Namespace, data: CostData, risk: float, confidence: float) -> int:
     """Print the smallest limit that is certified; return as ``certify``."""
-    if args.stein or args.plot or args.cluster:
-        raise InputError("--stein, --plot and --cluster need --limit.")
+    if args.stein or args.plot or args.cluster or args.cap is not None:
+        raise InputError("--stein, --plot, --cluster and --cap need --limit.")
     found, n = smallest_limit(data.costs, risk, confidence), len(data.costs)
     if args.json:
         numbers = {"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}
@@ -123,7 +131,16 @@ def _claim(args: Namespace) -> tuple[float, float]:
     return 0.1 if args.risk is None else args.risk, 0.95 if args.confidence is None else args.confidence
 
 
-def _print_result(result: ViolationResult, data: CostData, explain: bool) -> None:
+def _tail_bounds(data: CostData, limit: float, cap: float, risk: float, confidence: float) -> dict[str, float]:
+    """Return the bounds on mean and CVaR of the clipped costs, each with this confidence."""
+    if data.clusters is not None:
+        raise InputError("--cap needs independent episodes; leave out --cluster.")
+    check_interval("--cap", cap, limit, inf)
+    tail = cvar_bound(data.costs, risk, limit, cap, confidence)
+    return {"cap": cap, "mean_bound": mean_bound(data.costs, cap, confidence), "cvar_bound": tail}
+
+
+def _print_result(result: ViolationResult, data: CostData, explain: bool, tail: dict[str, float]) -> None:
     limit, confidence = number(result.limit), percent(result.confidence)
     rows = [
         ("episodes", f"{result.episodes:,}", ""),
@@ -136,10 +153,12 @@ def _print_result(result: ViolationResult, data: CostData, explain: bool) -> Non
         rows.insert(1, ("clusters", f"{result.clusters:,}", "each has the same weight"))
         rows[4] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
         rows[5] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
-    if result.shift is not None:
-        variation, ratio = (floor(1000.0 * value) / 1000.0 for value in result.shift[:2])  # rounded down
-        claim = f"total variation to deployment at which {percent(result.risk)} still holds"
-        rows.append(("shift", f"{variation:g}", f"{claim}; or no event more than {ratio:.4g} times as likely"))
+    if tail:
+        clipped = f"costs clipped at {number(tail['cap'])}; alone with {confidence} confidence"
+        name = f"CVaR {percent(result.risk)}"
+        rows.append(("mean cost", upper_number(tail["mean_bound"]), f"bound; {clipped}"))
+        rows.append((name, upper_number(tail["cvar_bound"]), f"bound on the mean of the worst episodes; {clipped}"))
+    rows += shift_rows(result.shift, result.risk)
     if data.one_policy:
         color = "green" if result.certified else "red"
         print_rows(f"[bold {color}]{result.summary}[/]", rows, result.advice)

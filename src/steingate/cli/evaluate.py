@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steingate.certificates.formatting import percent, rate, upper
-from steingate.cli.output import print_rows, warn
+from steingate.cli.output import print_rows, shift_rows, warn
 from steingate.cli.parser import Parser, add_claim_options, add_env_options
+from steingate.errors import InputError
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
@@ -58,6 +59,11 @@ def evaluate_arguments(parser: Parser) -> None:
 
 def evaluate(args: argparse.Namespace) -> int:
     """Evaluate the policy and print the numbers; return 1 if ``--check`` is given and it is not certified."""
+    if args.costs_out and args.until_certified:
+        raise InputError(
+            "--costs-out needs a number of episodes that is fixed in advance: with --until-certified the costs decide "
+            "it, and the bound of steingate certify would be wrong. Leave out one of the two."
+        )
     with stop_on_signals(process=True) as stop:
         from steingate.training.evaluate import evaluate as evaluate_run
 
@@ -99,6 +105,7 @@ def _print_evaluation(result: "Evaluation") -> None:
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {mean} the limit {result.limit:g}"),
         ("violations", rate(result.violation_rate), f"{result.violations} of {numbers['episodes']} episodes"),
         ("bound", upper(result.bound), f"with {percent(floor(1000 * result.confidence) / 1000)} confidence"),
+        *shift_rows(result.shift, result.risk),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from steingate.certificates.formatting import percent
 from steingate.certificates.io import CostParser, Line, read_costs
-from steingate.cli.output import print_rows, warn
+from steingate.cli.output import print_rows, shift_rows, warn
 from steingate.cli.parser import Parser, add_claim_options, error_probability
 from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
@@ -338,7 +338,7 @@ def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
         rows.append(("drift of all costs", f"{costs.evidence:.3g}", note))
     if monitor.certified:
         recent = f"on P(cost > {limit}) in the last {min(200, monitor.episodes)} episodes"
-        rows.insert(3, ("bound now", f"{monitor.bound_now():.4f}", recent))
+        rows[3:3] = [("bound now", f"{monitor.bound_now():.4f}", recent), *shift_rows(monitor.shift, monitor.budget)]
     return rows
 
 

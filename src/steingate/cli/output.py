@@ -3,11 +3,14 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import floor
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from steingate.certificates.formatting import percent
+from steingate.certificates.violation import ShiftRadius
 from steingate.escaping import for_terminal
 
 PIPE_WIDTH = 200  # columns of tables in a pipe, so that scripts and grep see whole rows
@@ -41,6 +44,15 @@ def _print(console: Console, title: str, table: Table, footer: str) -> None:
     console.print(table)
     if footer:
         console.print(escape(for_terminal(footer)), soft_wrap=not console.is_terminal)
+
+
+def shift_rows(shift: ShiftRadius | None, risk: float) -> list[tuple[str, str, str]]:
+    """Return the row of a verdict that says how much the episodes may change; none without a certificate."""
+    if shift is None:
+        return []
+    variation, ratio = (floor(1000.0 * value) / 1000.0 for value in shift[:2])  # rounded down
+    claim = f"total variation to deployment at which {percent(risk)} still holds"
+    return [("shift", f"{variation:g}", f"{claim}; or no event more than {ratio:.4g} times as likely")]
 
 
 @contextmanager

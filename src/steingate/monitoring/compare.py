@@ -9,7 +9,7 @@ from scipy.special import betainc, betaln
 from steingate.errors import InputError
 from steingate.monitoring.monitor import Monitor, check_cost
 
-_BETS = tuple(2.0**-k for k in range(1, 11))  # sizes of the bets on the difference of two returns
+BETS = tuple(0.95 * 2.0**-k for k in range(10))  # sizes of the bets on the difference of two returns
 
 
 class ComparisonMonitor:
@@ -60,7 +60,7 @@ class ComparisonMonitor:
         self.return_range = return_range
         self.pairs = self.only_a = self.only_b = self.violations_a = self.violations_b = 0
         self._largest = {"a": 0.0, "b": 0.0}  # largest log e-value so far
-        self._wealth = {"a": [0.0] * len(_BETS), "b": [0.0] * len(_BETS)}  # log wealth of the bets on returns
+        self._wealth = {"a": [0.0] * len(BETS), "b": [0.0] * len(BETS)}  # log wealth of the bets on returns
         self._largest_return = {"a": 0.0, "b": 0.0}
 
     def update(
@@ -83,7 +83,7 @@ class ComparisonMonitor:
         self._largest["a"] = max(self._largest["a"], log_e_value(self.only_a, self.only_b))
         self._largest["b"] = max(self._largest["b"], log_e_value(self.only_b, self.only_a))
         for name, sign in (("a", 1.0), ("b", -1.0)):
-            wealth = [w + log1p(bet * sign * difference) for w, bet in zip(self._wealth[name], _BETS, strict=True)]
+            wealth = [w + log1p(bet * sign * difference) for w, bet in zip(self._wealth[name], BETS, strict=True)]
             self._wealth[name] = wealth
             self._largest_return[name] = max(self._largest_return[name], _log_mean(wealth))
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.certificates.io import check_costs
+from steingate.certificates.violation import ShiftRadius, shift_radius
 from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import CostDriftDetector, DriftDetector
@@ -191,6 +192,11 @@ class Monitor:
             self.update(cost)
 
     @property
+    def counted(self) -> int:
+        """Number of clusters and of episodes that were counted one by one."""
+        return self._unsafe.counted
+
+    @property
     def certified(self) -> bool:
         """Whether P(cost > limit) <= budget has been shown; once true it stays true."""
         return self._safe.reached_at is not None
@@ -233,6 +239,12 @@ class Monitor:
         """Upper bound on P(cost > limit), from all episodes."""
         return cluster_bound(*self._single, self._clusters, self.delta)
 
+    @property
+    def shift(self) -> ShiftRadius | None:
+        """How much the distribution of the episodes may change with the budget still kept; None unless certified."""
+        bound = self.bound
+        return shift_radius(bound, self.budget) if self.certified_now and 0.0 < bound <= self.budget else None
+
     def bound_now(self, window: int = 200) -> float:
         """Return an upper bound on P(cost > limit) from the last ``window`` episodes only.
 
@@ -248,7 +260,7 @@ class Monitor:
         """
         if type(window) is not int or window < 1:
             raise InputError(f"window is {window!r}: give a positive number of episodes.")
-        counted = self._unsafe.counted
+        counted = self.counted
         first = max(counted - window, 0) // BLOCK  # blocks before the window
         missing = -(-counted // BLOCK) - len(self._blocks)  # blocks that are no longer stored
         if 0 < first < missing:
@@ -288,7 +300,7 @@ class Monitor:
 
     def tail_rates(self) -> Array:
         """Return the observed fraction of episodes with cost > c, for the thresholds of ``tail``."""
-        return self._tail.exceedances() / max(self._unsafe.counted, 1)
+        return self._tail.exceedances() / max(self.counted, 1)
 
     @property
     def mean_bound(self) -> float:
@@ -335,12 +347,15 @@ class Monitor:
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types."""
         thresholds, bounds = self.tail()
+        shift = self.shift
         return {
             **self.metrics(),
             **{name: getattr(self, name) for name in _SETTINGS},
             "policy": self.policy,
             "history": list(self.history),
+            "counted": self.counted,
             "bound_now": self.bound_now(),
+            "shift": None if shift is None else shift._asdict(),
             "mean_bound": self.mean_bound,
             "cvar_bound": self.cvar_bound(),
             "max_cost": self.max_cost,

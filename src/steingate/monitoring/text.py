@@ -15,7 +15,8 @@ def summary(monitor: "Monitor") -> str:
     more = f"{monitor.more_episodes:,}"
     if n == 0:
         return f"No episodes yet: {more} without a violation would certify a violation rate of {budget}."
-    known = violations_text(over, n, monitor.limit, monitor.bound, confidence)
+    clusters = monitor.counted if monitor.counted < n else 0
+    known = violations_text(over, n, monitor.limit, monitor.bound, confidence, clusters=clusters)
     if monitor.certified and monitor.unsafe:
         return (
             f"Certified at episode {monitor.certified_at}, shown unsafe at episode {monitor.unsafe_at}: the "

@@ -71,7 +71,8 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
         axis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.minorticks_off()
     axes.grid(color=FAINT, linewidth=0.6)
-    axes.set_title(f"{name}: " * bool(name) + f"limit {monitor.limit:g}", loc="left", fontsize=11)
+    clusters = f", {monitor.counted:,} clusters" if monitor.counted < monitor.episodes else ""
+    axes.set_title(f"{name}: " * bool(name) + f"limit {monitor.limit:g}{clusters}", loc="left", fontsize=11)
     axes.legend(fontsize=9, loc="lower left", framealpha=0.9, edgecolor="white")
 
 

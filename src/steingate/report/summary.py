@@ -10,13 +10,17 @@ on average. Tasks on which no method has a positive return are left out.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.modes import Mode
+from steingate.certificates.betting import e_bh
+from steingate.errors import is_real
+from steingate.monitoring.wealth import bets_below
 from steingate.report import statistics as stats
 from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, Skipped, load_runs
@@ -26,6 +30,7 @@ from steingate.report.statistics import Estimate, Statistic
 Array = npt.NDArray[np.float64]
 
 THRESHOLDS = np.linspace(0.0, 1.2, 61)  # scores at which performance profiles are computed
+LEVEL = 0.05  # of e-BH: largest expected fraction of wrong ones among the selected policies
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,61 @@ def summarize(group: Group) -> Summary:
         recovery_length=_mean(recoveries),
         paper=paper_result(runs[0].config) if runs[0].limit == runs[0].trained_limit else None,
     )
+
+
+class Selection(NamedTuple):
+    """Certified policies that e-BH selects among all tested runs."""
+
+    tested: int
+    certified: int
+    expected_wrong: float  # largest expected number of wrong certificates: the sum of the deltas
+    selected: Sequence[Run]
+    left_out: Sequence[Run]  # certified, but not selected
+
+
+def select_certified(runs: Sequence[Run]) -> Selection:
+    """Select certified policies so that the expected fraction of wrong ones among them is at most ``LEVEL``.
+
+    A certificate alone is wrong with probability delta, so in a grid the fraction of wrong ones among the certified
+    policies can be larger; e-BH bounds it under any dependence between the runs.
+    """
+    tested = [run for run in runs if run.certification is not None]
+    values = [certificate_e_value(run.certification or {}) for run in tested]
+    chosen = e_bh(values, LEVEL).tolist() if tested else []
+    certified = [value > 0.0 for value in values]
+    deltas = [(run.certification or {}).get("delta") for run in tested]
+    kept, lost = (
+        [run for run, c, s in zip(tested, certified, chosen, strict=True) if c and s == wanted]
+        for wanted in (True, False)
+    )
+    wrong = sum(delta for delta in deltas if is_real(delta) and 0.0 < delta < 1.0)
+    return Selection(len(tested), sum(certified), wrong, kept, lost)
+
+
+def certificate_e_value(certification: Mapping[str, Any]) -> float:
+    """Return the e-value of a run against "its certified policy exceeds the accepted risk"; 0 if none is certified.
+
+    It is (delta_k / delta) W: W is the wealth of the monitor after the test that certified the policy and the fresh
+    episodes that followed, and delta_k the part of delta that this test had. As these parts add up to delta, the
+    expectation over all tests of a run is at most 1, whichever policy is delivered. Without these numbers it is
+    1 / delta, because a run certifies a wrong policy with probability at most delta.
+    """
+    try:
+        if certification["certified"] is not True:
+            return 0.0
+        budget, delta, test = (certification[name] for name in ("budget", "delta", "policy"))
+        if not (0.0 < budget < 1.0 and 0.0 < delta < 1.0):
+            return 0.0
+        if test["delta"] is None:
+            return float(1.0 / delta)
+        samples = [test, certification.get("fresh_episodes") or {"violations": 0, "episodes": 0}]
+        counts = [(int(sample["violations"]), int(sample["episodes"])) for sample in samples]
+        if not (all(0 <= over <= n for over, n in counts) and 0.0 < test["delta"] <= delta):
+            return 0.0
+        over, n = map(sum, zip(*counts, strict=True))
+        return float(test["delta"] / delta * exp(min(bets_below(budget).log_wealth(over, n - over), 700.0)))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 class TailScore(NamedTuple):

@@ -17,10 +17,11 @@ from steingate.errors import InputError
 from steingate.escaping import for_csv, for_latex, for_markdown, printable
 from steingate.report.paper import SEEDS, STEPS, paper_numbers
 from steingate.report.statistics import Estimate
-from steingate.report.summary import Comparison, Overall, Report, Summary
+from steingate.report.summary import LEVEL, Comparison, Overall, Report, Summary, select_certified
 from steingate.storage.files import replace_file
 
 NO_VALUE = "–"
+MOST_NAMES = 8  # of runs in a note
 ONE_SEED = (
     "Every method has one seed, so there are no intervals and no comparisons, and differences may be chance: train "
     "more (--seed, or steingate bench --seeds 0-4)."
@@ -87,7 +88,7 @@ def feasibility_table(summaries: Sequence[Summary]) -> Table:
     if any(item.tested for item in summaries):
         columns.insert(2, ("certified", lambda item: f"{item.certified} of {item.tested}" if item.tested else NO_VALUE))
     caption = "Tail feasibility and feasible return, last fifth of training"
-    return _table(summaries, columns, caption, _paper_notes(summaries))
+    return _table(summaries, columns, caption, (*_paper_notes(summaries), *_selection_notes(summaries)))
 
 
 def tail_table(summaries: Sequence[Summary]) -> Table:
@@ -317,6 +318,22 @@ def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
             "and the defaults of the algorithm)."
         )
     return tuple(notes)
+
+
+def _selection_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """Return which certified policies e-BH selects, if several runs were tested."""
+    found = select_certified([run for item in summaries for run in item.group.runs])
+    if found.tested < 2 or not found.certified:
+        return ()
+    names = [f"{task(run.env)} {run.algo} seed {run.seed}" for run in found.left_out]
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    which = f"all but {', '.join(names[:MOST_NAMES] + more)}" if names else "all of them"
+    claim = f"{which}: at most this fraction of the selected policies is expected to be wrongly certified"
+    return (
+        f"Certified: {found.certified} of {found.tested} tested runs. Each run has its own error probability, so up to "
+        f"{number(found.expected_wrong, 1)} wrong certificates are to be expected. e-BH at {percent(LEVEL)} over all "
+        f"tested runs selects {claim if found.selected else 'none'}.",
+    )
 
 
 def _exact(value: float) -> str:

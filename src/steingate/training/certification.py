@@ -13,6 +13,7 @@ import numpy as np
 
 from steingate.algorithms.base import EnvParams
 from steingate.certificates.formatting import number, percent, violations_text
+from steingate.certificates.violation import shift_radius
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.wealth import upper_bound
 from steingate.training.config import RunConfig
@@ -193,6 +194,7 @@ def certification_report(
         "budget": cfg.certify.budget,
         "delta": cfg.certify.delta,
         "policy": numbers(best),
+        "shift": None if best is None else shift_radius(min(best.bound, best.budget), best.budget)._asdict(),
         "seeds": None if best is None else seeds(best),
         "fresh_episodes": fresh,
         "last": numbers(last),

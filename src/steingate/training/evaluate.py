@@ -13,7 +13,7 @@ import numpy as np
 from steingate.algorithms.base import EnvParams, Episodes
 from steingate.algorithms.common.episodes import cvar
 from steingate.certificates.formatting import percent, violations_text
-from steingate.certificates.violation import certify
+from steingate.certificates.violation import ShiftRadius, certify, shift_radius
 from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
@@ -78,6 +78,11 @@ class Evaluation:
         """Fraction of the episodes with cost > limit."""
         return self.violations / len(self.episodes.cost)
 
+    @property
+    def shift(self) -> ShiftRadius | None:
+        """How much the distribution of the episodes may change with the risk still certified; else None."""
+        return shift_radius(self.bound, self.risk) if self.certified else None
+
     def __str__(self) -> str:
         policy, confidence = policy_name(self.which, self.step, self.sampled), floor(1000 * self.confidence) / 1000
         count, risk = len(self.episodes.cost), percent(self.risk)
@@ -115,6 +120,7 @@ class Evaluation:
             "episodes": len(cost),
             **{name: getattr(self, name) for name in own},
             "certified": self.certified,
+            "shift": None if self.shift is None else self.shift._asdict(),
             "return": {"mean": float(ret.mean()), "std": float(ret.std())},
             "cost": {"mean": float(cost.mean()), "std": float(cost.std())},
             "length": {"mean": float(self.episodes.length.mean())},

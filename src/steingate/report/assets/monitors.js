@@ -21,12 +21,15 @@ function monitorCard(card, entry) {
   const fact = (name, value) => { const item = html("span", {}, row); item.append(`${name} `); return html("b", { text: value }, item); };
   fact("state", entry.state).setAttribute("data-state", entry.state);
   fact("episodes", stepText(entry.episodes));
+  if (entry.counted < entry.episodes) fact("clusters", stepText(entry.counted));
   fact("violations", stepText(entry.violations));
   fact("limit", valueText(entry.limit));
   fact("bound", valueText(entry.bound));
   fact("budget", valueText(entry.budget));
   fact("CVaR 10 % ≤", valueText(entry.cvar_bound));
+  if (entry.shift) fact("shift ≤", valueText(entry.shift.total_variation));
   fact("drift", `${valueText(entry.drift_evidence)} of ${stepText(entry.run_length)}`);
+  if (entry.cost_drift_evidence) fact("drift of costs", `${valueText(entry.cost_drift_evidence)} of ${stepText(entry.run_length)}`);
   html("p", { class: "note", text: entry.summary }, card);
   if (entry.trace.length < 2) return;
   const xs = entry.trace.map(([n]) => n), first = Math.log(xs[0]), span = Math.log(xs[xs.length - 1]) - first;
