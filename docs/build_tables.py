@@ -213,6 +213,41 @@ def allowance_table() -> str:
     return markdown_table(headings, lines) + missing
 
 
+def controller_blocks() -> dict[str, str]:
+    """Return the simulated errors of the schedule of m, and where it settles."""
+    found = {(row["claim"], row["setting"]): float(row["value"]) for row in rows("controller_simulations.csv")}
+    errors = [
+        [f"wrong growth, violation rate {setting}", f"{100.0 * value:.1f} %"]
+        for (claim, setting), value in found.items()
+        if claim == "wrong growth"
+    ]
+    errors += [
+        [f"growth, violation rate always at the risk, {setting}", f"{100.0 * value:.1f} %"]
+        for (claim, setting), value in found.items()
+        if claim == "growth at the risk"
+    ]
+    errors += [
+        [f"episodes to a false alarm, updates every {setting}", f"{value:,.0f}"]
+        for (claim, setting), value in found.items()
+        if claim == "episodes to a false alarm"
+    ]
+    sizes, lines = ("20", "128", "160"), []
+    settings = dict.fromkeys(setting.split(";")[0] for claim, setting in found if claim == "m at rest")
+    for setting, spend in product(settings, ("", "; spend")):
+        cells = []
+        for size in sizes:
+            rate, m, above = (
+                found[claim, f"{setting}; {size}{spend}"]
+                for claim in ("rate at rest", "m at rest", "time above the risk")
+            )
+            cells.append(f"{rate:.2f} ({m:.2f}; {100.0 * above:.1f} %)")
+        lines.append([setting + ", with `spend`" * bool(spend), *cells])
+    return {
+        "errors": markdown_table(("simulation", "result"), errors),
+        "rest": markdown_table(("violation rate", *(f"updates every {size}" for size in sizes)), lines),
+    }
+
+
 def allowance_limits() -> str:
     """Return what the stored runs of the allowance do not reach."""
     runs = grid_runs(ALLOWANCE)
@@ -749,6 +784,7 @@ BLOCKS: dict[str, Writer] = {
         "allowance": allowance_table(),
         "unseen": unseen_table(),
         "limits": allowance_limits(),
+        **controller_blocks(),
     },
     "docs/learning.md": lambda: {
         "corrected": learning_table("corrected"),

@@ -1,17 +1,23 @@
-"""BudgetSchedule: its equations by brute force, and its statistical claims by simulation.
-
-Whole simulations take minutes and are slow tests; smaller ones run with the other tests.
-"""
+"""BudgetSchedule: its equations by brute force, and its statistical claims by simulation (large ones are slow)."""
 
 import numpy as np
 import pytest
+from tests.algorithms.controller_simulations import (
+    PROCESSES,
+    RATES,
+    B,
+    Controllers,
+    constant,
+    episodes_to_alarm,
+    growth_per_value,
+    linear,
+    settled,
+    wrong_growth,
+)
 
 from steingate.algorithms.allowance import BudgetSchedule
 from steingate.errors import InputError
 from steingate.monitoring.wealth import RHO, THETA, WEIGHTS
-
-B = 0.015
-NEVER_SHRINKS = {"alarm": 1e9}  # threshold 1
 
 
 def evidence(history, risk, alarm):
@@ -101,42 +107,23 @@ def test_invalid_settings_are_refused(options, named):
         BudgetSchedule(**options)
 
 
+@pytest.mark.parametrize("spend", [False, True])
+def test_the_simulations_follow_the_class(spend):
+    schedule = BudgetSchedule(min_fraction=0.3, spend=spend, run_length=300.0)
+    rng, many, states = np.random.default_rng(1), Controllers(schedule, 6), [schedule.init()] * 6
+    for rate in np.repeat([0.001, 0.05, 0.002, 0.1], 40):
+        violations = rng.binomial(25, rate, 6)
+        many.update(violations, 25, noise=1.3)
+        states = [
+            schedule.update(state, B, int(h), 25, noise=1.3)[0] for state, h in zip(states, violations, strict=True)
+        ]
+        np.testing.assert_allclose(many.fraction, [state.fraction for state in states])
+        assert many.changes.tolist() == [state.changes for state in states]
+        np.testing.assert_allclose(many.above, [state.above for state in states], rtol=1e-9)
+    assert many.changes.min() > 3
+
+
 # Claim 1: for each value of m, wrong growth has a probability of at most delta.
-
-
-def constant(rng, t, state, n):
-    return rng.binomial(n, B), B
-
-
-def waves(rng, t, state, n):
-    p = B * (1.0 + 0.8 * np.sin(2.0 * np.pi * t / 40.0))
-    return rng.binomial(n, p), p
-
-
-def within_updates(rng, t, state, n):
-    return rng.binomial(n // 2, 2.0 * B), B  # rate 0, then twice B
-
-
-def bad_luck(rng, t, state, n):
-    """Rates far above B whenever the evidence for growing is small."""
-    p = 0.2 if t % 20 == 10 and np.dot(WEIGHTS, state.below) < 1.0 else B
-    return rng.binomial(n, p), p
-
-
-def wrong_growth(schedule, process, reps, updates, n=32, seed=0):
-    """Fraction of runs whose first change of m is a growth at which every window of the last updates has mean >= B."""
-    wrong = 0
-    for rep in range(reps):
-        rng, state, rates = np.random.default_rng([seed, rep]), schedule.init(), []
-        for t in range(updates):
-            violations, p = process(rng, t, state, n)
-            rates.append(p)
-            state, _ = schedule.update(state, B, int(violations), n)
-            if state.changes:
-                suffix_means = np.cumsum(rates[::-1]) / np.arange(1, len(rates) + 1)
-                wrong += state.fraction > 0.6 and suffix_means.min() >= B * (1 - 1e-12)
-                break
-    return wrong / reps
 
 
 def most(delta, reps):
@@ -146,117 +133,62 @@ def most(delta, reps):
 
 def test_wrong_growth_is_rare_small():
     # A threshold of 1 / (4 delta) has 0.16 here.
-    assert wrong_growth(BudgetSchedule(**NEVER_SHRINKS), constant, 200, 80) <= most(0.05, 200)
+    assert wrong_growth(constant, 500, 80) <= most(0.05, 500)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("process", [constant, waves, within_updates, bad_luck])
+@pytest.mark.parametrize("process", PROCESSES.values())
 def test_wrong_growth_is_rare(process):
-    rate = wrong_growth(BudgetSchedule(**NEVER_SHRINKS), process, 600, 300)
-    assert rate <= most(0.05, 600)
+    rate = wrong_growth(process)
+    assert rate <= 0.05
     if process is constant:
         assert rate > 0.02  # the test has power: the error is of the order of delta
 
 
-def growth_per_value(reps, updates, n=32, **options):
-    """Mean number of wrong growths per value of m, where p = B always, and fraction of runs with one or more."""
-    schedule = BudgetSchedule(init_fraction=1e-3, min_fraction=1e-3, **NEVER_SHRINKS, **options)
-    values, grown, runs = 0, 0, 0
-    for rep in range(reps):
-        rng, state, wrong = np.random.default_rng([7, rep]), schedule.init(), 0
-        # m grows rightly once, after which the rate is B.
-        while state.changes == 0:
-            state, _ = schedule.update(state, B, 0, n)
-        m = state.fraction
-        for _ in range(updates):
-            state, _ = schedule.update(state, B, int(rng.binomial(n, B)), n)
-            wrong += state.fraction > m
-            m = state.fraction
-        values, grown, runs = values + state.changes, grown + wrong, runs + (wrong > 0)
-    return grown / values, runs / reps
-
-
 def test_evidence_restarts_with_m_small():
     # Without a restart, m grows again at the next updates.
-    assert growth_per_value(40, 60)[0] <= 0.1
+    assert growth_per_value(100, 60)[0] <= 0.1
 
 
 @pytest.mark.slow
 def test_spending_covers_the_whole_run():
-    per_value, _ = growth_per_value(150, 400)
-    assert per_value <= 0.05
-    _, ever = growth_per_value(150, 400, spend=True)
-    assert ever <= most(0.05, 150)
+    assert growth_per_value()[0] <= 0.05
+    assert growth_per_value(spend=True)[1] <= 0.05
 
 
 # Claim 2: while p_t <= b, alarms are at least run_length episodes apart on average.
 
 
-def mean_episodes_to_alarm(process_rate, run_length, reps, n, noise=1.0):
-    schedule, times = BudgetSchedule(run_length=run_length, delta=1e-12), []
-    for rep in range(reps):
-        rng, state, episodes = np.random.default_rng([3, rep]), schedule.init(), 0
-        while not state.changes:
-            state, _ = schedule.update(state, B, int(rng.binomial(n, process_rate)), n, noise=noise)
-            episodes += n
-        times.append(episodes)
-    return np.mean(times), np.std(times) / np.sqrt(reps)
-
-
 def test_alarms_are_rare_at_the_threshold_small():
-    mean, error = mean_episodes_to_alarm(0.67 * B, 200.0, 200, 10)
-    assert mean + 3.0 * error >= 200.0
-    assert mean < 5 * 200.0
-    assert mean_episodes_to_alarm(0.05, 200.0, 30, 10)[0] < 100.0
+    found = episodes_to_alarm(10, run_length=200.0, runs=200)
+    assert found.mean() + 3.0 * found.std() / 200**0.5 >= 200.0
+    assert found.mean() < 5 * 200.0
+    assert episodes_to_alarm(10, rate=0.05, run_length=200.0, runs=30).mean() < 100.0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "noise"), [(1, 1.0), (20, 1.0), (128, 1.0), (40, 5.0)])
 def test_alarms_are_rare_at_the_threshold(n, noise):
-    mean, error = mean_episodes_to_alarm(0.67 * B * noise, 1000.0, 100, n, noise)
-    assert mean + 3.0 * error >= 1000.0
+    found = episodes_to_alarm(n, noise)
+    assert found.mean() + 3.0 * found.std() / len(found) ** 0.5 >= 1000.0
 
 
 # Where it settles.
 
 
-def settled(schedule, rate, reps, n, episodes=40_000):
-    """Mean violation rate in multiples of B, mean m, and fraction of time above B, over the second half of runs."""
-    rates, fractions = [], []
-    for rep in range(reps):
-        rng, state = np.random.default_rng([5, rep]), schedule.init()
-        for t in range(episodes // n):
-            p = rate(state.fraction, t * n)
-            rates.append(p)
-            fractions.append(state.fraction)
-            state, _ = schedule.update(state, B, int(rng.binomial(n, p)), n)
-    half = np.tile(np.arange(episodes // n) >= episodes // n // 2, reps)
-    rates, fractions = np.array(rates)[half], np.array(fractions)[half]
-    return rates.mean() / B, fractions.mean(), (rates > B).mean()
-
-
-def linear(m, t):
-    return 0.03 * m
-
-
 def test_it_settles_at_two_thirds_of_the_risk_small():
-    ratio, fraction, above = settled(BudgetSchedule(), linear, 12, 128)
+    ratio, fraction, above = settled(linear, 128, runs=40)
     assert 0.58 < ratio < 0.78
     assert fraction == pytest.approx(0.5 * ratio)
     assert above < 0.03
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "n", "low", "high"),
-    [
-        ({}, 20, 0.62, 0.72),
-        ({}, 128, 0.65, 0.75),
-        ({"spend": True}, 20, 0.52, 0.62),
-        ({"spend": True}, 128, 0.58, 0.68),
-    ],
-)
-def test_it_settles_at_the_same_rate_for_any_size_of_updates(options, n, low, high):
-    ratio, _, above = settled(BudgetSchedule(**options), linear, 40, n)
-    assert low < ratio < high
-    assert above < 0.01
+@pytest.mark.parametrize("spend", [False, True])
+@pytest.mark.parametrize("setting", RATES)
+def test_it_settles_at_the_same_rate_for_any_size_of_updates(setting, spend):
+    rate, lag = RATES[setting]
+    found = np.array([settled(rate, n, lag, spend=spend) for n in (20, 128)])
+    low, high = (0.5, 0.65) if spend else (0.62, 0.74)
+    assert np.all((found[:, 0] > low) & (found[:, 0] < high))
+    assert found[:, 2].max() < (0.2 if lag else 0.05)
