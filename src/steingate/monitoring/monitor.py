@@ -148,8 +148,9 @@ class Monitor:
         """Count episodes that depend on each other: those of one day, storm, robot or seed.
 
         A cluster counts once, with the fraction y of its episodes that are violations. The statements then hold if
-        clusters, rather than episodes, are independent, whatever the dependence within a cluster; P(cost > limit) is
-        the mean of y. ``cost_detector`` needs independent episodes and does not count them.
+        clusters, rather than episodes, are independent, whatever the dependence within a cluster. They are about the
+        mean of y, which is P(cost > limit) if the size of a cluster does not depend on its risk. ``cost_detector``
+        needs independent episodes and does not count them.
 
         Parameters
         ----------
