@@ -140,7 +140,7 @@ def test_actions_are_clipped_and_nan_is_refused():
     assert np.allclose(obs[:, 0] - start[:, 0], [1, -1, 0.5], atol=1e-6)
     with pytest.raises(InputError, match="environment 1 of 'walk'"):
         env.step(np.array([[0.0], [np.nan], [0.0]]))
-    with pytest.raises(InputError, match=r"shape \(2, 1\) instead of \(3, 1\)"):
+    with pytest.raises(InputError, match=r"shape \(2, 1\), not \(3, 1\)"):
         env.step(np.zeros((2, 1)))
 
 

@@ -3,7 +3,6 @@
 import json
 import shutil
 import sys
-from dataclasses import replace
 
 import pytest
 from tests.training.probes import Walk
@@ -42,11 +41,6 @@ def elsewhere(there, monkeypatch):
     forget()
     monkeypatch.chdir(there)
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not folder.endswith("here")])
-
-
-def run_config(out, env, **changes):
-    cfg = tiny(out, env="tests.training.probes:Walk", algo="trpo", workers=1, total_steps=160)
-    return replace(cfg, env=env, **changes)
 
 
 def stored(run):
