@@ -241,7 +241,7 @@ def test_the_last_epochs_of_a_run_are_of_several_policies(tmp_path):
         assert (data.costs > 25).tolist() == [True] * 3 + [False] * 17
         assert not data.one_policy
         assert "100 training episodes of a run" in data.note
-        assert "epochs 8 to 9: 2 policies with exploration noise" in data.note
+        assert "epochs 9 to 10: 2 policies with exploration noise" in data.note
 
 
 def test_the_last_epoch_of_a_run_is_of_one_policy_with_noise(tmp_path):
@@ -249,7 +249,7 @@ def test_the_last_epoch_of_a_run_is_of_one_policy_with_noise(tmp_path):
     data = read_costs(run)
     assert sorted(data.costs) == [0.0] * 5 + [30.0] * 5
     assert not data.one_policy
-    assert "epoch 4: one policy with exploration noise" in data.note
+    assert "epoch 5: one policy with exploration noise" in data.note
     assert "Costs below 0 are taken as 0." in data.note
 
 

@@ -74,7 +74,7 @@ def test_the_text_says_what_to_do(violations, within, more, advice):
     assert result.more_episodes == more
     assert result.advice.startswith(advice) or advice in result.advice
     assert str(result) == f"{result.summary} {result.advice}"
-    assert result.summary.endswith(" Certified for 10 %." if more == 0 else " Not certified for 10 %.")
+    assert result.summary.startswith("Certified for 10 %: " if more == 0 else "Not certified for 10 %: ")
     if more:
         planned = [30.0] * violations + [3.0] * (within + more)
         assert certify(planned, 25.0).certified

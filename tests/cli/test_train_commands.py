@@ -76,13 +76,17 @@ def test_training_twice_into_one_folder_is_refused(run, capsys):
     assert facts(run) == before
 
 
-def test_evaluate_prints_tables_for_both_kinds_of_actions(run, tmp_path, capsys):
+def test_evaluate_prints_tables_and_one_verdict_for_each_kind_of_actions(run, tmp_path, capsys):
     plot = tmp_path / "run.png"
     words = ["evaluate", str(run), "--episodes", "5", "--policy", "last"]
-    assert main([*words, "--plot", str(plot)]) == 0
+    assert main(words) == 0
+    one = capsys.readouterr().out
+    assert one.count("ertified for 10 %") == one.count("5 episodes of the last policy") == 1
+    assert "with exploration noise" not in one
+    assert main([*words, "--plot", str(plot), "--actions", "both"]) == 0
     output = capsys.readouterr()
-    for kind in ("mean", "sampled"):
-        assert f"5 episodes of the last policy (after epoch 6), {kind} actions" in output.out
+    for noise in ("without", "with"):
+        assert f"5 episodes of the last policy (step 480), {noise} exploration noise" in output.out
     for word in ("return", "cost", "violations", "CVaR 10%", "worst episode", "bound"):
         assert word in output.out
     assert output.err == ""

@@ -14,7 +14,7 @@ from steingate.certificates.betting import RHO, WEIGHTS, e_bh
 from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
-from steingate.report.page import make_data, notices
+from steingate.report.page import make_data, notices, verdicts
 from steingate.report.paper import paper_numbers, paper_result
 from steingate.report.summary import certificate_e_value, load_report, select_certified
 from steingate.report.tables import (
@@ -139,7 +139,8 @@ def test_certifications_are_quoted_or_counted(tmp_path):
     assert not any("It is so." in sentence for sentence in notices(report))
     (folder / "certification.json").write_text("[")
     assert "certified" not in feasibility_table(load_report([folder]).summaries).headings
-    assert notices(load_report([folder.with_name("seed-0")]))[0] == "PointGoal1, cpo: It is so."
+    one = load_report([folder.with_name("seed-0")])
+    assert notices(one)[0] == verdicts(one)[0] == "PointGoal1, cpo: It is so."
 
 
 def certification(k, delta, over, n, fresh_over, fresh=100):

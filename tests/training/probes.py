@@ -49,6 +49,21 @@ class Walk(gymnasium.Env):
         self.np_random.bit_generator.state = whole
 
 
+class Parts(Walk):
+    """The walk with its observation in a dict."""
+
+    def __init__(self):
+        super().__init__()
+        inner = gymnasium.spaces.Tuple([Box(-9.0, 9.0, (2, 2)), gymnasium.spaces.MultiDiscrete([2, 3])])
+        self.observation_space = gymnasium.spaces.Dict(
+            z=Box(-np.inf, np.inf, (1,)), a=gymnasium.spaces.Discrete(3, start=4), b=inner
+        )
+
+    def _obs(self):
+        x = np.clip(self.x, -9.0, 9.0)
+        return {"a": 4 + self.t % 3, "b": (np.full((2, 2), x), np.array([self.t % 2, self.t % 3])), "z": [self.x]}
+
+
 class Constant(gymnasium.Env):
     """The same reward and cost on every step; cut by a time limit or really over after ``length`` steps."""
 

@@ -143,31 +143,30 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
     [
         (
             SAFE, [made(6, 0, 0.093, True)], True, "",
-            "Certified: the last policy (step 480), without exploration noise: 0 of 40 test episodes cost "
+            "Certified for 10 %: the last policy (step 480), without exploration noise: 0 of 40 episodes cost "
             "more than 4 (0.0 %); with 95 % confidence at most 9.3 % do. "
-            "Mean return 2.75 ± 0.12 in 100 other fresh episodes.",
+            "Mean return in 100 other fresh episodes: 2.75 ± 0.12.",
         ),
         (
             made(2, 1, 0.1, True), [UNSAFE], True, "",
-            "Certified: the policy of step 160, without exploration noise: 1 of 40 test episodes cost more "
-            "than 4 (2.5 %); with 95 % confidence at most 10.0 % do. Mean return 2.75 ± 0.12 in 100 other "
-            "fresh episodes. The last policy is not certified: "
-            "20 of 40 test episodes cost more than 4 (50.0 %); with 95 % confidence at most "
-            "70.0 % do.",
+            "Certified for 10 %: the policy of step 160, without exploration noise: 1 of 40 episodes cost more "
+            "than 4 (2.5 %); with 95 % confidence at most 10.0 % do. Mean return in 100 other fresh episodes: "
+            "2.75 ± 0.12. The last policy is not certified: 20 of 40 episodes cost more than 4 (50.0 %); with 95 % "
+            "confidence at most 70.0 % do.",
         ),
         (
             None, [UNSAFE, made(0, 6, 0.2, False)], True, "",
-            "No policy is certified for cost limit 4 and risk 10 %. The best candidate was the untrained "
-            "policy, without exploration noise: 6 of 40 test episodes cost more than 4 (15.0 %); with 95 % "
-            "confidence at most 20.0 % do. Train longer, or accept a higher risk (--certify.budget).",
+            "Not certified for 10 %: the last policy (step 480), without exploration noise: 20 of 40 episodes cost "
+            "more than 4 (50.0 %); with 95 % confidence at most 70.0 % do. No other policy is certified, either. "
+            "Train longer, or accept a higher risk (--certify.budget).",
         ),
         (
             None, [], True, "no episode ended during training",
-            "No policy is certified for cost limit 4 and risk 10 %: no episode ended during training.",
+            "Not certified for 10 %: no episode ended during training.",
         ),
         (
             made(2, 0, 0.09, True), [], False, "",
-            "Certified: the policy of step 160, without exploration noise: 0 of 40 test episodes cost more "
+            "Certified for 10 %: the policy of step 160, without exploration noise: 0 of 40 episodes cost more "
             "than 4 (0.0 %); with 95 % confidence at most 9.0 % do. Training is not finished.",
         ),
     ],

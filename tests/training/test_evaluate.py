@@ -207,14 +207,18 @@ def test_the_sentence_says_which_policy_which_evaluation_and_what_to_do(run):
     (run / FILE).unlink(missing_ok=True)
     few = str(evaluate(run, 5, policy="last", limit=100.0))
     assert few == (
-        "The last policy (step 480), without exploration noise: 0 of 5 episodes cost more than 100 (0.0 %); "
-        "with 96.9 % confidence at most 50.3 % do. Too few episodes to certify 10 %; --until-certified uses as "
-        "many as needed. Evaluation 1 of this run; all together have 95 % confidence."
+        "Not certified for 10 %: the last policy (step 480), without exploration noise: 0 of 5 episodes cost more "
+        "than 100 (0.0 %); with 96.9 % confidence at most 50.3 % do. Too few episodes to tell: give more "
+        "(--episodes), or as many as needed (--until-certified). "
+        "Evaluation 1 of this run; all together have 95 % confidence."
     )
-    assert "They certify 10 %. Evaluation 2" in str(evaluate(run, 50, limit=100.0))
+    safe = str(evaluate(run, 50, limit=100.0))
+    assert safe.startswith("Certified for 10 %: the ")
+    assert "Next: export it (steingate export), and monitor it where it acts (steingate monitor). Evalu" in safe
     unsafe = str(evaluate(run, 29, limit=0.0, sample=True))
+    assert unsafe.startswith("Not certified for 10 %: the ")
     assert "with exploration noise: 29 of 29 episodes cost more than 0" in unsafe
-    assert "They do not certify 10 %: train longer, or accept a higher risk (--risk). Evaluation 3" in unsafe
+    assert " do. Train longer, or accept a higher risk (--risk). Evaluation 3" in unsafe
 
 
 def test_an_environment_that_ignores_its_seed_is_not_certified(tmp_path):

@@ -4,8 +4,10 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
-from tests.training.probes import Walk
+from gymnasium.spaces import flatten
+from tests.training.probes import Parts, Walk
 from tests.training.runs_of_probes import TINY, facts, tiny
 
 import steingate
@@ -96,3 +98,19 @@ def test_a_python_object_has_to_be_passed_again(tmp_path):
         env=make, algo="trpo", total_steps=240, workers=1, out=str(tmp_path / "b"), quiet=True, **SMALL
     )
     assert facts(run.path) == facts(whole.path)
+
+
+def test_policies_take_the_dict_observations_of_their_task(tmp_path):
+    run = train(tiny(tmp_path, env="tests.training.probes:Parts", total_steps=80), quiet=True)
+    policy = steingate.load_policy(run, "last")
+    file = steingate.export_policy(policy, tmp_path / "policy.npz")[0]
+    env = Parts()
+    obs, _ = env.reset(seed=0)
+    vector = flatten(env.observation_space, obs).astype(float)
+    assert policy.obs_dim == len(vector) == 13
+    np.testing.assert_array_equal(policy(obs), policy(vector))
+    np.testing.assert_array_equal(steingate.load_policy(file)(obs), policy(vector))
+    assert policy(np.stack([vector, vector])).shape == (2, 2)
+    assert steingate.certify_policy(policy, env, limit=1e3).certified
+    with pytest.raises(ValueError, match="unlike those of its task"):
+        policy({"a": 4})

@@ -66,7 +66,7 @@ def test_run_folder(whole):
     assert record["plot_style"] == {"name": "steingate", "order": 200, "color": "#1f8a7d"}
     assert {"python", "numpy", "jax", "steingate"} <= record["versions"].keys()
     assert record["learner"]["threads"] == "1"
-    assert any("The policy is certified by fresh episodes" in note for note in record["notes"])
+    assert any("After every epoch the gate evaluates" in note for note in record["notes"])
     assert load_run_config(path) == tiny(path.parents[2])
     progress = found["progress"]
     assert progress["Train/Epoch"] == list(range(6))

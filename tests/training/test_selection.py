@@ -227,7 +227,7 @@ def test_without_a_certified_policy_every_user_is_warned(tmp_path, capsys):
     assert not report["certified"]
     assert report["closest"]["violations"] > 0
     assert report["sentence"] in capsys.readouterr().err
-    with pytest.warns(UserWarning, match="is not certified by training. No policy is certified for cost limit 1e-09"):
+    with pytest.warns(UserWarning, match="This is the last policy of .*Training certified no policy."):
         assert load_policy(path).about["checkpoint"] == "last"
     with pytest.raises(RunError, match="has no certified policy"):
         load_policy(path, "certified")

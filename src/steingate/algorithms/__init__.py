@@ -1,6 +1,7 @@
 """Algorithms: one file per method. ``base`` is the interface to the trainer, ``common`` has shared parts."""
 
 from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Any
 
 from steingate.algorithms.allowance import Allowance, AllowancePPO
@@ -47,7 +48,23 @@ def find_algorithm(text: str) -> type[Algorithm]:
     found = import_object(text, "The algorithm")
     if not (isinstance(found, type) and issubclass(found, Algorithm)):
         raise InputError(f"{text} is not an algorithm: derive it from steingate.algorithms.base.OnPolicyAlgorithm.")
+    require_complete(found)
     return found
+
+
+def require_complete(kind: type[Algorithm]) -> None:
+    """Refuse a class that lacks a method, the decorator of dataclasses, or the default of a setting."""
+    missing = sorted(getattr(kind, "__abstractmethods__", ()))
+    if missing:
+        raise InputError(f"Algorithm {kind.__name__} lacks {', '.join(missing)}: it needs init, decide and update.")
+    if "__dataclass_fields__" not in vars(kind):
+        raise InputError(
+            f"Algorithm {kind.__name__} is not a dataclass: write @dataclass(frozen=True) above the class, so that its "
+            "fields are settings."
+        )
+    required = [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]  # type: ignore[arg-type]
+    if required:
+        raise InputError(f"Algorithm {kind.__name__} has no default for {', '.join(required)}: give every setting one.")
 
 
 def make_algorithm(text: str, task: str = "", options: Mapping[str, Any] | None = None) -> Algorithm:

@@ -290,7 +290,6 @@ class _Allowance(OnPolicyAlgorithm):
             f"Every {self.episodes_per_update} episodes it shrinks on evidence that more than "
             f"{_percent(rate)} of the episodes exceed the limit{early}, and grows on evidence that less than "
             f"{_percent(risk)} do; {wrong}, it grows wrongly with probability at most {_percent(schedule.delta)}.",
-            "This does not certify the policy; fresh episodes do, at the end of training.",
         )
 
     def _noise(self, max_std: float) -> float:

@@ -4,6 +4,7 @@ An algorithm is a frozen dataclass: its fields are its settings, its methods are
 state. Each epoch, ``training.epoch`` calls, in this order,
 
     env_params          what the environments need to know (cost budget, return scale)
+    ends_episode        which training episodes to end early (after every step)
     record_rollout      remember parts of the rollout
     decide              episodes of the epoch -> objective of the policy update ("the gate")
     shape_advantages    reweight advantages or samples
@@ -138,7 +139,7 @@ class Algorithm(ABC):
     The attributes below are the defaults; a subclass that declares one of them as a field makes it a setting.
     """
 
-    info: ClassVar[MethodInfo]
+    info: ClassVar[MethodInfo] = MethodInfo("")
     variant: Variant = "corrected"
     episode_filter: EpisodeFilter = "all"
     networks: NetworkConfig = NetworkConfig()
@@ -197,6 +198,14 @@ class Algorithm(ABC):
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
         """Return the reward to learn from, given safety state after a step, reward and cost: all (E,)."""
         return reward
+
+    def ends_episode(self, context: RunContext, accumulated_cost: Array) -> npt.NDArray[np.bool_]:
+        """Return which training episodes terminate after a step, given their costs so far: both (E,).
+
+        Certification and evaluation play whole episodes.
+        """
+        del context
+        return np.zeros(len(accumulated_cost), np.bool_)
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
         """Return sentences that the user sees when training starts."""

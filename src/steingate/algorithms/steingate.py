@@ -202,7 +202,7 @@ class _SteinGate(OnPolicyAlgorithm):
         certificate = make_certificate(self.preset, self.certificate, context.cost_limit)
         if not certificate.guard and certificate.reference_risk > certificate.budget:
             return rule, "It never opens, because the reference's risk exceeds the budget: give a larger budget."
-        return rule, "It tests the episodes seen. The policy is certified by fresh episodes at the end of training."
+        return (rule,)
 
 
 @dataclass(frozen=True)

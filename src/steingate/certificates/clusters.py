@@ -46,14 +46,12 @@ class ClusterResult(ViolationResult):
         return 0 if self.certified else None
 
     @property
-    def summary(self) -> str:
-        """Violations, bound and whether the risk is certified, in one line."""
-        word = "Certified" if self.certified else "Not certified"
+    def known(self) -> str:
+        """Violations and bound in words."""
         return (
             f"{self.violations:,} of {self.episodes:,} episodes in {self.clusters:,} clusters cost more than "
             f"{number(self.limit)} ({rate(self.violation_rate)} of a cluster on average); with "
-            f"{percent(self.confidence)} confidence at most {upper(self.bound)} of a cluster are expected to. "
-            f"{word} for {percent(self.risk)}."
+            f"{percent(self.confidence)} confidence at most {upper(self.bound)} of a cluster are expected to"
         )
 
     @property

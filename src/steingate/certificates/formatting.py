@@ -67,14 +67,48 @@ def count(episodes: int) -> str:
 
 
 def violations_text(
-    violations: int, episodes: int, limit: float, bound: float, confidence: float, test: bool = False, clusters: int = 0
+    violations: int, episodes: int, limit: float, bound: float, confidence: float, clusters: int = 0
 ) -> str:
     """Return the number of violations, and the upper bound on their probability, in words.
 
-    >>> violations_text(0, 48, 25.0, 0.0605, 0.95, test=True)
-    '0 of 48 test episodes cost more than 25 (0.0 %); with 95 % confidence at most 6.1 % do'
+    >>> violations_text(0, 48, 25.0, 0.0605, 0.95)
+    '0 of 48 episodes cost more than 25 (0.0 %); with 95 % confidence at most 6.1 % do'
     """
-    name = count(episodes).replace("episode", "test episode" if test else "episode")
-    name += f" in {clusters:,} clusters" if clusters else ""
+    name = count(episodes) + (f" in {clusters:,} clusters" if clusters else "")
     text = f"{violations:,} of {name} cost more than {number(limit)} ({rate(violations / episodes)})"
     return f"{text}; with {percent(confidence)} confidence at most {upper(bound)} do"
+
+
+def policy_name(which: str, step: int, sampled: bool = False) -> str:
+    """Return the name of a policy in sentences; ``which`` is "certified", "last" or empty.
+
+    >>> policy_name("last", 1_000_000)
+    'the last policy (step 1,000,000), without exploration noise'
+    """
+    name = f"the {which} policy (step {step:,})" if which else f"the policy of step {step:,}"
+    return f"{name if step else 'the untrained policy'}, with{'' if sampled else 'out'} exploration noise"
+
+
+def verdict(certified: bool, risk: float, known: str, policy: str = "", *advice: str) -> str:
+    """Return the sentence in which training, evaluation, reports and certificates end.
+
+    Parameters
+    ----------
+    certified, risk
+        Whether P(cost > limit) <= risk is certified.
+    known
+        What the episodes showed: ``violations_text``, or why they show nothing.
+    policy
+        Which policy was tested, and whether with exploration noise.
+    *advice
+        Further sentences: what to do next.
+
+    Examples
+    --------
+    >>> known = violations_text(0, 48, 25.0, 0.0605, 0.95)
+    >>> verdict(True, 0.1, known, policy_name("last", 500))[:78]
+    'Certified for 10 %: the last policy (step 500), without exploration noise: 0 of'
+    """
+    word = "Certified" if certified else "Not certified"
+    start = f"{word} for {percent(risk)}: {policy}{': ' if policy else ''}{known}."
+    return " ".join((start, *(sentence for sentence in advice if sentence)))

@@ -360,7 +360,7 @@ def _from_run(lines: Iterable[Line], path: Path) -> CostData:
     first = epochs[len(epochs) - ceil(LAST * len(epochs))]
     taken = epochs >= first
     policies = len(set(epochs[taken].tolist()))
-    span = f"epoch {int(first)}" if policies == 1 else f"epochs {int(first)} to {int(epochs[-1])}"
+    span = f"epoch {int(first) + 1}" if policies == 1 else f"epochs {int(first) + 1} to {int(epochs[-1]) + 1}"
     note = (
         f"{path} holds the {len(epochs):,} training episodes of a run. The last {int(taken.sum()):,} are "
         f"taken, {span}: {'one policy' if policies == 1 else f'{policies} policies'} with exploration noise, "

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, betainccinv, xlog1py, xlogy
 
-from steingate.certificates.formatting import count, percent, violations_text
+from steingate.certificates.formatting import count, percent, verdict, violations_text
 from steingate.certificates.io import check_costs
 from steingate.errors import InputError, is_real
 
@@ -52,7 +52,7 @@ class ViolationResult:
     Examples
     --------
     >>> print(certify([30.0] * 4 + [3.0] * 96, limit=25.0).summary)
-    4 of 100 episodes cost more than 25 (4.0 %); with 95 % confidence at most 9.0 % do. Certified for 10 %.
+    Certified for 10 %: 4 of 100 episodes cost more than 25 (4.0 %); with 95 % confidence at most 9.0 % do.
     """
 
     violations: int
@@ -98,10 +98,13 @@ class ViolationResult:
 
     @property
     def summary(self) -> str:
-        """Violations, bound and whether the risk is certified, in one line."""
-        word = "Certified" if self.certified else "Not certified"
-        counts = self.violations, self.episodes, self.limit
-        return f"{violations_text(*counts, self.bound, self.confidence)}. {word} for {percent(self.risk)}."
+        """Whether the risk is certified, violations and bound, in one line."""
+        return verdict(self.certified, self.risk, self.known)
+
+    @property
+    def known(self) -> str:
+        """Violations and bound in words."""
+        return violations_text(self.violations, self.episodes, self.limit, self.bound, self.confidence)
 
     @property
     def advice(self) -> str:
@@ -114,8 +117,7 @@ class ViolationResult:
             allowed = f"at most {self.violations}" if self.violations else "no"
             many = "violations" if self.violations > 1 else "violation"
             return f"Too few episodes: {needed} with {allowed} {many} would be enough. {fresh}"
-        lowest = 1.0 - clopper_pearson_upper(self.episodes - self.violations, self.episodes, self.confidence)
-        if lowest > self.risk:
+        if clopper_pearson_lower(self.violations, self.episodes, self.confidence) > self.risk:
             return f"The violation probability is above {percent(self.risk)}: lower the cost of the policy."
         return (
             f"{count(self.episodes)} cannot tell: the violation rate is above {percent(self.risk)}, "
@@ -179,6 +181,15 @@ def clopper_pearson_upper(k: int, n: int, confidence: float = 0.95) -> float:
     if k == 0:
         return -expm1(log(delta) / n)
     return float(betainccinv(float(k + 1), float(n - k), delta))
+
+
+def clopper_pearson_lower(k: int, n: int, confidence: float = 0.95) -> float:
+    """Return the exact lower confidence bound on a probability after k hits in n independent trials.
+
+    >>> round(clopper_pearson_lower(29, 29), 4)
+    0.9019
+    """
+    return 1.0 - clopper_pearson_upper(n - k, n, confidence)
 
 
 def episodes_needed(risk: float, confidence: float = 0.95, violations: int = 0) -> int:

@@ -4,8 +4,10 @@ import json
 from argparse import Namespace
 from math import inf
 
+from rich.markup import escape
+
 from steingate.certificates.clusters import CLUSTERS_INDEPENDENT, ClusterResult, certify_clusters
-from steingate.certificates.formatting import count, number, percent, rate, upper, upper_number
+from steingate.certificates.formatting import count, number, percent, rate, upper, upper_number, verdict
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
 from steingate.certificates.tail import cvar_bound, mean_bound, smallest_limit
@@ -96,7 +98,7 @@ def certify(args: Namespace) -> int:
         extra = {} if stein is None else {"stein": stein.to_dict()}
         print(json.dumps({**result.to_dict(), **tail, **source, **extra}, allow_nan=False))
     else:
-        _print_result(result, data, args.explain, tail)
+        _print_result(result, args.file, data, args.explain, tail)
         if stein is not None:
             print()
             _print_stein(stein, args.explain)
@@ -140,30 +142,30 @@ def _tail_bounds(data: CostData, limit: float, cap: float, risk: float, confiden
     return {"cap": cap, "mean_bound": mean_bound(data.costs, cap, confidence), "cvar_bound": tail}
 
 
-def _print_result(result: ViolationResult, data: CostData, explain: bool, tail: dict[str, float]) -> None:
+def _print_result(result: ViolationResult, file: str, data: CostData, explain: bool, tail: dict[str, float]) -> None:
     limit, confidence = number(result.limit), percent(result.confidence)
     rows = [
-        ("episodes", f"{result.episodes:,}", ""),
         ("mean cost", number(result.mean_cost), ""),
         ("largest cost", number(result.max_cost), ""),
         ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
         ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
     ]  # fmt: skip
     if isinstance(result, ClusterResult):
-        rows.insert(1, ("clusters", f"{result.clusters:,}", "each has the same weight"))
-        rows[4] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
-        rows[5] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
+        rows.insert(0, ("clusters", f"{result.clusters:,}", "each has the same weight"))
+        rows[3] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
+        rows[4] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
     if tail:
         clipped = f"costs clipped at {number(tail['cap'])}; alone with {confidence} confidence"
         name = f"CVaR {percent(result.risk)}"
         rows.append(("mean cost", upper_number(tail["mean_bound"]), f"bound; {clipped}"))
         rows.append((name, upper_number(tail["cvar_bound"]), f"bound on the mean of the worst episodes; {clipped}"))
     rows += shift_rows(result.shift, result.risk)
+    source = "standard input" if file == "-" else file
     if data.one_policy:
-        color = "green" if result.certified else "red"
-        print_rows(f"[bold {color}]{result.summary}[/]", rows, result.advice)
+        text = verdict(result.certified, result.risk, result.known, f"the policy of {source}", result.advice)
     else:
-        print_rows("[bold]The episodes do not come from one fixed policy.[/]", rows, data.note)
+        text = verdict(False, result.risk, data.note.removesuffix("."))
+    print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
     if explain:
         print()
         clustered = isinstance(result, ClusterResult)

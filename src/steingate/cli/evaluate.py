@@ -39,9 +39,9 @@ def evaluate_arguments(parser: Parser) -> None:
     add("--episodes", type=int, metavar="N", help="number of episodes (default: 100; --until-certified: 1000)")
     add(
         "--actions",
-        default="both",
-        choices=("both", "mean", "sampled"),
-        help="mean actions, sampled actions as in training, or both one after the other (default: both)",
+        default="mean",
+        choices=("mean", "sampled", "both"),
+        help="mean actions, sampled actions with exploration noise, or one after the other (default: mean)",
     )
     add(
         "--until-certified",
@@ -110,8 +110,7 @@ def _print_evaluation(result: "Evaluation") -> None:
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),
     ]
-    title = f"{numbers['episodes']} episodes of the {result.which} policy (after epoch {result.epoch})"
-    print_rows(f"[bold]{title}, {numbers['actions']} actions[/bold]", rows, str(result))
+    print_rows(f"[bold]{numbers['episodes']} episodes of {result.policy}[/bold]", rows, str(result))
 
 
 def export_arguments(parser: Parser) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 from functools import partial
+from typing import Any
 
 from steingate.cli.evaluate import add_run_options
 from steingate.cli.output import progress_bar, warn
@@ -52,7 +53,7 @@ def render(args: argparse.Namespace) -> int:
             cost = play_episodes(player, seeds, args.sample, stop.check)[0].cost
             seeds = [seeds[int(cost.argmax())]]
             warn(f"largest cost of {episodes} episodes: {cost.max():g}, seed {seeds[0]}")
-        options = {"render_mode": "rgb_array"}
+        options: dict[str, Any] = {"render_mode": "rgb_array"}
         if player.cfg.env.removeprefix("steingate/") in TASKS:
             options |= {"width": args.size, "height": args.size, "camera": args.camera}
         envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)

@@ -37,7 +37,7 @@ def report(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from steingate.report.figures import curves_figure, frontier_figure
-    from steingate.report.page import write_page
+    from steingate.report.page import verdicts, write_page
     from steingate.report.plot_style import save_figure
     from steingate.report.summary import make_report
     from steingate.report.tables import feasibility_table, to_rich, write_tables
@@ -47,6 +47,8 @@ def report(args: argparse.Namespace) -> int:
     found = make_report(*_load(args.runs, args.limit))
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
     console.print(to_rich(feasibility_table(found.summaries)))
+    if len(found.runs) == 1:
+        print(*verdicts(found), sep="\n")
     write_page(found, args.out, args.title)
     print(args.out)
     for path in args.table:

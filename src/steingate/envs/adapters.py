@@ -151,6 +151,21 @@ def flatten_observations(space: Any, name: str) -> tuple[spaces.Box, Callable[[A
     return flat, lambda obs: np.asarray(spaces.utils.flatten(space, obs), dtype=np.float64)
 
 
+def observation_layout(space: Any) -> dict[str, Any]:
+    """Return how ``flatten_observations`` orders an observation, for stored policies (``policies.policy``)."""
+    match space:
+        case spaces.Dict():
+            return {"dict": [[key, observation_layout(part)] for key, part in space.spaces.items()]}
+        case spaces.Tuple():
+            return {"tuple": [observation_layout(part) for part in space.spaces]}
+        case spaces.Discrete():
+            return {"one_hot": [int(space.n), int(space.start)]}
+        case spaces.MultiDiscrete():
+            pairs = zip(space.nvec.ravel().tolist(), space.start.ravel().tolist(), strict=True)
+            return {"tuple": [{"one_hot": list(pair)} for pair in pairs]}
+    return {"numbers": int(np.prod(space.shape, dtype=np.int64))}
+
+
 def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete, Callable[[Any], Any]]:
     """Return the action space of the learner and the function from its actions to those of the environment.
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from steingate.envs.adapters import EnvAdapter
-from steingate.envs.worker_pool import EnvSpec, SyncWorkers, WorkerPool, choose_num_processes
+from steingate.envs.adapters import EnvAdapter, observation_layout
+from steingate.envs.worker_pool import UNCHANGED, EnvSpec, SyncWorkers, WorkerPool, choose_num_processes
 from steingate.errors import InputError, SteingateError
 from steingate.tasks.validation import check_seeds
 
@@ -64,6 +64,9 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
         self.max_episode_steps = first.max_episode_steps
         self.single_observation_space = first.observation_space
         self.single_action_space = first.action_space
+        given = first.env.observation_space
+        vector = isinstance(given, Box) and len(given.shape) == 1
+        self.observation_layout = None if vector else observation_layout(given)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.metadata = {**getattr(first.env, "metadata", {}), "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -115,12 +118,20 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start new episodes; an integer seed means ``seed + i`` for environment i."""
+        """Start new episodes; an integer seed means ``seed + i`` for environment i.
+
+        ``options["reset_mask"]``, a boolean array (N,), restricts the reset to some environments.
+        """
         infos: dict[str, Any] = {}
         seeds = [None if one is None else one % 2**32 for one in check_seeds(seed, self.num_envs)]
-        for i, (obs, info) in enumerate(self.worker_pool.reset(seeds, options)):
-            self._observations[i] = obs
-            infos = self._add_info(infos, info, i)
+        if options is not None and "reset_mask" in options:
+            options = dict(options)
+            mask = options.pop("reset_mask")
+            seeds = [each if chosen else UNCHANGED for each, chosen in zip(seeds, mask, strict=True)]
+        for i, answer in enumerate(self.worker_pool.reset(seeds, options)):
+            if answer is not None:
+                self._observations[i] = answer[0]
+                infos = self._add_info(infos, answer[1], i)
         return self._output(), infos
 
     def step(self, actions: ArrayLike) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:

@@ -34,6 +34,8 @@ MIN_SPEEDUP = 1.3  # expected speedup from which worker processes are started
 _MEASURED_STEPS, _MEASURED_SECONDS = 30, 0.3  # a measurement ends with the first of them
 _WORKER = "from steingate.envs.worker_pool import serve; serve()"
 
+UNCHANGED = -1  # as a seed: do not reset this environment
+
 State = tuple[dict[str, NDArray[Any]], int]  # snapshot of an environment, elapsed steps of its episode
 
 
@@ -76,11 +78,11 @@ class SyncWorkers:
 
     def reset(
         self, seeds: Sequence[int | None], options: dict[str, Any] | None
-    ) -> Iterator[tuple[NDArray[np.float64], dict[str, Any]]]:
-        """Reset all environments; yield (observation, info) of each."""
+    ) -> Iterator[tuple[NDArray[np.float64], dict[str, Any]] | None]:
+        """Reset all environments whose seed is not ``UNCHANGED``; yield (observation, info) of each, else None."""
         for i, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
             self.current_env = i
-            yield env.reset(seed, options)
+            yield None if seed == UNCHANGED else env.reset(seed, options)
 
     def step(self, actions: Any) -> Iterator[StepResult]:
         """Step all environments; yield the result of each."""
@@ -145,8 +147,8 @@ class WorkerPool:
 
     def reset(
         self, seeds: Sequence[int | None], options: dict[str, Any] | None
-    ) -> list[tuple[NDArray[np.float64], dict[str, Any]]]:
-        """Reset all environments; return (observation, info) of each."""
+    ) -> list[tuple[NDArray[np.float64], dict[str, Any]] | None]:
+        """Reset all environments whose seed is not ``UNCHANGED``; return (observation, info) of each, else None."""
         return self._request([("reset", list(seeds[block]), options) for block in self._blocks])
 
     def step(self, actions: Any) -> list[StepResult]:
@@ -259,7 +261,7 @@ def _copy_obs(answer: Any) -> Any:
     """Copy the observation of an answer, because the environment may reuse its buffer."""
     if isinstance(answer, StepResult):
         return answer._replace(obs=answer.obs.copy())
-    return answer[0].copy(), answer[1]
+    return None if answer is None else (answer[0].copy(), answer[1])
 
 
 def _pickle(answers: list[Any]) -> bytes:
@@ -271,6 +273,8 @@ def _pickle(answers: list[Any]) -> bytes:
 
 
 def _with_picklable_info(answer: Any) -> Any:
+    if answer is None:
+        return None
     entries, info = {}, answer.info if isinstance(answer, StepResult) else answer[1]
     for key, value in info.items():
         with suppress(Exception):

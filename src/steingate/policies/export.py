@@ -23,8 +23,9 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
         The policy.
     file
         ``NAME.npz`` writes the arrays, and ``policy.py`` beside them, which reads and runs them with NumPy.
-        ``NAME.onnx`` writes an ONNX graph from ``observation`` (n, d), and ``safety_state`` (n, 1) if the
-        policy observes one, to ``action``: (n, a), or integers (n,) for discrete actions.
+        ``NAME.onnx`` writes an ONNX graph from ``observation`` (n, d) to ``action``: (n, a), or integers
+        (n,) for discrete actions. A policy that observes the cost of the episode so far has a second input (n, 1):
+        ``accumulated_cost``, or ``safety_state`` if costs are discounted (Sauté, Simmer).
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Loading the policy of a run folder; needs neither JAX nor the simulator."""
 
+import json
 import os
 import warnings
 from collections.abc import Callable
@@ -94,7 +95,7 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
     if which == "certified":
         raise RunError(f"{path} has no certified policy that can be used. {reason}")
     last = _last_checkpoint(path, warn)
-    warn(f"This is the last policy of {path}, which is not certified by training. {reason}")
+    warn(f"This is the last policy of {path}. {reason}")
     return last, "last"
 
 
@@ -117,7 +118,7 @@ def _why_none(config: dict[str, Any], certification: dict[str, Any] | None) -> s
         return "Certification is disabled (certify.enabled)."
     if certification is None:
         return "Certification did not finish; `steingate resume` completes it."
-    return str(certification["sentence"])
+    return "Training certified no policy."
 
 
 def _certification(path: Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
@@ -153,6 +154,8 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
             arrays |= {"obs_mean": stats.mean, "obs_std": std(stats), "obs_clip": np.array(CLIP)}
         if tree.get("safety_state") is not None:
             arrays["safety_state"] = _floats(tree["safety_state"])
+        if tree.get("layout") is not None:
+            arrays["layout"] = np.frombuffer(json.dumps(tree["layout"]).encode(), np.uint8)
         if tree.get("lidar_features") is not None:
             features = LidarFeatures.from_dict(tree["lidar_features"])
             arrays["powers"] = np.array(features.powers)

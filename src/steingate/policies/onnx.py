@@ -53,8 +53,13 @@ def onnx_file(policy: Policy) -> bytes:
     except ModuleNotFoundError as error:
         raise MissingExtraError("An ONNX file", "onnx") from error
     graph = Graph(helper.make_node, numpy_helper.from_array)
-    state = ["safety_state"] if policy.has_safety_state else []
-    value = graph("Concat", "observation", *_features(graph, policy), *state, axis=1)
+    state, metadata = _state_input(policy)
+    name, z = next(iter(state), ""), ""
+    if name == "accumulated_cost":
+        start, scale, _, floor = policy.array("safety_state").tolist()
+        z = graph("Sub", graph.constant(start), graph("Div", name, graph.constant(scale)))
+        z = graph("Max", z, graph.constant(max(floor, float(np.finfo(np.float32).min))))
+    value = graph("Concat", "observation", *_features(graph, policy), *filter(None, [z or name]), axis=1)
     mean, std = policy.array("obs_mean"), policy.array("obs_std")
     if mean.size:
         # The safety state is not normalized.
@@ -82,13 +87,25 @@ def onnx_file(policy: Policy) -> bytes:
     whole = helper.make_graph(graph.nodes, "policy", inputs, outputs, graph.constants)
     model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     model.metadata_props.add(key="about", value=json.dumps(policy.about))
-    if state:
-        start, scale, discount, floor = policy.array("safety_state").tolist()
-        settings = {"start": start, "scale": scale, "discount": discount, "floor": str(floor)}
-        settings["next"] = "max((safety_state - cost / scale) / discount, floor)"
-        model.metadata_props.add(key="safety_state", value=json.dumps(settings))
+    for key, value in metadata.items():
+        model.metadata_props.add(key=key, value=json.dumps(value))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
+
+
+def _state_input(policy: Policy) -> tuple[list[str], dict[str, Any]]:
+    """Return the name of the input beside the observation, if there is one, and metadata that explain it.
+
+    It is the accumulated cost, or the safety state if that is not a function of the accumulated cost.
+    """
+    if not policy.has_safety_state:
+        return [], {}
+    start, scale, discount, floor = policy.array("safety_state").tolist()
+    if discount == 1.0:
+        return ["accumulated_cost"], {"accumulated_cost": "sum of the costs of the episode so far, 0 at its start"}
+    settings = {"start": start, "scale": scale, "discount": discount, "floor": str(floor)}
+    settings["next"] = "max((safety_state - cost / scale) / discount, floor)"
+    return ["safety_state"], {"safety_state": settings}
 
 
 def _features(graph: Graph, policy: Policy) -> list[str]:

@@ -18,6 +18,7 @@ obs_mean, obs_std, obs_clip  normalized observation: clip((obs - mean) / std, -c
 shift, scale                 continuous action: shift + scale * clip(output, -1, 1)
 discrete                     number of discrete actions, and the integer of the first one
 safety_state                 start, scale, discount and floor of the safety state
+layout                       how an observation that is no vector is flattened: JSON as bytes
 indices, powers              the powers of these components of the observation are appended
 rings, bins, compass,        positions of the objects in lidar rings, and the velocity
 velocity                     (``steingate.policies.lidar_features``)
@@ -123,7 +124,10 @@ class Policy:
         return bool(self.about.get("certified", False)) and self.about.get("sha256") == self.sha256
 
     def __call__(self, obs: Any) -> Any:
-        """Return the action for one observation (d,), or the actions (n, a) for a batch (n, d)."""
+        """Return the action for one observation (d,), or the actions (n, a) for a batch (n, d).
+
+        If the observations of the task are no vectors (dicts, tuples, integers), one of them works too.
+        """
         return self._action(self._outputs(self._with_safety_state(obs)))
 
     def sample(self, obs: Any, rng: np.random.Generator) -> Any:
@@ -155,6 +159,12 @@ class Policy:
 
     def _with_safety_state(self, obs: Any) -> Any:
         """Return observations as float64 with the safety state appended."""
+        layout = self._layout()
+        if layout and not (isinstance(obs, np.ndarray) and obs.shape[-1:] == (self.obs_dim,)):
+            try:
+                obs = _flatten(layout, obs)
+            except (KeyError, IndexError, TypeError, ValueError) as error:
+                raise ValueError(f"The policy got an observation unlike those of its task ({error!r}).") from None
         inputs = np.asarray(obs, np.float64)
         if inputs.ndim not in (1, 2) or inputs.shape[-1] != self.obs_dim:
             raise ValueError(f"The policy got shape {inputs.shape}: ({self.obs_dim},) or a batch is expected.")
@@ -169,6 +179,11 @@ class Policy:
             )
         self._observed = False
         return np.concatenate([inputs, np.broadcast_to(self.z, inputs.shape[:-1])[..., None]], axis=-1)
+
+    def _layout(self) -> dict[str, Any]:
+        """Return how an observation is flattened; empty for vectors."""
+        text = self.array("layout").tobytes()
+        return dict(json.loads(text)) if text else {}
 
     def _outputs(self, inputs: Any) -> Any:
         """Return the outputs of the network for observations with the safety state."""
@@ -243,8 +258,31 @@ class Policy:
         fit = fit and (not rings.size or (self.array("bins").size == 1 and int(self.array("bins")) > 0))
         fit = fit and discrete.dtype.kind in ("iu" if discrete.size else "f")
         fit = fit and bool((self.array("obs_std") > 0.0).all() and (self.array("powers") > 0.0).all())
-        if not fit:
+        layout = self._layout()
+        if not fit or (layout and _size(layout) != obs_dim):
             raise ValueError("The arrays of the policy do not fit together.")
         for name, array in self.arrays.items():
             if array.dtype.kind == "f" and name != "safety_state" and not np.isfinite(array).all():
                 raise ValueError(f"The policy has a number in {name} that is not finite.")
+
+
+def _flatten(layout: dict[str, Any], obs: Any) -> Any:
+    """Return an observation as a vector, in the order of ``gymnasium.spaces.utils.flatten``.
+
+    A layout is ``{"numbers": n}``, ``{"one_hot": [n, first]}``, ``{"tuple": [layout, ...]}`` or
+    ``{"dict": [[key, layout], ...]}``.
+    """
+    ((kind, value),) = layout.items()
+    if kind == "numbers":
+        return np.asarray(obs, np.float64).reshape(value)
+    if kind == "one_hot":
+        return np.arange(value[0]) + value[1] == np.asarray(obs, np.float64).reshape(1)
+    return np.concatenate([_flatten(part, obs[key]) for key, part in (value if kind == "dict" else enumerate(value))])
+
+
+def _size(layout: dict[str, Any]) -> int:
+    """Return the length of the vector."""
+    ((kind, value),) = layout.items()
+    if kind in ("tuple", "dict"):
+        return sum(_size(part if kind == "tuple" else part[1]) for part in value)
+    return int(value if kind == "numbers" else value[0])

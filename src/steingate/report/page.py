@@ -147,24 +147,30 @@ def page_data(report: Report, points: int) -> dict[str, Any]:
     }
 
 
-def notices(report: Report, most: int = 8) -> list[str]:
-    """Return sentences for the top of a page.
-
-    They are the certification of each method with one seed, the violation rates of the safest ``most`` methods
-    of each task, and a warning if there is one seed only.
-    """
-    sentences = []
+def verdicts(report: Report) -> list[str]:
+    """Return the verdict of certification on each method with one seed."""
+    found = []
     for item in report.summaries:
         certification = item.group.runs[0].certification
         if item.seeds == 1 and certification is not None:
-            sentences.append(f"{task(item.group.env)}, {item.group.label}: {certification.get('sentence', '')}")
+            found.append(f"{task(item.group.env)}, {item.group.label}: {certification.get('sentence', '')}")
+    return found
+
+
+def notices(report: Report, most: int = 8) -> list[str]:
+    """Return sentences for the top of a page.
+
+    They are ``verdicts``, the violation rates of the safest ``most`` methods
+    of each task, and a warning if there is one seed only.
+    """
+    sentences = verdicts(report)
     for env, members in report.by_task().items():
         known = sorted((item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate))
         limits = " or ".join(f"{limit:g}" for limit in sorted({item.group.limit for item in members}))
         if known:
             rates = ", ".join(f"{label} {percent(rate)}" for rate, label in known[:most])
             rest = f" and {len(known) - most} more" if len(known) > most else ""
-            start = f"{task(env)}, violation rate (cost > {limits}) in the last fifth of training"
+            start = f"{task(env)}, violation rate (cost > {limits}) with exploration noise, last fifth of training"
             sentences.append(f"{start}: {rates}{rest}.")
     return sentences + [ONE_SEED] * (bool(report.runs) and not report.several_seeds)
 

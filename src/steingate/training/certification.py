@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steingate.algorithms.base import EnvParams
-from steingate.certificates.formatting import number, percent, violations_text
+from steingate.certificates.formatting import policy_name, verdict, violations_text
 from steingate.certificates.violation import shift_radius
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.wealth import upper_bound
@@ -52,16 +52,6 @@ class CertificationTest(NamedTuple):
         settings = cfg.cost_limit, cfg.certify.budget, delta_for_test(self.number, 0.5 * cfg.certify.delta)
         bound = upper_bound(self.violations, self.episodes - self.violations, self.delta)
         return (self.limit, self.budget, self.delta) == settings and bound <= self.budget
-
-
-def policy_name(which: str, step: int, sampled: bool = False) -> str:
-    """Return the name of a policy in sentences; ``which`` is "certified", "last" or empty.
-
-    >>> policy_name("last", 1_000_000)
-    'the last policy (step 1,000,000), without exploration noise'
-    """
-    name = f"the {which} policy (step {step:,})" if which else f"the policy of step {step:,}"
-    return f"{name if step else 'the untrained policy'}, with{'' if sampled else 'out'} exploration noise"
 
 
 def delta_for_test(number: int, delta: float) -> float:
@@ -211,29 +201,28 @@ def _sentence(
     cfg: RunConfig, best: CertificationTest | None, last: CertificationTest | None, closest: CertificationTest | None,
     finished: bool, failure: str, fresh: dict[str, Any] | None,
 ) -> str:  # fmt: skip
-    def outcome(test: CertificationTest) -> str:
+    """Return the verdict on the certified policy, else on the last one, else on the closest one."""
+    risk, unfinished = cfg.certify.budget, "" if finished else "Training is not finished."
+
+    def known(test: CertificationTest) -> str:
         if test.failure:
             return f"it could not be tested because {test.failure}"
         counts = test.violations, test.episodes
-        return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta, test=True)
+        return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta)
 
-    def claim(test: CertificationTest) -> str:
-        which = "last" if last is not None and test.epoch == last.epoch else ""
-        policy = policy_name(which, test.epoch * cfg.steps_per_epoch)
-        return f"{policy}: {outcome(test)}."
-
-    if best is not None:
-        text = f"Certified: {claim(best)}"
-        if fresh is not None:
-            ret, error = fresh["return"], fresh["return_error"]
-            text += f" Mean return {ret:.4g} ± {error:.2g} in {fresh['episodes']} other fresh episodes."
-        if last is not None and last.epoch != best.epoch:
-            also = f"not certified: {outcome(last)}" if not last.certified else "certified too, with a lower return"
-            text += f" The last policy is {also}."
-    else:
-        text = f"No policy is certified for cost limit {number(cfg.cost_limit)} and risk {percent(cfg.certify.budget)}"
-        if closest is None:
-            return f"{text}: {failure or 'no policy has been tested yet'}."
-        text += f". The best candidate was {claim(closest)}"
-        text += " Train longer, or accept a higher risk (--certify.budget)." if finished else ""
-    return text if finished else f"{text} Training is not finished."
+    test = best or last or closest
+    if test is None:
+        return verdict(False, risk, failure or "no policy has been tested yet", "", unfinished)
+    which = "last" if last is not None and test.epoch == last.epoch else ""
+    policy = policy_name(which, test.epoch * cfg.steps_per_epoch)
+    advice = ""
+    if best is None:
+        others = "No other policy is certified, either. " * (closest is not None and closest.epoch != test.epoch)
+        advice = f"{others}Train longer, or accept a higher risk (--certify.budget)." * finished
+    elif last is not None and last.epoch != best.epoch:
+        also = "certified too, with a lower return" if last.certified else f"not certified: {known(last)}"
+        advice = f"The last policy is {also}."
+    found = "" if best is None or fresh is None else (
+        f"Mean return in {fresh['episodes']} other fresh episodes: {fresh['return']:.4g} ± {fresh['return_error']:.2g}."
+    )  # fmt: skip
+    return verdict(best is not None, risk, known(test), policy, found, advice, unfinished)

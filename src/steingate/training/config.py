@@ -9,7 +9,7 @@ from typing import Any
 
 import gymnasium
 
-from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm, make_algorithm
+from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm, make_algorithm, require_complete
 from steingate.algorithms.allowance import Allowance
 from steingate.algorithms.base import Algorithm, RunContext
 from steingate.envs.make import env_name, short_name
@@ -202,6 +202,7 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     of_run = {name: convert(own[name], value, name) for name, value in values.items() if name in own}
     options = {name: value for name, value in values.items() if name not in own}
     if isinstance(algo, type) and issubclass(algo, Algorithm):
+        require_complete(algo)
         algo = algo()
     if isinstance(algo, Algorithm):
         base, name = algo, algo.name

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from steingate.algorithms.base import Array, EnvParams
+from steingate.algorithms.base import Algorithm, Array, EnvParams
 from steingate.envs.make import find_module, split_name
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
@@ -88,12 +88,12 @@ def new_messages(envs: TrainerEnv) -> tuple[str, ...]:
 
 
 def make_envs(
-    cfg: RunConfig, num_envs: int | None = None, params: EnvParams | None = None, **options: Any
+    cfg: RunConfig, num_envs: int | None = None, params: EnvParams | None = None, training: bool = False, **options: Any
 ) -> TrainerEnv:
     """Return the vector environment of a run, with the observation and reward of its algorithm.
 
     ``num_envs`` replaces the number of environments; ``params`` are those of the algorithm's safety state and reward,
-    and ``options`` are further options of the environment.
+    and ``options`` are further options of the environment. With ``training``, the algorithm may end episodes.
     """
     from steingate.envs.make import make_vec
 
@@ -108,6 +108,10 @@ def make_envs(
         envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
     params = params or EnvParams()
     algorithm = cfg.algorithm
+    if training and type(algorithm).ends_episode is not Algorithm.ends_episode:
+        from steingate.envs.early_termination import EarlyTerminationWrapper
+
+        envs = EarlyTerminationWrapper(envs, algorithm, cfg.context)
     if algorithm.safety_state(cfg.context, params) is None:
         return cast(TrainerEnv, envs)
     from steingate.envs.safety_state import SafetyStateWrapper

@@ -11,6 +11,7 @@ from steingate.algorithms.common.critics import Critics, fit_critics
 from steingate.algorithms.common.episodes import complete_episodes
 from steingate.algorithms.common.networks import forward
 from steingate.policies.action_space import discrete_actions, n_outputs
+from steingate.training.algorithm_checks import check_decision, check_update
 from steingate.training.config import RunConfig
 from steingate.training.env_errors import require_finite
 from steingate.training.environment import TrainerEnv, set_params
@@ -59,7 +60,7 @@ def run_epoch(
     if algorithm.complete_episodes_only:
         episodes, unbiased = complete_episodes(episodes, cfg.horizon, cfg.time_limit)
         metrics = {"Gate/Unbiased": float(unbiased)}
-    decided, output = algorithm.decide(context, memory, episodes)
+    decided, output = check_decision(algorithm, algorithm.decide(context, memory, episodes))
     watch.lap("gate")
 
     critics = state.critics.result()
@@ -80,7 +81,8 @@ def run_epoch(
     fitting = None if follows_policy else fit(None)
     watch.lap("advantages")
 
-    updated, policy, loss_metrics = algorithm.update(context, decided, state.policy, batch, output.objective)
+    result = algorithm.update(context, decided, state.policy, batch, output.objective)
+    updated, policy, loss_metrics = check_update(algorithm, state.policy, result)
     require_finite(cfg, state.epoch, {"the policy": policy, "the variance of an observation": stats.m2})
     fitting = fitting or fit(algorithm.update_epochs(updated))
     watch.lap("policy")

@@ -12,14 +12,14 @@ import numpy as np
 
 from steingate.algorithms.base import EnvParams, Episodes
 from steingate.algorithms.common.episodes import cvar
-from steingate.certificates.formatting import percent, violations_text
-from steingate.certificates.violation import ShiftRadius, certify, shift_radius
+from steingate.certificates.formatting import percent, policy_name, verdict, violations_text
+from steingate.certificates.violation import ShiftRadius, certify, clopper_pearson_lower, shift_radius
 from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import Which
 from steingate.policies.zoo import run_folder
-from steingate.training.certification import delta_for_test, ignored_seeds, policy_name
+from steingate.training.certification import delta_for_test, ignored_seeds
 from steingate.training.environment import make_envs
 from steingate.training.evaluations import add_evaluation, ledger_folder, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
@@ -84,20 +84,23 @@ class Evaluation:
         return shift_radius(self.bound, self.risk) if self.certified else None
 
     def __str__(self) -> str:
-        policy, confidence = policy_name(self.which, self.step, self.sampled), floor(1000 * self.confidence) / 1000
-        count, risk = len(self.episodes.cost), percent(self.risk)
-        outcome = violations_text(self.violations, count, self.limit, self.bound, confidence)
+        counts, confidence = (self.violations, len(self.episodes.cost)), floor(1000 * self.confidence) / 1000
+        known = violations_text(*counts, self.limit, self.bound, confidence)
         if self.failure:
             advice = f"They certify nothing: {self.failure}."
         elif self.certified:
-            advice = f"They certify {risk}."
-        elif self.violation_rate <= self.risk:
-            advice = f"Too few episodes to certify {risk}; --until-certified uses as many as needed."
+            advice = "Next: export it (steingate export), and monitor it where it acts (steingate monitor)."
+        elif clopper_pearson_lower(*counts, self.confidence) > self.risk:
+            advice = "Train longer, or accept a higher risk (--risk)."
         else:
-            advice = f"They do not certify {risk}: train longer, or accept a higher risk (--risk)."
-        joint = percent(self.joint_confidence)
-        together = f"Evaluation {self.number} of this run; all together have {joint} confidence."
-        return f"{policy[0].upper()}{policy[1:]}: {outcome}. {advice} {together}"
+            advice = "Too few episodes to tell: give more (--episodes), or as many as needed (--until-certified)."
+        joint = f"Evaluation {self.number} of this run; all together have {percent(self.joint_confidence)} confidence."
+        return verdict(self.certified, self.risk, known, self.policy, advice, joint)
+
+    @property
+    def policy(self) -> str:
+        """The policy in words, such as "the last policy (step 1,000,000), without exploration noise"."""
+        return policy_name(self.which, self.step, self.sampled)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON types."""

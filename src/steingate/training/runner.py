@@ -72,7 +72,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         algorithm = cfg.algorithm
         run_epoch = epoch_function(algorithm)
         # The environments come first: a run whose environments cannot be made should leave no folder behind.
-        envs = stack.enter_context(closing(make_envs(cfg)))
+        envs = stack.enter_context(closing(make_envs(cfg, training=True)))
         stop.check()
         require_snapshots(cfg, envs)
         space = envs.single_action_space
@@ -92,7 +92,9 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             record = read_config(run.path)
             if record["config"].get("total_steps") != cfg.total_steps:
                 write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
-        for message in (*messages, *new_messages(envs)):
+        tests = "; certification tests policies without it, in fresh episodes" * cfg.certify.enabled
+        noise = f"Epochs show training episodes, with exploration noise{tests}."
+        for message in (*messages, *new_messages(envs), noise):
             display.message(message)
         files = RunWriter(run, envs, cfg, algorithm)
         files.truncate(state, marks)
@@ -136,12 +138,10 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
                 files.save(state._replace(selection=selection), replace=True)
                 files.write_certification(selection.report)
             assert selection.report is not None
-            display.message(selection.report["sentence"], result=True)
-            display.message(
-                f"Next: steingate evaluate {run.path}, or steingate export {run.path} --to policy.npz"
-                if selection.report["certified"]
-                else f"To train longer: steingate resume {run.path} --total-steps N"
-            )
+            certified = selection.report["certified"]
+            command = f"export {run.path} --to policy.npz" if certified else f"resume {run.path} --total-steps N"
+            advice = "" if selection.report["failure"] else f" Next: steingate {command}"
+            display.message(f"{selection.report['sentence']}{advice}", result=True)
     return run.path
 
 

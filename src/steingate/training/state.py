@@ -12,6 +12,7 @@ from steingate.algorithms.common.minibatch import Adam
 from steingate.algorithms.common.networks import init_policy
 from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats
+from steingate.training.algorithm_checks import check_state
 from steingate.training.config import RunConfig
 from steingate.training.logging.rows import Window
 from steingate.training.rollout import Carry
@@ -49,7 +50,7 @@ def first_state(cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int
     critics = init_critics(rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden)
     has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
     stats = init_stats(obs_dim - has_safety_state)  # the safety state is not normalized
-    own = algorithm.init(cfg.context, policy)
+    own = check_state(algorithm, "init", algorithm.init(cfg.context, policy))
     return TrainState(
         0, policy, own, completed(critics), stats, np.zeros((0, 3)), finished=0, carry=None, env_state=None
     )

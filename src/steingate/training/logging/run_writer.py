@@ -50,6 +50,7 @@ class RunWriter:
             "action": action_arrays(envs.single_action_space),
             "normalize": algorithm.networks.normalize_obs,
             "lidar_features": None if features is None else features.to_dict(),
+            "layout": getattr(envs, "observation_layout", None),
             "identity": record.get("identity"),
             "config": {**deciding(record["config"]), "certify": record["config"]["certify"]},
             "env_source": source_digest(cfg.env),
