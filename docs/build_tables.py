@@ -6,6 +6,7 @@ of date.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -344,7 +345,7 @@ def mean_and_sd(values: Array) -> str:
     return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
-# docs/certificate.md
+# docs/certificate.md and docs/stein_certificate.md
 
 LIMIT = 25.0
 SIZES = (16, 100, 1000)
@@ -369,7 +370,7 @@ def example_costs() -> Array:
 def interior_noise(name: str, n: int, repeats: int = 500) -> tuple[float, ...]:
     """Return the 5, 50 and 95 % quantiles of the interior term for costs drawn from the reference."""
     certificate, rng = preset(name), np.random.default_rng(n)
-    costs = (certificate.scale * certificate.interior.sample(rng, n) for _ in range(repeats))
+    costs = (certificate.scale * rng.beta(certificate.interior.a, certificate.interior.b, n) for _ in range(repeats))
     terms = [certificate.evaluate(sample).interior_term for sample in costs]
     return tuple(np.quantile(terms, [0.05, 0.5, 0.95]))
 
@@ -399,6 +400,22 @@ def mixture_bounds(name: str) -> tuple[Array, Array]:
 
 def certificate_blocks() -> dict[str, str]:
     """Return the blocks of docs/certificate.md."""
+    needed = [
+        [f"{risk:g}", *(str(episodes_needed(risk, confidence)) for confidence in (0.9, 0.95, 0.99))]
+        for risk in (0.1, 0.05, 0.01)
+    ]
+    coverage = [
+        [row["bound"], row["setting"], row["truth"], row["typical"], f"{100.0 * float(row['wrong']):.1f} %"]
+        for row in rows("bound_coverage.csv")
+    ]
+    return {
+        "coverage": markdown_table(("bound", "setting", "truth", "median bound", "wrong"), coverage, left=2),
+        "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
+    }
+
+
+def stein_certificate_blocks() -> dict[str, str]:
+    """Return the blocks of docs/stein_certificate.md."""
     decisions = []
     for name in PRESETS:
         result = preset(name).evaluate(example_costs())
@@ -407,10 +424,6 @@ def certificate_blocks() -> dict[str, str]:
             result.decision_value,
         )  # fmt: skip
         decisions.append([f"`{name}`", *(f"{value:.3f}" for value in values), "yes" if result.is_open else "no"])
-    needed = [
-        [f"{risk:g}", *(str(episodes_needed(risk, confidence)) for confidence in (0.9, 0.95, 0.99))]
-        for risk in (0.1, 0.05, 0.01)
-    ]
     factors = []
     for length in (0.05, 0.1, 0.2):
         options = {"reference": Beta(2, 5), "kernel_length": length}
@@ -423,13 +436,7 @@ def certificate_blocks() -> dict[str, str]:
     wrong = {name: np.sum(np.less(bound, excess - 1e-9)) for name in ("released", "corrected")
              for excess, bound in [mixture_bounds(name)]}  # fmt: skip
     valid = preset("corrected")
-    coverage = [
-        [row["bound"], row["setting"], row["truth"], row["typical"], f"{100.0 * float(row['wrong']):.1f} %"]
-        for row in rows("bound_coverage.csv")
-    ]
     return {
-        "coverage": markdown_table(("bound", "setting", "truth", "median bound", "wrong"), coverage, left=2),
-        "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
         "verdicts": markdown_table(
             ("", "reference risk", "+ discrete", "+ interior", "U", "compared with 0.1", "accepted"),
             decisions,
@@ -656,16 +663,12 @@ def grids_table() -> str:
 
 ALGORITHMS_PAGE = """# Algorithms
 
-`steingate train --algo NAME` trains with one of the algorithms below; the default is `allowance`. All share
-the trainer, checkpoints, certification and command line; each has one file in `steingate.algorithms` with its
-settings, equations and policy update. `steingate algos NAME` lists the settings. They are options of
-`steingate train`, keys of a TOML file and keyword arguments of `steingate.train`.
+`steingate train --algo NAME` selects an algorithm; the default is `allowance`. `steingate algos NAME` lists its
+settings, which are options of `steingate train`, keys of a TOML file and keyword arguments of `steingate.train`. Each
+algorithm is one file in `steingate.algorithms`; [add your own](howto/own_method.md).
 
-`--variant corrected` (the default) fixes known errors of published code; `--variant published` reproduces
-published behavior. The sections below list the differences. Settings published
-for single tasks are used automatically and written to `config.json`.
-
-To add an algorithm, see [Add an algorithm](howto/own_method.md).
+`--variant corrected` (the default) fixes known errors of published code; `--variant published` reproduces published
+behavior. Settings published for single tasks are used automatically and written to `config.json`.
 """
 
 
@@ -679,23 +682,29 @@ def algorithms_page() -> str:
         ALGORITHMS_PAGE,
         "## Overview\n",
         markdown_table(("algorithm", "constraint", "policy update", "extra policy inputs"), overview, left=4),
-        *(algorithm_section(name, info) for name, info in infos.items()),
+        *algorithm_sections(infos),
         "\n## Shared settings\n",
         shared_settings(),
         "\n## Settings for single tasks\n",
         task_settings(),
     ]
-    return "\n".join(parts) + "\n"
+    return re.sub(r"docs/(\w+)\.md", r"[\1](\1.md)", "\n".join(parts)) + "\n"
 
 
-def algorithm_section(name: str, info: MethodInfo) -> str:
-    """Return the section of one algorithm."""
-    lines = [f"\n## {name}\n", f"{sentence(info.summary)} {sentence(info.paper)}\n"]
-    if info.corrected.startswith("nothing: both variants are the same"):
-        lines.append("Both variants are the same.")
-    else:
-        lines += [f"- `published`: {info.published}.", f"- `corrected`: {info.corrected}."]
-    return "\n".join(lines)
+def algorithm_sections(infos: Mapping[str, MethodInfo]) -> list[str]:
+    """Return a section per algorithm, with a link to an earlier one that has the same paper and variants."""
+    sections, known = [], dict[tuple[str, str, str], str]()
+    for name, info in infos.items():
+        first = known.setdefault((info.paper, info.published, info.corrected), name)
+        if info.corrected.startswith("nothing: both variants are the same"):
+            variants = "Both variants are the same."
+        elif first != name:
+            variants = f"Paper and variants: as for [`{first}`](#{first})."
+        else:
+            variants = f"- `published`: {info.published}.\n- `corrected`: {info.corrected}."
+        paper = "" if first != name else f" {sentence(info.paper)}"
+        sections.append(f"\n## {name}\n\n{sentence(info.summary)}{paper}\n\n{variants}")
+    return sections
 
 
 def sentence(text: str) -> str:
@@ -798,6 +807,7 @@ BLOCKS: dict[str, Writer] = {
     "docs/monitoring.md": monitoring_blocks,
     "docs/guarantees.md": guarantees_blocks,
     "docs/certificate.md": certificate_blocks,
+    "docs/stein_certificate.md": stein_certificate_blocks,
 }
 PAGES: dict[str, Callable[[], str]] = {
     "docs/algorithms.md": algorithms_page,

@@ -280,7 +280,7 @@ def velocity() -> list[Claim]:
                 max(relative.values()) < 1.0,
                 relative["Humanoid"] == min(relative.values()),
             ),
-            f"returns {text(ret['evo'], 0)}; SteinGate {text(ret['steingate'], 0)}",
+            "returns below",
             "a million steps are only the beginning on Humanoid",
         ),
         Claim(
@@ -291,14 +291,14 @@ def velocity() -> list[Claim]:
                 all(close(value, LIMIT, NEAR) for algo in SAUTE for value in cost[algo].values()),
                 all(max(over[algo].values()) > 0.0 for algo in SAUTE),
             ),
-            f"mean costs of Sauté {text(cost['trpo-saute'], 0)}",
+            "mean costs below",
             "one seed of a million steps",
         ),
         Claim(
             figure,
             "SteinGate's return is competitive",
             tuple(ret["steingate"][env] >= (1.0 - NEAR) * value for env, value in best.items()),
-            f"best {text(best, 0)}",
+            "returns below",
             "on Swimmer it recovers in half of the epochs",
         ),
     ]
@@ -317,7 +317,7 @@ def baselines() -> list[Claim]:
             figure,
             "PPO-Lag and TRPO-Lag stay above the limit",
             tuple(cost[algo][env] > LIMIT for algo in lagrangian for env in envs),
-            f"mean costs of TRPO-Lag {text(cost['trpo-lag'], 0)}",
+            "mean costs below",
             "the multiplier needs millions of steps on the Goal tasks and is already large on Circle",
         ),
         Claim(
@@ -326,7 +326,7 @@ def baselines() -> list[Claim]:
             tuple(
                 mean(cost[algo][env] for algo in saute) < mean(cost[algo][env] for algo in lagrangian) for env in envs
             ),
-            f"mean costs of PPO-Sauté {text(cost['ppo-saute'], 0)}",
+            "mean costs below",
             "not on PointCircle1, where the multipliers have risen by then",
         ),
         Claim(
@@ -350,7 +350,7 @@ def variants() -> list[Claim]:
             figure,
             "CPO, RCPO and PCPO stay near the limit or above it",
             tuple(value > (1.0 - NEAR) * LIMIT for own in cost.values() for value in own.values()),
-            f"mean costs of RCPO {text(cost['rcpo'], 0)}",
+            "mean costs below",
             "RCPO equals TRPO-Lag here, whose multiplier is already too large on the Circle tasks",
         ),
         compare_with_steingate(figure, group, "SteinGate's cost is lower on every task", near_limit=False),
@@ -372,7 +372,7 @@ def compare_with_steingate(figure: str, group: Sequence[Row], statement: str, ne
         figure,
         f"{statement}, and its return is competitive",
         (*held, *(ret[env] >= (1.0 - NEAR) * value for env, value in best.items())),
-        f"costs {text(cost, 0)}; returns {text(ret, 0)}, best of the others {text(best, 0)}",
+        "costs and returns below",
         "after a million steps SteinGate has hardly begun on the Goal tasks",
     )
 

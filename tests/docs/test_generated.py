@@ -19,10 +19,11 @@ def test_page_is_current(name):
 
 
 @pytest.mark.slow
-def test_numbers_of_the_certificate_page_are_current():
-    page = (ROOT / "docs" / "certificate.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["certificate", "stein_certificate"])
+def test_numbers_of_the_certificate_pages_are_current(name):
+    page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"<!-- (\w+) -->\n((?!```).*?)\n<!-- end -->", page, re.DOTALL))
-    fresh = TABLES.certificate_blocks()
+    fresh = TABLES.BLOCKS[f"docs/{name}.md"]()
     assert set(blocks) == set(fresh)
     for name, text in fresh.items():
         assert NUMBER.sub("#", blocks[name]) == NUMBER.sub("#", text), name
