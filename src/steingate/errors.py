@@ -30,7 +30,7 @@ class SteingateError(Exception):
 
 
 class InputError(SteingateError, ValueError):
-    """A value, file or option that cannot be used; the message names it and says what is expected."""
+    """A value, file or option that cannot be used; the message names it and what is expected."""
 
 
 class MissingExtraError(SteingateError, ImportError):
@@ -97,6 +97,15 @@ def require_between(record: object, low: float, high: float, *names: str) -> Non
 def is_real(value: object) -> TypeGuard[float]:
     """Return whether a value is one real number, of Python or NumPy; booleans and arrays are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_interval(name: str, value: object, low: float, high: float, brackets: str = "()") -> None:
+    """Refuse a value that is not a number in the interval; ``brackets`` such as ``[)`` say which ends belong to it."""
+    inside = is_real(value) and (
+        low < value < high or (brackets[0] == "[" and value == low) or (brackets[1] == "]" and value == high)
+    )
+    if not inside:
+        raise InputError(f"{name} is {value!r}; give a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}.")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

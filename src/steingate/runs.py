@@ -13,7 +13,6 @@ Training writes a run folder; reports, policies and the command line read it::
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,7 +31,7 @@ from steingate.storage.checkpoint import (
     write_checkpoint,
     write_tree,
 )
-from steingate.storage.files import open_no_link, read_regular, remove_temporary, replace_file, try_lock, writing
+from steingate.storage.files import process_lock, read_regular, remove_temporary, replace_file
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
@@ -170,11 +169,8 @@ def newest_checkpoint(
 ) -> Checkpoint | None:
     """Return the newest usable checkpoint of a run folder, or None if there is no checkpoint.
 
-    Parameters
-    ----------
-    path : the run folder
-    warn : called with one sentence for each skipped checkpoint (damaged, or of another run)
-    check : raises RunError for an intact checkpoint that the caller cannot use
+    ``warn`` is called with one sentence for each skipped checkpoint (damaged, or of another run); ``check`` raises
+    RunError for an intact checkpoint that the caller cannot use.
     """
     config = read_config(path)
 
@@ -226,27 +222,13 @@ def find_edits(path: str | PathLike[str]) -> list[str]:
 
 @contextmanager
 def folder_lock(run: RunFolder) -> Iterator[None]:
-    """Lock the run folder for this process; raise RunError if another process has locked it.
-
-    The operating system releases the lock when the process ends, for whatever reason.
-    """
+    """Lock the run folder for this process; raise RunError if another process has locked it."""
     try:
         run.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"Cannot create the folder {run.path}: {reason}; choose another --out.") from error
-    with writing(run.path):
-        file = open_no_link(run.path / "lock", "a+", encoding="utf-8")
-    try:
-        if not try_lock(file):
-            file.seek(0)
-            owner = file.read(20).strip() or "unknown"
-            raise RunError(f"{run.path} is in use by process {owner}; wait for it or choose another --out.")
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+    with process_lock(run.path / "lock", str(run.path), "wait for it or choose another --out"):
         for folder in (run.path, run.checkpoints):
             remove_temporary(folder)
         yield
-    finally:
-        file.close()

@@ -16,7 +16,7 @@ from scipy.stats import beta as scipy_beta
 from steingate.certificates import stein
 from steingate.certificates.assumptions import violation_factor
 from steingate.certificates.kernels import Kernel, stein_kernel
-from steingate.certificates.reference import Beta, Density, HybridReference, LogitNormal
+from steingate.certificates.reference import Beta, HybridReference, LogitNormal
 from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError
@@ -97,7 +97,7 @@ def test_the_reference_is_solved_for_half_the_budget():
 
 def null_discrepancies(certificate, n, repeats, seed):
     rng = np.random.default_rng(seed)
-    samples = (50.0 * certificate.interior.sample(rng, n) for _ in range(repeats))
+    samples = (50.0 * rng.beta(certificate.interior.a, certificate.interior.b, n) for _ in range(repeats))
     return np.array([certificate.evaluate(costs).interior_discrepancy for costs in samples])
 
 
@@ -226,7 +226,9 @@ def test_paper_divides_by_the_limit():
 
 def test_samples_of_the_reference_pass_and_others_do_not(corrected):
     rng = np.random.default_rng(8)
-    opened = [corrected.evaluate(50.0 * corrected.interior.sample(rng, 40)).is_open for _ in range(300)]
+    opened = [
+        corrected.evaluate(50.0 * rng.beta(corrected.interior.a, corrected.interior.b, 40)).is_open for _ in range(300)
+    ]
     assert np.mean(opened) > 0.9
     assert not corrected.evaluate(50.0 * rng.beta(6.0, 3.0, 40)).is_open
 
@@ -244,7 +246,8 @@ def test_the_gate_is_closed_if_the_mean_risk_is_over_the_budget(corrected, costs
 def test_larger_samples_leave_less_to_noise(corrected):
     rng = np.random.default_rng(1)
     quantiles = [
-        corrected.evaluate(50.0 * corrected.interior.sample(rng, n)).null_quantile for n in (16, 40, 200, 1000)
+        corrected.evaluate(50.0 * rng.beta(corrected.interior.a, corrected.interior.b, n)).null_quantile
+        for n in (16, 40, 200, 1000)
     ]
     assert quantiles == sorted(quantiles, reverse=True)
     assert corrected.evaluate([0.0, 0.0]).null_quantile == 0.0
@@ -412,7 +415,7 @@ def test_extreme_inputs(preset):
 
 def test_many_costs():
     rng = np.random.default_rng(0)
-    costs = np.where(rng.random(100_000) < 0.1, 0.0, 60.0 * rng.beta(2.0, 6.0, 100_000))
+    costs = np.where(rng.random(3_000) < 0.1, 0.0, 60.0 * rng.beta(2.0, 6.0, 3_000))
     for preset in PRESETS:
         assert np.isfinite(SteinCertificate.from_name(preset, 25.0).evaluate(costs).bound)
 
@@ -425,10 +428,10 @@ def test_bad_costs_are_refused(released, costs):
 
 def test_any_density_and_any_risk_function(released):
     costs = np.linspace(1.0, 30.0, 20)
-    own = Density(log_pdf=lambda x: np.log(x) + 4 * np.log1p(-x), name="mine")
+    own = type("Own", (Beta,), {})(2.0, 5.0)
     made = SteinCertificate.released(25.0, reference=own)
-    assert made.evaluate(costs).stein_bound == pytest.approx(released.evaluate(costs).stein_bound, rel=1e-6)
-    assert made.reference_name == "mine"
+    assert made.evaluate(costs).stein_bound == released.evaluate(costs).stein_bound
+    assert made.reference_name == "Own(2, 5)"
 
     class Unhashable(Sigmoid):
         __hash__ = None
@@ -608,7 +611,7 @@ def test_results_as_json(preset, costs):
     assert values == result.to_dict()
     assert {values["certificate"], values["limit"], values["bound"]} == {preset, 25.0, result.bound}
     assert [item["name"] for item in values["assumptions"]] == [
-        "reference", "factor", "form", "lemma", "samples", "violations",
+        "reference", "factor", "form", "violations",
     ]  # fmt: skip
 
 
@@ -620,6 +623,3 @@ def test_what_the_configurations_promise(released, corrected):
     texts = {item.name: item.text for item in released.assumptions}
     assert "0.113048" in texts["reference"]
     assert "only the guard" in texts["reference"]
-    for number in ("K_p = 0.2153", "M_p = 4", "B_int = 1.3265"):
-        assert number in texts["lemma"]
-    assert {item.name: item.text for item in corrected.assumptions}["samples"] == "428 between the atoms"

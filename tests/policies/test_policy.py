@@ -32,7 +32,7 @@ def make_policy(obs=3, hidden=(5, 4), state=None, lidar=None, normalized=True, d
     else:
         arrays |= {"log_std": np.log([0.5, 2.0]), "shift": np.array([1.0, -2.0]), "scale": scale}
     if state is not None:
-        arrays["safety_state"] = np.array(state.to_list())
+        arrays["safety_state"] = np.array(state[:4])
     if lidar is not None:
         arrays |= {name: np.array(value) for name, value in lidar.to_dict().items()}
     return Policy(arrays, {"env": "here"})

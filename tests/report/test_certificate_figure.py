@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steingate import certify
-from steingate.certificates.reference import Beta, Density, LogitNormal
+from steingate.certificates.reference import Beta, LogitNormal
 from steingate.certificates.risk import Exceedance, Power
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError, MissingExtraError
@@ -65,7 +65,7 @@ def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
     [
         {"reference": Beta(0.5, 0.5)},
         {"reference": LogitNormal(-1.0, 0.5), "zero_mass": 0.2, "one_mass": 0.05},
-        {"reference": Density(log_pdf=lambda x: np.log(x), name="wedge")},
+        {"reference": Beta(2.0, 1.0)},
         {"risk_function": Exceedance(0.7)},
         {"risk_function": Power(2.0), "cost_scale": 25.0},
     ],

@@ -16,7 +16,6 @@ from steingate.report.statistics import (
     cvar,
     feasible_return,
     interquartile_mean,
-    mean,
     mode_lengths,
     probability_of_improvement,
     switches,
@@ -35,18 +34,22 @@ TASKS = [np.array([0.1, 0.9, 0.4]), np.array([1.3, 0.2]), np.array([0.75])]
 # Episodes and epochs
 
 
+def mean(scores):
+    return np.concatenate(scores, axis=-1).mean(axis=-1)
+
+
 def test_windows_contain_the_last_episodes_by_the_end_of_each_epoch():
     rng = np.random.default_rng(0)
     counts = [0, 3, 0, 7, 1, 0, 12, 2]
     epoch = np.repeat(np.arange(len(counts)), counts)
     values = rng.normal(size=len(epoch))
     means = window_means(values, epoch, len(counts), window=5)
-    tails = window_cvar(values, epoch, len(counts), window=5, level=0.8)
+    tails = window_cvar(values, epoch, len(counts), window=5)
     for index in range(len(counts)):
         queue = [value for value, when in zip(values, epoch, strict=True) if when <= index][-5:]
         if queue:
             assert means[index] == pytest.approx(np.mean(queue))
-            assert tails[index] == pytest.approx(cvar(queue, 0.8))
+            assert tails[index] == pytest.approx(cvar(queue, 0.9))
         else:
             assert np.isnan([means[index], tails[index]]).all()
 

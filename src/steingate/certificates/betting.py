@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from steingate.errors import InputError
+from steingate.errors import InputError, check_interval
 
 Array = npt.NDArray[np.float64]
 
@@ -73,8 +73,7 @@ def e_bh(e_values: npt.ArrayLike, level: float) -> npt.NDArray[np.bool_]:
     values = np.asarray(e_values, dtype=np.float64)
     if values.ndim != 1 or not np.all(values >= 0.0):
         raise InputError("The e-values have to be one dimension of numbers that are not negative.")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level!r}; give a probability between 0 and 1.")
+    check_interval("level", level, 0.0, 1.0)
     rank = np.arange(1, values.size + 1)
     passing = np.flatnonzero(np.sort(values)[::-1] * rank * level >= values.size)
     selected = np.zeros(values.size, dtype=bool)

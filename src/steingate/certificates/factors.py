@@ -1,8 +1,7 @@
 """Stein factors: how much risk one unit of the interior discrepancy can hide.
 
-The constant B_int of the paper's lemma belongs to the discrepancy over all bounded f with bounded w f'. For
-the KSD, the smallest factor with E_q[h] <= E_p[h] + factor KSD(q) for every q is the norm of the Stein
-solution f in the RKHS of the kernel; f solves T f = h - E_p[h].
+The smallest factor with E_q[h] <= E_p[h] + factor KSD(q) for every q is the norm of the Stein solution f in the
+RKHS of the kernel; f solves T f = h - E_p[h].
 
 Everything is computed in t = logit(x), where the density is p_t = p(x) w(x), w(x) = x (1 - x). The function
 phi = (1 / p_t) * integral of (h - E_p[h]) p_t up to t solves the equation of the weighted operator, f = w phi
@@ -10,7 +9,6 @@ that of the Langevin operator.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, wraps
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -49,60 +47,11 @@ def cached(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-@dataclass(frozen=True)
-class LemmaConstants:
-    """Constants of the paper's lemma on the interior Stein factor; infinite if its assumption fails.
-
-    ``K_p`` = sup min(F, 1 - F) / p, ``M_p`` = sup ``|w s|``, ``B_int`` = K_p + 1/4 + M_p K_p. The paper
-    doubles B_int for ``||h - E_p[h]||`` <= 2, but h in [0, 1] gives ``||h - E_p[h]||`` <= 1.
-    """
-
-    K_p: float
-    M_p: float
-
-    @property
-    def B_int(self) -> float:  # noqa: N802
-        """The bound on the interior Stein factor."""
-        return self.K_p + 0.25 + self.M_p * self.K_p if self.holds else inf
-
-    @property
-    def holds(self) -> bool:
-        """Whether both constants are finite."""
-        return isfinite(self.K_p) and isfinite(self.M_p)
-
-
 class SteinFactor(NamedTuple):
     """A valid Stein factor for the KSD, or ``None`` and the reason why none is known."""
 
     value: float | None
     reason: str = ""
-
-
-@cached
-def lemma_constants(interior: Interior) -> LemmaConstants:
-    """Return K_p and M_p of a density."""
-    reach = (8.0, 14.0, 20.0)
-    coarse = np.linspace(-reach[-1], reach[-1], 4001)
-
-    def mills(t: Array) -> Array:
-        below, above = partial_integrals(interior, np.ones_like, t)
-        log_density = interior.logit_log_pdf(t)
-        ratio = np.minimum(below, above) * np.exp(-np.maximum(log_density, -600.0)) * expit(t) * expit(-t)
-        return np.where(log_density > -600.0, ratio, 0.0)  # thinner tails underflow, and F / p is small there
-
-    def weighted_score(t: Array) -> Array:
-        return np.abs(interior.logit_score(expit(t)) + np.tanh(0.5 * t))
-
-    found = []
-    for function in (mills, weighted_score):
-        curve = function(coarse)
-        tops = [float(curve[np.abs(coarse) <= edge].max()) for edge in reach]
-        settled = isfinite(tops[-1]) and tops[-1] <= tops[-2] * 1.001
-        top = int(np.argmax(curve))
-        # min(F, 1 - F) has a kink at the median, where K_p usually is: look closely around the maximum.
-        fine = np.linspace(coarse[max(top - 1, 0)], coarse[min(top + 1, coarse.size - 1)], 8001)
-        found.append(max(tops[-1], float(function(fine).max())) if settled else inf)
-    return LemmaConstants(*found)
 
 
 @cached

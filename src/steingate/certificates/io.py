@@ -112,7 +112,7 @@ def read_costs(
             raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
         name = str(path)
     try:
-        with nullcontext(stdin or _standard_input()) if str(source) == "-" else open(path, "rb") as stream:
+        with nullcontext(stdin or standard_input()) if str(source) == "-" else open(path, "rb") as stream:
             return _read(iter(lambda: stream.read(_BLOCK), b""), name, path, column, cluster)
     except FileNotFoundError:
         raise InputError(f"There is no file {source}.") from None
@@ -133,7 +133,7 @@ def _read(blocks: Iterator[bytes], name: str, path: Path, column: str | None, cl
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
         text = _document(blocks, name).decode("utf-8-sig")
         return _collect(_parse_json(text, parser), parser, name)
-    lines = chain.from_iterable(_lines(blocks, name))
+    lines = chain.from_iterable(read_lines(blocks, name))
     head = list(islice(lines, 2))
     first, second = [*(line.text for line in head), "", ""][:2]
     lines = chain(head, lines)
@@ -286,33 +286,36 @@ class Line(NamedTuple):
     end: int
 
 
-def _lines(
-    blocks: Iterable[bytes], name: str = "", number: int = 0, offset: int = 0, torn: bool = True
-) -> Iterator[list[Line]]:
-    """Yield the complete lines of each block; a last one without newline if ``torn``."""
-    rest, place = b"", f"{name}, line" if name else "Line"
+def split_lines(data: bytes, number: int, offset: int, source: str = "") -> tuple[list[Line], bytes, int, int]:
+    """Return complete lines, the rest, and the number and offset that they reach."""
+    *complete, rest = data.split(b"\n")
+    lines = []
+    for part in complete:
+        number, offset = number + 1, offset + len(part) + 1
+        lines.append(make_line(part, number, offset))
+    if len(rest) > _MAX_LINE:
+        place = f"{source}, line" if source else "Line"
+        raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
+    return lines, rest, number, offset
 
-    def line(part: bytes, end: int) -> Line:
-        try:
-            return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8").strip(), end)
-        except UnicodeDecodeError:
-            raise InputError(f"{place} {number} is not UTF-8 text; write one cost per line, or NPY.") from None
 
+def make_line(part: bytes, number: int, end: int) -> Line:
+    """Return a line; bytes that are not UTF-8 are replaced, and are no cost."""
+    return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip(), end)
+
+
+def read_lines(blocks: Iterable[bytes], source: str = "") -> Iterator[list[Line]]:
+    """Yield the complete lines of each block, and at the end a last one without a newline."""
+    rest, number, offset = b"", 0, 0
     for data in blocks:
-        *complete, rest = (rest + data).split(b"\n")
-        batch = []
-        for part in complete:
-            number, offset = number + 1, offset + len(part) + 1
-            batch.append(line(part, offset))
-        if len(rest) > _MAX_LINE:
-            raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
-        yield batch
-    if torn and rest.strip():
-        number += 1
-        yield [line(rest, offset + len(rest))]
+        lines, rest, number, offset = split_lines(rest + data, number, offset, source)
+        yield lines
+    if rest.strip():
+        yield [make_line(rest, number + 1, offset + len(rest))]
 
 
-def _standard_input() -> BinaryIO:
+def standard_input() -> BinaryIO:
+    """Return the binary standard input of the process; ``InputError`` if it is closed."""
     if sys.stdin is None:
         raise InputError("Standard input is closed; name a file, or pipe the costs in.")
     return sys.stdin.buffer

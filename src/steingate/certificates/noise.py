@@ -5,7 +5,7 @@ low rank on them. One simulation of growing samples with a fixed seed gives the 
 Sizes between are interpolated; larger ones follow the m^(-1/2) law of the limit.
 """
 
-from math import ceil, sqrt
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ from scipy.special import expit, logit
 from steingate.certificates.factors import cached, partial_integrals
 from steingate.certificates.kernels import Kernel, Operator, stein_kernel
 from steingate.certificates.reference import Interior
-from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
 
@@ -40,33 +39,8 @@ def null_quantile(
     Deterministic. The relative error is about 2 %, and up to 5 % for the Langevin operator, whose large
     values come from rare samples close to 0 and 1; there the density must vanish at both ends.
     """
-    if m != int(m) or m < 1:
-        raise InputError(f"m is {m!r}; give a whole number of interior samples, at least 1.")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level is {level!r}; give a probability between 0 and 1.")
-    if not 0.0 < clip < 0.5:
-        raise InputError(f"The clip is {clip!r}; give a number between 0 and 0.5.")
     scaled = _quantiles(interior, kernel, operator, float(clip), float(level))
     return float(np.interp(np.log(m), _LOG_LADDER, scaled)) / sqrt(m)
-
-
-def noise_episodes(
-    interior: Interior,
-    kernel: Kernel,
-    operator: Operator,
-    largest: float,
-    level: float = 0.95,
-    clip: float = INTERIOR_CLIP,
-) -> int:
-    """Return the smallest m with ``null_quantile(..., m) <= largest``, for a positive ``largest``."""
-
-    def quantile(m: int) -> float:
-        return null_quantile(interior, kernel, operator, m, level, clip)
-
-    last = LADDER[-1]
-    if quantile(last) > largest:
-        return ceil(last * (quantile(last) / largest) ** 2 * (1.0 - 1e-12))
-    return next(m for m in range(1, last + 1) if quantile(m) <= largest)
 
 
 @cached

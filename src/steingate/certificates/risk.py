@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from steingate.errors import InputError, is_real
+from steingate.errors import InputError, check_interval
 
 Array = npt.NDArray[np.float64]
 Risk = Callable[[Any], Any]
@@ -27,8 +27,8 @@ class Sigmoid:
     width: float = 0.02
 
     def __post_init__(self) -> None:
-        _require_unit("risk threshold", self.threshold)
-        _require_positive("risk width", self.width)
+        check_interval("risk threshold", self.threshold, 0.0, 1.0, "[)")
+        check_interval("risk width", self.width, 0.0, inf)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
         """Return the risk of each normalized cost."""
@@ -48,7 +48,7 @@ class Power:
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_positive("risk exponent", self.exponent)
+        check_interval("risk exponent", self.exponent, 0.0, inf)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
         """Return the risk of each normalized cost."""
@@ -56,42 +56,35 @@ class Power:
 
 
 @dataclass(frozen=True)
-class Exceedance:
-    """Hard exceedance: 1 where x > threshold, 0 elsewhere."""
+class _Threshold:
+    """Settings of a risk function that is not smooth at a threshold."""
 
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        _require_unit("risk threshold", self.threshold)
+        check_interval("risk threshold", self.threshold, 0.0, 1.0, "[)")
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The jump or kink."""
+        return _inside((self.threshold,))
+
+
+class Exceedance(_Threshold):
+    """Hard exceedance: 1 where x > threshold, 0 elsewhere."""
 
     def __call__(self, x: npt.ArrayLike) -> Array:
         """Return the risk of each normalized cost."""
         return np.asarray(np.asarray(x) > self.threshold, dtype=np.float64)
 
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """The jump."""
-        return _inside((self.threshold,))
 
-
-@dataclass(frozen=True)
-class Hinge:
+class Hinge(_Threshold):
     """Excess over a threshold, as in CVaR: clip((x - threshold) / (1 - threshold), 0, 1)."""
-
-    threshold: float = 0.5
-
-    def __post_init__(self) -> None:
-        _require_unit("risk threshold", self.threshold)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
         """Return the risk of each normalized cost."""
         rise = (np.asarray(x, dtype=np.float64) - self.threshold) / (1.0 - self.threshold)
         return np.asarray(np.clip(rise, 0.0, 1.0))
-
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """The kink."""
-        return _inside((self.threshold,))
 
 
 def check_risk(risk: Risk) -> Risk:
@@ -115,16 +108,6 @@ def check_risk(risk: Risk) -> Risk:
     if falls.any():
         raise InputError(f"The risk falls near x = {grid[1:][falls][0]:.6g}: give a nondecreasing function.")
     return risk
-
-
-def _require_unit(name: str, value: object) -> None:
-    if not (is_real(value) and 0.0 <= value < 1.0):
-        raise InputError(f"The {name} is {value!r}: give a normalized cost in [0, 1).")
-
-
-def _require_positive(name: str, value: object) -> None:
-    if not (is_real(value) and 0.0 < value < inf):
-        raise InputError(f"The {name} is {value!r}: give a positive number.")
 
 
 def _inside(points: Iterable[float]) -> tuple[float, ...]:

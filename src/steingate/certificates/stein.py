@@ -27,8 +27,7 @@ from steingate.certificates.noise import null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
 from steingate.certificates.text_forms import from_text, to_text
-from steingate.certificates.violation import check_interval
-from steingate.errors import InputError, nearest
+from steingate.errors import InputError, check_interval, nearest
 
 DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
 BlockedBy = Literal["atoms", "interior", "reference"]
@@ -207,7 +206,9 @@ class SteinCertificate:
                 options = " or ".join(map(str, choices))
                 raise InputError(f"{name} is {getattr(self, name)!r}; choose {options}.")
         if not isinstance(self.reference, Interior | None):
-            raise InputError(f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or a Density.")
+            raise InputError(
+                f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or another Interior."
+            )
         if self.noise_level is not None and self.kernel_length is None:
             raise InputError("The noise correction needs a kernel_length; give one, or noise_level=None.")
         if not isfinite(self.scale):
@@ -252,8 +253,7 @@ class SteinCertificate:
         """The density in a few characters, such as ``Beta(2, 6.506)``."""
         shapes = [getattr(self.interior, key, None) for key in ("a", "b", "mu", "sigma")]
         known = ", ".join(f"{shape:.4g}" for shape in shapes if shape is not None)
-        name = type(self.interior).__name__
-        return f"{name}({known})" if known else str(getattr(self.interior, "name", name))
+        return f"{type(self.interior).__name__}({known})"
 
     @cached_property
     def base_kernel(self) -> Kernel | None:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from steingate.certificates.betting import mean_upper
 from steingate.certificates.io import check_costs
-from steingate.certificates.violation import check_interval, clopper_pearson_upper, error_probability
+from steingate.certificates.violation import clopper_pearson_upper, error_probability
+from steingate.errors import check_interval
 
 
 def smallest_limit(costs: npt.ArrayLike, risk: float = 0.1, confidence: float = 0.95) -> float | None:

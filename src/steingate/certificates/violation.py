@@ -17,7 +17,7 @@ from scipy.special import betainc, betainccinv, xlog1py, xlogy
 
 from steingate.certificates.formatting import count, percent, verdict, violations_text
 from steingate.certificates.io import check_costs
-from steingate.errors import InputError, is_real
+from steingate.errors import InputError, check_interval
 
 SMALLEST = 1e-12  # smallest risk and smallest 1 - confidence
 MAX_EPISODES = 10**15  # larger integers are not exact as floating-point numbers
@@ -198,8 +198,7 @@ def episodes_needed(risk: float, confidence: float = 0.95, violations: int = 0) 
     >>> episodes_needed(0.1), episodes_needed(0.1, violations=3)
     (29, 76)
     """
-    if not SMALLEST <= risk < 1.0:
-        raise InputError(f"risk is {risk!r}; give a probability in [{SMALLEST:g}, 1).")
+    check_interval("risk", risk, SMALLEST, 1.0, "[)")
     delta = error_probability(confidence)
     if not 0 <= violations <= MAX_EPISODES or violations != int(violations):
         raise InputError(f"violations is {violations!r}; give a whole number from 0 to {MAX_EPISODES:g}.")
@@ -304,15 +303,6 @@ def episodes_for_power(
     raise InputError(
         f"expected {expected:g} is too close to the risk {risk:g}: more than {MAX_ALLOWED:,} violations would occur."
     )
-
-
-def check_interval(name: str, value: object, low: float, high: float, brackets: str = "()") -> None:
-    """Refuse a value that is not a number in the interval; ``brackets`` such as ``[)`` say which ends belong to it."""
-    inside = is_real(value) and (
-        low < value < high or (brackets[0] == "[" and value == low) or (brackets[1] == "]" and value == high)
-    )
-    if not inside:
-        raise InputError(f"{name} is {value!r}; give a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}.")
 
 
 def error_probability(confidence: float) -> float:

@@ -18,8 +18,9 @@ from rich.table import Table
 
 from steingate.certificates.formatting import percent
 from steingate.certificates.io import CostParser, Line, read_costs
+from steingate.certificates.violation import error_probability
 from steingate.cli.output import print_rows, shift_rows, warn
-from steingate.cli.parser import Parser, add_claim_options, error_probability
+from steingate.cli.parser import Parser, add_claim_options
 from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
 from steingate.monitoring.follow import FileFollower, pipe
@@ -80,9 +81,10 @@ def monitor(args: Namespace) -> int:
         finally:
             session.save()
     if args.plot:
-        from steingate.report.monitor_figure import save_monitor_figure
+        from steingate.report.monitor_figure import monitor_figure
+        from steingate.report.plot_style import save_figure
 
-        save_monitor_figure(monitors, args.plot)
+        save_figure(monitor_figure(monitors), args.plot)
     if args.json:
         print(json.dumps(monitors.to_dict(), allow_nan=False))
     else:

@@ -101,10 +101,3 @@ def add_claim_options(parser: Parser, default: str = "") -> None:
     parser.add_argument(
         "--confidence", type=float, metavar="P", help=f"confidence of the bound (default: {default or 0.95})"
     )
-
-
-def error_probability(confidence: float) -> float:
-    """Return 1 - confidence without the rounding error of the subtraction (0.95 gives 0.05)."""
-    if not 0.0 < confidence < 1.0:
-        raise InputError(f"confidence must be between 0 and 1, got {confidence}.")
-    return round(1.0 - confidence, 15)

@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy.special import betainc, betaln
 
-from steingate.errors import InputError
+from steingate.errors import InputError, check_interval
 from steingate.monitoring.monitor import Monitor, check_cost
 
 BETS = tuple(0.95 * 2.0**-k for k in range(10))  # sizes of the bets on the difference of two returns
@@ -55,8 +55,8 @@ class ComparisonMonitor:
     def __init__(self, limit: float, delta: float = 0.05, return_range: float | None = None) -> None:
         checked = Monitor(limit, delta=delta)
         self.limit, self.delta = checked.limit, checked.delta
-        if return_range is not None and not 0.0 < return_range < inf:
-            raise InputError(f"return_range is {return_range!r}: give a positive number.")
+        if return_range is not None:
+            check_interval("return_range", return_range, 0.0, inf)
         self.return_range = return_range
         self.pairs = self.only_a = self.only_b = self.violations_a = self.violations_b = 0
         self._largest = {"a": 0.0, "b": 0.0}  # largest log e-value so far
@@ -66,14 +66,9 @@ class ComparisonMonitor:
     def update(
         self, cost_a: float, cost_b: float, return_a: float | None = None, return_b: float | None = None
     ) -> None:
-        """Count one pair of episodes; an invalid number raises ``InputError`` and changes nothing.
+        """Count one pair of episodes by their costs, and their returns if returns are compared.
 
-        Parameters
-        ----------
-        cost_a, cost_b
-            Episode costs of A and B.
-        return_a, return_b
-            Their returns, if returns are compared.
+        An invalid number raises ``InputError`` and changes nothing.
         """
         a, b = (check_cost(cost) > self.limit for cost in (cost_a, cost_b))
         difference = self._difference(return_a, return_b)

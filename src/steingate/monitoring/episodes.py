@@ -57,12 +57,7 @@ class EpisodeCosts:
     def add(self, costs: npt.ArrayLike, ended: npt.ArrayLike) -> list[float]:
         """Add one step of every environment and return the costs of the episodes that may now be counted.
 
-        Parameters
-        ----------
-        costs
-            Cost of the step, shape (num_envs,).
-        ended
-            Whether the step ended the episode (terminated or truncated), shape (num_envs,).
+        ``costs`` of the step and whether it ``ended`` the episode (terminated or truncated) have shape (num_envs,).
         """
         step = np.atleast_1d(np.asarray(costs, dtype=np.float64)).tolist()
         ends = np.atleast_1d(np.asarray(ended, dtype=bool)).tolist()
@@ -144,14 +139,8 @@ class StepWatcher:
     ) -> dict[str, Any] | None:
         """Add one step of every environment; return the metrics if an episode ended or became overdue.
 
-        They are those of the monitor, ``held_back`` and ``overdue`` (numbers of episodes).
-
-        Parameters
-        ----------
-        costs
-            Cost of the step, shape (num_envs,); for ``Monitors`` a dictionary by name.
-        ended
-            Whether the step ended the episode (terminated or truncated), shape (num_envs,).
+        They are those of the monitor, ``held_back`` and ``overdue`` (numbers of episodes). ``costs`` of the step, for
+        ``Monitors`` a dictionary by name, and whether it ``ended`` the episode have shape (num_envs,).
         """
         named = costs if isinstance(costs, Mapping) else {COST: costs}
         before = self.held_back

@@ -2,18 +2,16 @@
 
 import hashlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from steingate.certificates.io import Line
+from steingate.certificates.io import Line, make_line, read_lines, split_lines, standard_input
 from steingate.errors import InputError
 
 POLL = 0.2  # seconds between looks at a file that may have grown
 _BLOCK = 1 << 16
-_MAX_LINE = 1 << 20  # bytes
 _HEAD = 1 << 12  # bytes at the beginning of a file by which it is recognized
 
 
@@ -100,7 +98,7 @@ class FileFollower:
                     yield []
                     time.sleep(POLL)
         if rest.strip() and (self._torn or moved):
-            yield [Line(number + 1, _decode(rest, number + 1), offset + len(rest))]
+            yield [make_line(rest, number + 1, offset + len(rest))]
         if moved:
             self._warn(f"{self.path} was replaced after line {number}; the new file is read from its beginning.")
 
@@ -152,29 +150,5 @@ class FileFollower:
 
 def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
     """Yield batches of complete lines of standard input as they arrive."""
-    if stream is None and sys.stdin is None:
-        raise InputError("Standard input is closed; name a file, or pipe the costs in.")
-    source: Any = stream or sys.stdin.buffer
-    rest, number, offset = b"", 0, 0
-    while data := source.read1(_BLOCK):
-        lines, rest, number, offset = split_lines(rest + data, number, offset)
-        yield lines
-    if rest.strip():
-        yield [Line(number + 1, _decode(rest, number + 1), offset + len(rest))]
-
-
-def split_lines(data: bytes, number: int, offset: int) -> tuple[list[Line], bytes, int, int]:
-    """Return complete lines, the rest, and the number and offset that they reach."""
-    *complete, rest = data.split(b"\n")
-    lines = []
-    for part in complete:
-        number, offset = number + 1, offset + len(part) + 1
-        lines.append(Line(number, _decode(part, number), offset))
-    if len(rest) > _MAX_LINE:
-        raise InputError(f"Line {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
-    return lines, rest, number, offset
-
-
-def _decode(part: bytes, number: int) -> str:
-    """Return the text of a line; bytes that are not UTF-8 are replaced, and are no cost."""
-    return part.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip()
+    source: Any = stream or standard_input()
+    return read_lines(iter(lambda: source.read1(_BLOCK), b""))

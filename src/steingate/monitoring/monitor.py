@@ -97,7 +97,9 @@ class Monitor:
         if self.run_length < 1.0:
             raise InputError(f"run_length is {run_length!r}: give at least 1 episode.")
         self.cap = _positive("cap", (4.0 * self.limit or 2.0) if cap is None else cap)
-        self.seed = as_count(seed) if type(seed) is int and seed >= 0 else _refuse_seed(seed)
+        if type(seed) is not int or not 0 <= seed < 1 << 63:
+            raise InputError(f"seed is {seed!r}: give a nonnegative integer.")
+        self.seed = seed
         self.policy = ""
         self.history: list[dict[str, Any]] = []
         self._start()
@@ -150,12 +152,7 @@ class Monitor:
         A cluster counts once, with the fraction y of its episodes that are violations. The statements then hold if
         clusters, rather than episodes, are independent, whatever the dependence within a cluster. They are about the
         mean of y, which is P(cost > limit) if the size of a cluster does not depend on its risk. ``cost_detector``
-        needs independent episodes and does not count them.
-
-        Parameters
-        ----------
-        costs
-            Costs of the episodes of the cluster; if one is invalid, none is counted.
+        needs independent episodes and does not count them. If one cost is invalid, none is counted.
         """
         values = check_costs(costs)
         over = int(np.count_nonzero(values > self.limit))
@@ -252,12 +249,7 @@ class Monitor:
         It holds if the violation probability did not change within the window, whatever happened before. The bounds of
         all windows hold together, at all times: a window that began with block j has the error probability
         delta / (j (j + 1)). A window begins at the start of a block of 8 episodes, at most 128 blocks ago, or at the
-        first episode.
-
-        Parameters
-        ----------
-        window
-            Number of episodes, at least 1; a cluster counts as one.
+        first episode. A cluster counts as one episode.
         """
         if type(window) is not int or window < 1:
             raise InputError(f"window is {window!r}: give a positive number of episodes.")
@@ -376,14 +368,8 @@ class Monitor:
         """Return a new monitor that compares episodes with those of a calibration.
 
         ``drift`` is raised when the violation rate rises above the bound of the calibration episodes, or when costs of
-        any size become higher than theirs.
-
-        Parameters
-        ----------
-        calibration
-            Costs of calibration episodes, or the monitor that counted them; its settings are the default.
-        **settings
-            Settings of the new monitor.
+        any size become higher than theirs. ``calibration`` has their costs, or is the monitor that counted them, whose
+        settings are then the default.
         """
         if isinstance(calibration, Monitor):
             known = calibration
@@ -518,10 +504,6 @@ def _probability(name: str, value: object) -> float:
     if not (is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):
         raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
     return float(value)
-
-
-def _refuse_seed(seed: object) -> int:
-    raise InputError(f"seed is {seed!r}: give a nonnegative integer.")
 
 
 def _next_trace(episodes: int) -> int:

@@ -161,12 +161,7 @@ class Monitors(Mapping[str, Monitor]):
     def watch(cls, calibration: "Mapping[str, npt.ArrayLike] | Monitors", **settings: Any) -> "Monitors":
         """Return new monitors that raise ``drift`` above the bounds of calibration episodes.
 
-        Parameters
-        ----------
-        calibration
-            Costs of calibration episodes by name, or the monitors that counted them.
-        **settings
-            ``limits`` and other settings, needed with costs.
+        ``calibration`` has their costs by name, with ``limits`` in the settings, or is the monitors that counted them.
         """
         if isinstance(calibration, Monitors):
             known = calibration

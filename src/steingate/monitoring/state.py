@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
-from steingate.storage.files import read_regular, replace_file, try_lock, writing
+from steingate.storage.files import process_lock, read_regular, replace_file
 
 MAX_BYTES = 256 << 20  # of a state file, for writing and for reading
 _PREFIX = b'{"sha256": "'
@@ -47,20 +46,9 @@ def read_state(path: str | Path) -> dict[str, Any]:
     return state
 
 
-@contextmanager
-def lock_state(path: str | Path) -> Iterator[None]:
+def lock_state(path: str | Path) -> AbstractContextManager[None]:
     """Hold the lock of a state file; raise RunError with the process that holds it already."""
-    lock = Path(f"{path}.lock")
-    with writing(lock):
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
-    with open(descriptor, "r+", encoding="utf-8") as file:
-        if not try_lock(file):
-            owner = file.read(20).strip() or "unknown"
-            raise RunError(f"{path} is in use by process {owner}; stop it, or use another --state.")
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
+    return process_lock(Path(f"{path}.lock"), str(path), "stop it, or use another --state")
 
 
 def _digest(body: bytes) -> bytes:

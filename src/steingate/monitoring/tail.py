@@ -81,17 +81,9 @@ class Tail:
 
 
 def capped_mean(thresholds: Array, bounds: Array, cap: float, fraction: float = 1.0) -> float:
-    """Return the integral of min(1, G(c) / fraction) from 0 to ``cap``; G is a step function.
+    """Return the integral of min(1, G(c) / fraction) from 0 to ``cap``; a fraction of 1 gives the mean.
 
-    Parameters
-    ----------
-    thresholds, bounds
-        G(c) at increasing c; between two thresholds the value at the lower one holds, below the first it is
-        1.
-    cap
-        Upper end of the integral.
-    fraction
-        Fraction of worst episodes; 1 gives the mean.
+    G is a step function: 1 below the first of the increasing ``thresholds``, and ``bounds[i]`` from the i-th on.
     """
     inside = thresholds < cap
     ends = np.append(thresholds[inside], cap)

@@ -64,14 +64,9 @@ def bets_below(rate: float) -> BetMixture:
 
 
 def add_clusters(mixture: BetMixture, rate: float, clusters: Mapping[float, int]) -> BetMixture:
-    """Return the mixture with the wealth that it has after clusters.
+    """Return the bets that the violation rate is below ``rate`` with the wealth that they have after clusters.
 
-    Parameters
-    ----------
-    mixture, rate
-        The bets that the violation rate is below ``rate``.
-    clusters
-        Number of clusters with each fraction of violations.
+    ``clusters`` has the number of clusters with each fraction of violations.
     """
     gap = 1.0 - rate
     gains = [
@@ -185,15 +180,6 @@ def upper_bound(violations: float, safe: float, delta: float) -> float:
     log W(m) increases with m and is convex, so Newton's method from the right never passes the root and every
     iterate is a valid bound.
 
-    Parameters
-    ----------
-    violations, safe
-        Numbers of episodes with cost > limit, and of others.
-    delta
-        Probability that the bound is ever wrong.
-
-    Examples
-    --------
     >>> round(upper_bound(0, 36, 0.05), 4)
     0.0985
     """

@@ -6,17 +6,17 @@ the bins of a ring, and its coordinates are products of readings, compass and ve
 the observation alone.
 """
 
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from steingate.errors import InputError
+from steingate.policies.policy import lidar_features
 
 Array = npt.NDArray[np.float64]
-TINY = 1e-12
 
 
 class LidarLayout(NamedTuple):
@@ -92,12 +92,6 @@ class LidarFeatures:
         return {name: value if name == "bins" else list(value) for name, value in asdict(self).items()}
 
     @property
-    def max_index(self) -> int:
-        """Largest index of the observation that is read; -1 if none is."""
-        rings = [first + self.bins - 1 for first in self.rings]
-        return max((*self.indices, *rings, *self.compass, *self.velocity), default=-1)
-
-    @property
     def n_powers(self) -> int:
         """Number of appended powers, which lie between 0 and 1."""
         return len(self.indices) * len(self.powers)
@@ -112,41 +106,8 @@ class LidarFeatures:
     def __call__(self, obs: npt.ArrayLike) -> Array:
         """Return observations (..., d) with the features appended: power by power, then positions."""
         raw: Any = np.asarray(obs, np.float64)
-        parts = [raw]
-        if self.powers:
-            readings = np.clip(raw[..., list(self.indices)], 0.0, 1.0)
-            parts += [readings**power for power in self.powers]
-        if self.rings:
-            parts += self._positions(raw)
-        return np.concatenate(parts, axis=-1)
+        return np.concatenate([raw, *lidar_features(raw, *self._values)], axis=-1)
 
-    def _positions(self, raw: Array) -> list[Array]:
-        """Return the components of the positions, each (..., rings), and of the velocity, each (..., 1)."""
-        index, cos, sin = ring_bins(self.rings, self.bins)
-        # A contiguous copy, so that sums do not depend on the number of observations.
-        ring = np.ascontiguousarray(raw.take(index, axis=-1))
-        np.maximum(np.minimum(ring, 1.0, out=ring), 0.0, out=ring)
-        x, y = (ring * cos).sum(axis=-1), (ring * sin).sum(axis=-1)
-        scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), TINY)
-        x, y = scale * x, scale * y
-        if not self.compass:
-            return [x, y]
-        north = [raw[..., i, None] for i in self.compass]
-        positions = [x, y, *_rotate(x, y, *north)]
-        if not self.velocity:
-            return positions
-        return [*positions, *_rotate(*(raw[..., i, None] for i in self.velocity), *north)]
-
-
-@cache
-def ring_bins(rings: tuple[int, ...], bins: int) -> tuple[npt.NDArray[np.int64], Array, Array]:
-    """Return the indices (rings, bins) of all bins, and cosine and sine of the bins' center angles."""
-    angle = (np.arange(bins) + 0.5) * (2.0 * np.pi / bins)
-    return np.add.outer(rings, np.arange(bins)), np.cos(angle), np.sin(angle)
-
-
-def _rotate(x: Array, y: Array, forward: Array, left: Array) -> tuple[Array, Array]:
-    """Return the components of (x, y) along the direction (forward, left), and to the left of it."""
-    size = np.maximum(np.sqrt(forward * forward + left * left), TINY)
-    along, across = forward / size, left / size
-    return x * along + y * across, y * along - x * across
+    @cached_property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))

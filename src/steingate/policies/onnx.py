@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from steingate.errors import MissingExtraError
-from steingate.policies.lidar_features import TINY, ring_bins
-from steingate.policies.policy import Policy
+from steingate.policies.policy import TINY, Policy, ring_bins
 
 
 class Graph:

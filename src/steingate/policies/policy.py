@@ -30,15 +30,50 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from functools import cache
 from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
 
 FORMAT = "steingate-policy-3"
+TINY = 1e-12  # smallest length of a direction
 _TOLERANCE = 1e-4  # of the action range; other processors round sums differently
 _EMPTY = np.zeros(0)
 _MAX_BYTES = 1 << 28  # of all arrays in a file
+
+
+@cache
+def ring_bins(rings: tuple[int, ...], bins: int) -> tuple[Any, Any, Any]:
+    """Return the indices (rings, bins) of all bins, and cosine and sine of the bins' center angles."""
+    angle = (np.arange(bins) + 0.5) * (2.0 * np.pi / bins)
+    return np.add.outer(rings, np.arange(bins)), np.cos(angle), np.sin(angle)
+
+
+def lidar_features(
+    obs: Any, indices: Any, powers: Any, rings: Any, bins: int, compass: Any, velocity: Any
+) -> list[Any]:
+    """Return the features of observations (..., d), part by part (``steingate.policies.lidar_features``)."""
+    parts = []
+    if powers:
+        readings = np.clip(obs[..., list(indices)], 0.0, 1.0)
+        parts = [readings**power for power in powers]
+    if not rings:
+        return parts
+    index, cos, sin = ring_bins(rings, bins)
+    # A contiguous copy, so that sums do not depend on the number of observations.
+    ring = np.ascontiguousarray(obs.take(index, axis=-1))
+    np.maximum(np.minimum(ring, 1.0, out=ring), 0.0, out=ring)
+    x, y = (ring * cos).sum(axis=-1), (ring * sin).sum(axis=-1)
+    scale = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), TINY)
+    vectors = [(scale * x, scale * y)]
+    if compass:
+        forward, left = (obs[..., i, None] for i in compass)
+        size = np.maximum(np.sqrt(forward * forward + left * left), TINY)
+        a, b = forward / size, left / size
+        moving = [tuple(obs[..., i, None] for i in velocity)] if velocity else []
+        vectors += [(u * a + v * b, v * a - u * b) for u, v in [*vectors, *moving]]
+    return parts + [part for vector in vectors for part in vector]
 
 
 class Policy:
@@ -67,6 +102,9 @@ class Policy:
         numbers = takewhile(lambda i: f"w{i}" in arrays, count())
         self.layers = [(arrays[f"w{i}"], arrays[f"b{i}"]) for i in numbers]
         self._check()
+        bins = self.array("bins")
+        lidar = [tuple(self.array(name).tolist()) for name in ("indices", "powers", "rings", "compass", "velocity")]
+        self._lidar: tuple[Any, ...] = (*lidar[:3], int(bins) if bins.size else 1, *lidar[3:])
         self.has_safety_state = bool(self.array("safety_state").size)
         self.obs_dim = int(self.layers[0][0].shape[0]) - self._n_features() - self.has_safety_state
         self.act_dim = 1 if self.array("discrete").size else int(self.array("shift").size)
@@ -188,7 +226,7 @@ class Policy:
     def _outputs(self, inputs: Any) -> Any:
         """Return the outputs of the network for observations with the safety state."""
         obs, state = inputs[..., : self.obs_dim], inputs[..., self.obs_dim :]
-        values = np.concatenate([obs, *self._features(obs), state], axis=-1)
+        values = np.concatenate([obs, *lidar_features(obs, *self._lidar), state], axis=-1)
         known = self.array("obs_mean").size
         if known:
             clip = float(self.array("obs_clip"))
@@ -205,27 +243,6 @@ class Policy:
         if discrete.size:
             return np.argmax(outputs, axis=-1) + int(discrete[1])
         return self.array("shift") + self.array("scale") * np.clip(outputs, -1.0, 1.0)
-
-    def _features(self, obs: Any) -> list[Any]:
-        """Return the lidar features: powers, then positions and velocity in both frames."""
-        readings = np.clip(obs[..., self.array("indices").astype(np.int64)], 0.0, 1.0)
-        features = [readings**power for power in self.array("powers")]
-        rings, compass, velocity = (self.array(name).astype(int) for name in ("rings", "compass", "velocity"))
-        if not rings.size:
-            return features
-        bins = np.arange(int(self.array("bins")))
-        angle = (bins + 0.5) * (2.0 * np.pi / bins.size)
-        ring = np.ascontiguousarray(np.clip(obs[..., np.add.outer(rings, bins)], 0.0, 1.0))
-        x, y = (ring * np.cos(angle)).sum(axis=-1), (ring * np.sin(angle)).sum(axis=-1)
-        size = (1.0 - ring.max(axis=-1)) / np.maximum(np.sqrt(x * x + y * y), 1e-12)
-        vectors = [(size * x, size * y)]
-        if compass.size:
-            forward, left = (obs[..., [i]] for i in compass)
-            norm = np.maximum(np.sqrt(forward * forward + left * left), 1e-12)
-            a, b = forward / norm, left / norm
-            moving = [tuple(obs[..., [i]] for i in velocity)] if velocity.size else []
-            vectors += [(u * a + v * b, v * a - u * b) for u, v in [*vectors, *moving]]
-        return features + [part for vector in vectors for part in vector]
 
     def _n_features(self) -> int:
         """Return the number of lidar features."""

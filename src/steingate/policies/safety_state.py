@@ -9,7 +9,7 @@ far; a negative one makes it the accumulated cost.
 """
 
 from math import inf
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +40,3 @@ class SafetyState(NamedTuple):
         """Return the safety state after a step with this cost; arrays work too."""
         moved = np.maximum((z - cost / self.scale) / self.discount, self.floor)
         return float(moved) if np.ndim(moved) == 0 else moved
-
-    def to_list(self) -> list[float]:
-        """Return start, scale, discount and floor, as checkpoints store them."""
-        return [self.start, self.scale, self.discount, self.floor]
-
-    @classmethod
-    def from_list(cls, values: Any) -> Self:
-        """Return the safety state that :meth:`to_list` stored."""
-        start, scale, discount, floor = (float(value) for value in values)
-        return cls(start, scale, discount, floor)

@@ -63,18 +63,10 @@ def is_archive(path: str | Path) -> bool:
 def write_archive(
     runs: Iterable["Run"], roots: Sequence[str | Path], path: str | Path, digits: int | None = None
 ) -> None:
-    """Write runs to an archive. Equal runs give equal files.
+    """Write runs, in this order, to an archive whose name ends with ``.jsonl.xz``. Equal runs give equal files.
 
-    Parameters
-    ----------
-    runs
-        Runs in the order in which they are stored.
-    roots
-        Folders or archives that the runs were found in; runs are stored by their path below them.
-    path
-        Archive file; the name must end with ``.jsonl.xz``.
-    digits
-        Round all numbers that are not whole to this many significant digits. By default they are exact.
+    Runs are stored by their path below ``roots``, the folders or archives that they were found in. With ``digits``,
+    numbers that are not whole are rounded to so many significant digits.
     """
     target = Path(path)
     if not target.name.endswith(SUFFIX):

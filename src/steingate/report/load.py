@@ -118,22 +118,11 @@ class Skipped:
 
 
 def load_runs(roots: Iterable[str | Path], limit: float | None = None) -> tuple[list[Run], list[Skipped]]:
-    """Load all runs in the given folders and archives.
+    """Load all runs in run folders, archives, and folders that contain them at any depth, in order of path.
 
-    Parameters
-    ----------
-    roots
-        Run folders, archives, or folders that contain them at any depth.
-    limit
-        Limit on the cost of an episode for all statistics (default: that of each run's training).
-
-    Returns
-    -------
-    runs
-        In order of path. Runs with the same settings and seed are loaded once, because they have the same
-        result and must not count as two seeds.
-    skipped
-        Runs that cannot be read or are loaded already.
+    Runs with the same settings and seed are loaded once, because they have the same result and must not count as two
+    seeds. Runs that cannot be read or are loaded already are returned as skipped. ``limit`` is the limit on the cost of
+    an episode for all statistics (default: that of each run's training).
     """
     runs: dict[str, Run] = {}
     skipped: list[Skipped] = []

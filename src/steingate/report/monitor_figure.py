@@ -1,6 +1,5 @@
 """Figure of a monitor: bound on the violation probability over time, and bounds on the whole tail."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name
 from steingate.monitoring.wealth import upper_bound
-from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, save_figure, styled
+from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,11 +24,6 @@ def bound_trace(monitor: Monitor) -> list[tuple[int, float, float]]:
         (n, over / n, upper_bound(over, n - over, monitor.delta) if bound is None else bound)
         for n, over, bound in points
     ]
-
-
-def save_monitor_figure(monitor: Monitor | Monitors, path: str | Path) -> None:
-    """Write the figure of a monitor as PNG, SVG or PDF."""
-    save_figure(monitor_figure(monitor), path)
 
 
 @styled

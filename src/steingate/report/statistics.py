@@ -34,23 +34,17 @@ class Estimate(NamedTuple):
 # Episodes and epochs of one run
 
 
-def tail_start(epochs: int, fraction: float = 0.2) -> int:
-    """Return the first epoch of the last ``fraction`` of ``epochs``, which has at least one epoch."""
+def tail_start(epochs: int) -> int:
+    """Return the first epoch of the last fifth of ``epochs``, which has at least one epoch."""
     # Adding 1e-9 keeps 0.2 * 15 from being rounded down to 2.
-    return max(epochs - max(int(fraction * epochs + 1e-9), 1), 0)
+    return max(epochs - max(int(0.2 * epochs + 1e-9), 1), 0)
 
 
 def window_means(values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, window: int = 100) -> Array:
-    """Return, for each epoch, the mean over the last ``window`` episodes that finished by its end.
+    """Return, for each epoch, the mean over the last ``window`` episodes that finished by its end, or NaN.
 
-    Parameters
-    ----------
-    values, epoch : (n_episodes,)
-        A number of each episode, in order of completion, and the epoch in which the episode finished.
-    epochs
-        Number of epochs. Epochs before the first finished episode give NaN.
-    window
-        Maximum number of episodes in a mean.
+    ``values`` and ``epoch``, shape (n_episodes,), are a number of each episode, in order of completion, and the epoch
+    in which it finished; ``epochs`` is the number of epochs.
     """
     sums = np.concatenate([[0.0], np.cumsum(np.asarray(values, np.float64))])
     last = np.searchsorted(np.asarray(epoch), np.arange(epochs), side="right")
@@ -59,13 +53,11 @@ def window_means(values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, windo
         return np.asarray((sums[last] - sums[first]) / (last - first))
 
 
-def window_cvar(
-    values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, window: int = 100, level: float = 0.9
-) -> Array:
-    """Return, for each epoch, the CVaR of the last ``window`` episodes that finished by its end, or NaN."""
+def window_cvar(values: npt.ArrayLike, epoch: npt.ArrayLike, epochs: int, window: int = 100) -> Array:
+    """Return, for each epoch, CVaR 0.9 of the last ``window`` episodes that finished by its end, or NaN."""
     values = np.asarray(values, np.float64)
     last = np.searchsorted(np.asarray(epoch), np.arange(epochs), side="right")
-    return np.array([cvar(values[max(end - window, 0) : end], level) for end in last])
+    return np.array([cvar(values[max(end - window, 0) : end], 0.9) for end in last])
 
 
 def tail_feasibility(cost: npt.ArrayLike, limit: float) -> float:
@@ -118,11 +110,6 @@ def switches(modes: npt.ArrayLike) -> int:
 
 
 # Scores of seeds. All statistics work along the last axis, so that one call evaluates all resamples.
-
-
-def mean(scores: Scores) -> Array:
-    """Return the mean over all runs."""
-    return np.asarray(np.concatenate(scores, axis=-1).mean(axis=-1))
 
 
 def median(scores: Scores) -> Array:

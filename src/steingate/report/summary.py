@@ -50,7 +50,6 @@ class Summary:
     episode_feasibility: float
     episode_return: float
     # The tail over seeds, with 95 % bootstrap intervals.
-    feasibility: Estimate  # mean epoch feasibility
     ret: Estimate  # interquartile mean of the mean over epochs
     cost: Estimate
     seed_return: Estimate  # median of the mean over episodes
@@ -64,7 +63,6 @@ class Summary:
     training_violations: float  # per seed
     training_violation_rate: float
     mean_excess: float  # of a violation over the limit
-    total_excess: float  # per seed
     training_max_cost: float
     # Gate, means over seeds.
     mode_switches: float
@@ -170,7 +168,6 @@ def summarize(group: Group) -> Summary:
         epoch_return=stats.feasible_return(epoch_return, epoch_cost, limit),
         episode_feasibility=stats.tail_feasibility(episode_cost, limit),
         episode_return=stats.feasible_return(episode_return, episode_cost, limit),
-        feasibility=_estimate([stats.tail_feasibility(cost, limit) for _, cost in epochs], stats.mean),
         ret=_estimate([_mean(ret) for ret, _ in epochs]),
         cost=_estimate([_mean(cost) for _, cost in epochs]),
         seed_return=seed_return,
@@ -182,7 +179,6 @@ def summarize(group: Group) -> Summary:
         training_violations=len(excess) / len(runs),
         training_violation_rate=stats.violation_rate(costs, limit),
         mean_excess=float(excess.mean()) if len(excess) else 0.0,
-        total_excess=float(excess.sum()) / len(runs),
         training_max_cost=stats.max_cost(costs),
         mode_switches=float(np.mean([stats.switches(run.modes) for run in runs])),
         recovery_fraction=float(np.mean([np.mean(run.modes == Mode.RECOVER) for run in runs])),

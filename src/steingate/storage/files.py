@@ -45,7 +45,7 @@ def read_regular(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
 @contextmanager
 def writing(path: Path, intact: str = "the previous content is intact") -> Iterator[None]:
-    """Convert an OSError while writing ``path`` to a RunError that says what is still intact."""
+    """Convert an OSError while writing ``path`` to a RunError that names what is still intact."""
     try:
         yield
     except OSError as error:
@@ -135,3 +135,21 @@ def try_lock(file: IO[Any]) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def process_lock(lock: Path, name: str, advice: str) -> Iterator[None]:
+    """Lock a file for this process; a ``RunError`` says which process has locked ``name`` already, and gives advice.
+
+    The operating system releases the lock when the process ends, for whatever reason.
+    """
+    with writing(lock):
+        file = open_no_link(lock, "a+", encoding="utf-8")
+    with file:
+        if not try_lock(file):
+            file.seek(0)
+            raise RunError(f"{name} is in use by process {file.read(20).strip() or 'unknown'}; {advice}.")
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield

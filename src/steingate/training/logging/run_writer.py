@@ -165,7 +165,7 @@ class RunWriter:
         """
         params = EnvParams(1.0 if self._cfg.algo.is_published else fraction)
         state = self._algorithm.safety_state(self._cfg.context, params)
-        stored = None if state is None else state.to_list()
+        stored = None if state is None else list(state[:4])
         return {**self._shared, "safety_state": stored, "cost_budget_fraction": fraction}
 
     def seconds_before(self) -> float:
