@@ -16,14 +16,13 @@ from steingate.certificates.violation import (
     ViolationResult,
     certifiable_risk,
     certification_power,
-    check_interval,
     episodes_for_power,
     episodes_needed,
 )
 from steingate.certificates.violation import certify as certify_costs
 from steingate.cli.output import print_rows, shift_rows
 from steingate.cli.parser import Parser, add_claim_options
-from steingate.errors import InputError
+from steingate.errors import InputError, check_interval
 from steingate.settings import convert
 
 NOT_CERTIFIED = 1
