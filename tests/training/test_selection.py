@@ -10,6 +10,7 @@ import pytest
 from tests.training.probes import Walk
 from tests.training.runs_of_probes import facts, tiny
 
+from steingate import runs
 from steingate.envs.make import make_vec
 from steingate.errors import InputError, RunError
 from steingate.monitoring.wealth import upper_bound
@@ -21,7 +22,6 @@ from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
 from steingate.training.config_file import load_run_config
 from steingate.training.evaluate import evaluate
-from steingate.training.logging import run_writer
 from steingate.training.play import load_player, play
 from steingate.training.runner import resume, train
 from steingate.training.selection import (
@@ -201,7 +201,7 @@ def test_a_run_killed_in_its_final_tests_certifies_the_same_policy(tmp_path, mon
     cfg = tiny(tmp_path, **settings)
     unbroken = train(tiny(tmp_path / "unbroken", **settings), quiet=True)
     with monkeypatch.context() as patch:
-        patch.setattr(selection if hasattr(selection, function) else run_writer, function, kill)
+        patch.setattr(selection if hasattr(selection, function) else runs, function, kill)
         with pytest.raises(Killed):
             train(cfg, quiet=True)
     for _ in range(2):  # the second time there is nothing left to test

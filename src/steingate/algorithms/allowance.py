@@ -19,7 +19,7 @@ A block without growth of the return also lowers the largest action standard dev
 ``min_std``, and with its square root the size of the policy update.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log, nan, pi, sqrt
 from typing import Any, NamedTuple
 
@@ -391,27 +391,17 @@ class Allowance(_Allowance, TrustRegionAlgorithm):
         "violation rate adapts the budget",
         "our own method, without a paper: docs/allowance.md",
         "there is no published code",
-        constraint="violation rate, by an anytime-valid test",
-        update="trust region",
-        inputs="accumulated cost, lidar features",
-        order=210,
-        color="#c2187a",
-    )
+        constraint="violation rate, by an anytime-valid test", update="trust region",
+        inputs="accumulated cost, lidar features", order=210, color="#c2187a",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class AllowancePPO(_Allowance, MinibatchAlgorithm):
     """The allowance with PPO's update."""
 
-    info = MethodInfo(
-        "allowance-ppo",
-        "the allowance with PPO's update",
-        "our own method, without a paper: docs/allowance.md",
-        "there is no published code",
-        constraint="violation rate, by an anytime-valid test",
-        update="PPO",
-        inputs="accumulated cost, lidar features",
-        order=205,
+    info = replace(
+        Allowance.info, name="allowance-ppo", summary="the allowance with PPO's update", update="PPO", order=205,
         color="#e58fc0",
-    )
+    )  # fmt: skip
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10, batch_size=256, lr=5e-4))

@@ -27,11 +27,8 @@ class CPO(TrustRegionAlgorithm):
         "in effect it switches between maximizing reward and minimizing cost",
         "divides the violation by the mean episode length and solves the subproblem with the right signs; "
         "if costs are rare its predictions are mostly noise and the limit is not satisfied (docs/learning.md)",
-        constraint="mean cost",
-        update="trust region",
-        order=10,
-        color="#2f6f9f",
-    )
+        constraint="mean cost", update="trust region", order=10, color="#2f6f9f",
+    )  # fmt: skip
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
 

@@ -33,11 +33,8 @@ class CRPO(TrustRegionAlgorithm):
         "CRPO (Xu et al., ICML 2021)",
         "logs its counters only when it minimizes cost",
         "logs the mode in every epoch; the updates are the same",
-        constraint="mean cost, switch with tolerance",
-        update="trust region",
-        order=140,
-        color="#3f5fa8",
-    )
+        constraint="mean cost, switch with tolerance", update="trust region", order=140, color="#3f5fa8",
+    )  # fmt: skip
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)

@@ -27,11 +27,8 @@ class CUP(Lagrangian, MinibatchAlgorithm):
         "cup",
         "maximize reward by PPO, then project towards lower cost with a Lagrange multiplier",
         "Constrained Update Projection (Yang et al., NeurIPS 2022)",
-        constraint="mean cost, by a Lagrange multiplier",
-        update="PPO, then projection",
-        order=160,
-        color="#c48fb0",
-    )
+        constraint="mean cost, by a Lagrange multiplier", update="PPO, then projection", order=160, color="#c48fb0",
+    )  # fmt: skip
     ppo: PPOConfig = group(lambda: PPOConfig(max_kl=0.01))
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))

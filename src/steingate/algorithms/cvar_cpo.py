@@ -50,12 +50,8 @@ class CVaRCPO(TrustRegionAlgorithm):
         "CVaR-Constrained Policy Optimization (Zhang et al., TNNLS 2024), with CPO's update",
         "there is no published code for this form; takes CPO's published update",
         "takes CPO's corrected update, whose predictions are noisier still for a tail of few episodes",
-        constraint="CVaR",
-        update="trust region",
-        inputs="accumulated cost",
-        order=130,
-        color="#9a7b4f",
-    )
+        constraint="CVaR", update="trust region", inputs="accumulated cost", order=130, color="#9a7b4f",
+    )  # fmt: skip
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     tail: float = option(0.1, "fraction of worst episodes")

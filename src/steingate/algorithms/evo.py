@@ -101,11 +101,8 @@ class EVO(TrustRegionAlgorithm):
         "the cost gradient; on CPO's published update",
         "counts the percentile once, clamps ratios, fits excesses from 0 on all transitions, whose copies "
         "count in the reward gradient only; on CPO's corrected update",
-        constraint="extreme value",
-        update="trust region, replayed extremes",
-        order=40,
-        color="#e0a030",
-    )
+        constraint="extreme value", update="trust region, replayed extremes", order=40, color="#e0a030",
+    )  # fmt: skip
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     extreme: ExtremeValueConfig = group(ExtremeValueConfig)
     replay: ReplayConfig = group(ReplayConfig)

@@ -30,11 +30,8 @@ class FOCOPS(Lagrangian, MinibatchAlgorithm):
         "multiplies a column by a row, so the mask of states inside the ball does not choose the states whose "
         "advantages count: it scales the mean over all of them",
         "counts the advantages of the states inside the ball",
-        constraint="mean cost, by a Lagrange multiplier",
-        update="minibatch, in a KL ball",
-        order=150,
-        color="#b5477d",
-    )
+        constraint="mean cost, by a Lagrange multiplier", update="minibatch, in a KL ball", order=150, color="#b5477d",
+    )  # fmt: skip
     ppo: MinibatchConfig = group(MinibatchConfig)
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))

@@ -7,7 +7,7 @@ TRPO's update in ``trpo-lag``, PPO's in ``ppo-lag``, and a full natural-gradient
 the multiplier.
 """
 
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from steingate.algorithms.base import (
@@ -89,11 +89,8 @@ class TRPOLag(Lagrangian, TrustRegionAlgorithm):
         "mixes a standardized reward advantage with a cost advantage that is only centered, so the multiplier that "
         "satisfies the limit grows as the policy's standard deviation shrinks",
         "nothing: both variants keep the mixture, on which published multipliers depend",
-        constraint="mean cost, by a Lagrange multiplier",
-        update="trust region",
-        order=70,
-        color="#7a9a3a",
-    )
+        constraint="mean cost, by a Lagrange multiplier", update="trust region", order=70, color="#7a9a3a",
+    )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
 
@@ -101,18 +98,10 @@ class TRPOLag(Lagrangian, TrustRegionAlgorithm):
 class PPOLag(Lagrangian, MinibatchAlgorithm):
     """PPO with a Lagrange multiplier on cost."""
 
-    info = MethodInfo(
-        "ppo-lag",
-        "maximize reward minus a Lagrange multiplier times cost, by PPO",
-        "Benchmarking Safe Exploration (Ray et al., 2019); PID multipliers: Stooke et al., ICML 2020",
-        "mixes a standardized reward advantage with a cost advantage that is only centered, so the multiplier that "
-        "satisfies the limit grows as the policy's standard deviation shrinks",
-        "nothing: both variants keep the mixture, on which published multipliers depend",
-        constraint="mean cost, by a Lagrange multiplier",
-        update="PPO",
-        order=80,
-        color="#4b6b1f",
-    )
+    info = replace(
+        TRPOLag.info, name="ppo-lag", summary="maximize reward minus a Lagrange multiplier times cost, by PPO",
+        update="PPO", order=80, color="#4b6b1f",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -125,11 +114,8 @@ class RCPO(Lagrangian, TrustRegionAlgorithm):
         "Reward Constrained Policy Optimization (Tessler et al., ICLR 2019)",
         "penalizes a standardized reward advantage; the paper penalizes the reward of an actor-critic",
         "penalizes cost in the units of the reward, as the paper does",
-        constraint="mean cost, by a Lagrange multiplier",
-        update="natural gradient",
-        order=30,
-        color="#9a5b73",
-    )
+        constraint="mean cost, by a Lagrange multiplier", update="natural gradient", order=30, color="#9a5b73",
+    )  # fmt: skip
     line_search: ClassVar[None] = None  # type: ignore[misc]  # no option, unlike in other trust-region methods
 
     def step_rule(self) -> Any:

@@ -38,11 +38,8 @@ class P3O(MinibatchAlgorithm):
         "uses the violation per episode and does not clip the cost surrogate, so the penalty is "
         "either off or twenty times the cost gradient",
         "uses the violation per step (the paper multiplies it by 1 - gamma) and clips both surrogates, as in the paper",
-        constraint="mean cost, by a penalty",
-        update="PPO",
-        order=170,
-        color="#5fae5f",
-    )
+        constraint="mean cost, by a penalty", update="PPO", order=170, color="#5fae5f",
+    )  # fmt: skip
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))

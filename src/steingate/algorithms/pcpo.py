@@ -28,11 +28,8 @@ class PCPO(TrustRegionAlgorithm):
         "gradient of another length; uses the violation per episode",
         "projects the natural-gradient step, with the violation per step; violates the limit where "
         "CPO's corrected update does",
-        constraint="mean cost",
-        update="trust region, projected",
-        order=20,
-        color="#4fa3d1",
-    )
+        constraint="mean cost", update="trust region, projected", order=20, color="#4fa3d1",
+    )  # fmt: skip
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
     cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=200), flat=True)

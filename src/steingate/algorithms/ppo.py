@@ -98,11 +98,8 @@ class PPO(MinibatchAlgorithm):
         "ppo",
         "maximize reward with a clipped surrogate; cost is ignored",
         "Proximal Policy Optimization (Schulman et al., 2017)",
-        constraint="none",
-        update="PPO",
-        order=60,
-        color="#a3adb5",
-    )
+        constraint="none", update="PPO", order=60, color="#a3adb5",
+    )  # fmt: skip
 
     def init(self, context: RunContext, policy: Params) -> OptimizerState:
         """Return the optimizer's state."""

@@ -216,20 +216,6 @@ def _ppo_options(task: str) -> Mapping[str, Any]:
     return {**_NAVIGATION, "ppo.epochs": 80} if re.fullmatch(_CIRCLE, task) else {}
 
 
-_SAUTE_NOTES = (
-    "Saute RL (Sootla et al., ICML 2022)",
-    "shows a full budget in the last observation of an episode that its time limit ends, and discounts the "
-    "budget over 1000 steps for every task",
-    "shows the budget that is left, and uses the task's episode length",
-)
-_SIMMER_NOTES = (
-    "Enhancing Safe Exploration Using Safety State Augmentation (Sootla et al., NeurIPS 2022)",
-    "as Saute; also divides costs by the controlled budget and starts every episode but the first of an "
-    "epoch with a full one",
-    "as Saute; divides by the full budget and starts every episode with the controlled fraction",
-)
-
-
 @dataclass(frozen=True)
 class TRPOSaute(_Saute, TrustRegionAlgorithm):
     """Sauté with TRPO's update."""
@@ -237,13 +223,13 @@ class TRPOSaute(_Saute, TrustRegionAlgorithm):
     info = MethodInfo(
         "trpo-saute",
         "maximize reward while some of the observed cost budget is left, by TRPO",
-        *_SAUTE_NOTES,
-        constraint="cost budget of an episode",
-        update="trust region",
-        inputs="remaining budget",
-        order=90,
+        "Saute RL (Sootla et al., ICML 2022)",
+        "shows a full budget in the last observation of an episode that its time limit ends, and discounts the "
+        "budget over 1000 steps for every task",
+        "shows the budget that is left, and uses the task's episode length",
+        constraint="cost budget of an episode", update="trust region", inputs="remaining budget", order=90,
         color="#8a63a6",
-    )
+    )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
     @classmethod
@@ -256,16 +242,10 @@ class TRPOSaute(_Saute, TrustRegionAlgorithm):
 class PPOSaute(_Saute, MinibatchAlgorithm):
     """Sauté with PPO's update."""
 
-    info = MethodInfo(
-        "ppo-saute",
-        "maximize reward while some of the observed cost budget is left, by PPO",
-        *_SAUTE_NOTES,
-        constraint="cost budget of an episode",
-        update="PPO",
-        inputs="remaining budget",
-        order=100,
-        color="#b79fce",
-    )
+    info = replace(
+        TRPOSaute.info, name="ppo-saute", update="PPO", order=100, color="#b79fce",
+        summary="maximize reward while some of the observed cost budget is left, by PPO",
+    )  # fmt: skip
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
@@ -280,13 +260,13 @@ class TRPOSimmer(_Simmer, TrustRegionAlgorithm):
     info = MethodInfo(
         "trpo-simmer",
         "Saute with a budget that follows the mean cost, by TRPO",
-        *_SIMMER_NOTES,
-        constraint="controlled cost budget of an episode",
-        update="trust region",
-        inputs="remaining budget",
-        order=110,
+        "Enhancing Safe Exploration Using Safety State Augmentation (Sootla et al., NeurIPS 2022)",
+        "as Saute; also divides costs by the controlled budget and starts every episode but the first of an "
+        "epoch with a full one",
+        "as Saute; divides by the full budget and starts every episode with the controlled fraction",
+        constraint="controlled cost budget of an episode", update="trust region", inputs="remaining budget", order=110,
         color="#c7683c",
-    )
+    )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
     @classmethod
@@ -299,18 +279,12 @@ class TRPOSimmer(_Simmer, TrustRegionAlgorithm):
 class PPOSimmer(_Simmer, MinibatchAlgorithm):
     """Simmer with PPO's update."""
 
-    info = MethodInfo(
-        "ppo-simmer",
-        "Saute with a budget that follows the mean cost, by PPO",
-        _SIMMER_NOTES[0],
-        _SIMMER_NOTES[1] + "; lacks its own settings on CarCircle1",
-        _SIMMER_NOTES[2] + ", with PointCircle1's settings on CarCircle1",
-        constraint="controlled cost budget of an episode",
-        update="PPO",
-        inputs="remaining budget",
-        order=120,
-        color="#e3a27f",
-    )
+    info = replace(
+        TRPOSimmer.info, name="ppo-simmer", summary="Saute with a budget that follows the mean cost, by PPO",
+        published=TRPOSimmer.info.published + "; lacks its own settings on CarCircle1",
+        corrected=TRPOSimmer.info.corrected + ", with PointCircle1's settings on CarCircle1",
+        update="PPO", order=120, color="#e3a27f",
+    )  # fmt: skip
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:

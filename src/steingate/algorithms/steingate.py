@@ -221,12 +221,9 @@ class SteinGate(_SteinGate, TrustRegionAlgorithm):
         "while the mean cost is below the limit",
         "divides the slack by the mean episode length, and a recovery may not raise the predicted cost; "
         "--preset selects the certificate",
-        constraint="certificate",
-        update="trust region",
-        inputs="(accumulated cost with recovery=tail)",
-        order=200,
+        constraint="certificate", update="trust region", inputs="(accumulated cost with recovery=tail)", order=200,
         color="#1f8a7d",
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -239,10 +236,7 @@ class SteinGatePPO(_SteinGate, MinibatchAlgorithm):
         "SteinGate (Chemingui et al., UAI 2026), Algorithm 1 with PPO",
         "there is no published code",
         "logs the slack per step, not per episode; the updates are the same",
-        constraint="certificate",
-        update="PPO",
-        inputs="(accumulated cost with recovery=tail)",
-        order=190,
+        constraint="certificate", update="PPO", inputs="(accumulated cost with recovery=tail)", order=190,
         color="#6fc4b8",
-    )
+    )  # fmt: skip
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))

@@ -19,11 +19,8 @@ class TRPO(TrustRegionAlgorithm):
         "trpo",
         "maximize reward in a trust region; cost is ignored",
         "Trust Region Policy Optimization (Schulman et al., ICML 2015)",
-        constraint="none",
-        update="trust region",
-        order=50,
-        color="#6d7a86",
-    )
+        constraint="none", update="trust region", order=50, color="#6d7a86",
+    )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
     def init(self, context: RunContext, policy: Params) -> tuple[()]:

@@ -9,24 +9,14 @@ from typing import Any
 
 import gymnasium
 
+from steingate import settings
 from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm, make_algorithm, require_complete
 from steingate.algorithms.allowance import Allowance
 from steingate.algorithms.base import Algorithm, RunContext
 from steingate.envs.make import env_name, short_name
 from steingate.errors import InputError
 from steingate.runs import digest, run_path
-from steingate.settings import (
-    convert,
-    field_types,
-    group,
-    load_options,
-    nearest_option,
-    object_name,
-    option,
-    option_names,
-    to_json,
-    with_options,
-)
+from steingate.settings import group, option, to_json, with_options
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
 
@@ -165,7 +155,7 @@ class RunConfig:
         own = {item.name: to_json(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
         name = self.algo.name
         built_in = ALGORITHMS.get(name) is type(self.algo)
-        stored = name if built_in else object_name(type(self.algo))
+        stored = name if built_in else settings.object_name(type(self.algo))
         return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
 
 
@@ -191,15 +181,15 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.trust_region.max_kl
     0.02
     """
-    values = {} if file is None else {key.replace("-", "_"): value for key, value in load_options(file).items()}
-    values |= {key.replace("-", "_"): value for key, value in given.items()}
+    sources = ({} if file is None else settings.load_options(file), given)
+    values = {key.replace("-", "_"): value for source in sources for key, value in source.items()}
     algo = values.pop("algo", DEFAULT)
     if "env" in values and not isinstance(values["env"], str):
         values["env"] = env_name(values["env"])
-    own = field_types(RunConfig)
+    own = settings.field_types(RunConfig)
     groups = {name: value for name, value in values.items() if name.partition(".")[0] in _GROUPS}
     values = {name: value for name, value in values.items() if name not in groups}
-    of_run = {name: convert(own[name], value, name) for name, value in values.items() if name in own}
+    of_run = {name: settings.convert(own[name], value, name) for name, value in values.items() if name in own}
     options = {name: value for name, value in values.items() if name not in own}
     if isinstance(algo, type) and issubclass(algo, Algorithm):
         require_complete(algo)
@@ -219,12 +209,12 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
 
 
 def _check_names(options: Mapping[str, Any], algorithm: Algorithm, name: str, own: list[str]) -> None:
-    known = option_names(algorithm)
-    groups = {option.partition(".")[0] for option in known} | set(field_types(type(algorithm)))
+    known = settings.option_names(algorithm)
+    groups = {option.partition(".")[0] for option in known} | set(settings.field_types(type(algorithm)))
     for key in options:
         if key.partition(".")[0] in groups:
             continue
-        hint = nearest_option(key, [*known, *own])
+        hint = settings.nearest_option(key, [*known, *own])
         raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
 
 

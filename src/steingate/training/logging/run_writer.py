@@ -5,24 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from steingate import runs
 from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.errors import RunError
 from steingate.policies.action_space import action_arrays
 from steingate.policies.load import policy_arrays
 from steingate.policies.policy import Policy
-from steingate.runs import (
-    Checkpoint,
-    RunFolder,
-    Table,
-    certified_checkpoint,
-    deciding,
-    load_certification,
-    read_config,
-    read_progress,
-    write_certification,
-    write_checkpoint,
-    write_tree,
-)
 from steingate.storage.checkpoint import checkpoint_path, put_aside
 from steingate.storage.tables import EPISODE_COLUMNS
 from steingate.training.certification import CertificationTest
@@ -39,12 +27,12 @@ class RunWriter:
     can be used without the environment.
     """
 
-    def __init__(self, run: RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
+    def __init__(self, run: runs.RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
         self.run, self._cfg, self._algorithm = run, cfg, algorithm
-        self.progress = Table(run.progress, time_prefixes=("Time/",))
-        self.episodes = Table(run.episodes, EPISODE_COLUMNS)
+        self.progress = runs.Table(run.progress, time_prefixes=("Time/",))
+        self.episodes = runs.Table(run.episodes, EPISODE_COLUMNS)
         self._marks: dict[int, dict[str, Any]] = {}  # fingerprints of both tables after each epoch
-        record = read_config(run.path)
+        record = runs.read_config(run.path)
         features = getattr(envs, "lidar_features", None)
         self._shared: dict[str, Any] = {
             "action": action_arrays(envs.single_action_space),
@@ -52,7 +40,7 @@ class RunWriter:
             "lidar_features": None if features is None else features.to_dict(),
             "layout": getattr(envs, "observation_layout", None),
             "identity": record.get("identity"),
-            "config": {**deciding(record["config"]), "certify": record["config"]["certify"]},
+            "config": {**runs.deciding(record["config"]), "certify": record["config"]["certify"]},
             "env_source": source_digest(cfg.env),
         }
 
@@ -84,14 +72,14 @@ class RunWriter:
         context = self._policy_context(params.cost_budget_fraction)
         tree |= {**context, "tables": self._marks[state.epoch]}
         self._check_policy(state.epoch, tree)
-        write_checkpoint(self.run.checkpoints, state.epoch, tree)
+        runs.write_checkpoint(self.run.checkpoints, state.epoch, tree)
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
             del self._marks[epoch]
 
     def _check_policy(self, epoch: int, tree: dict[str, Any]) -> None:
         """Raise RunError unless the policy can be loaded and its actions are finite."""
         path = checkpoint_path(self.run.checkpoints, epoch)
-        policy = Policy(policy_arrays(Checkpoint(path, epoch, tree)))
+        policy = Policy(policy_arrays(runs.Checkpoint(path, epoch, tree)))
         with np.errstate(all="ignore"):
             action = policy._outputs(np.zeros(policy.obs_dim + policy.has_safety_state))
         if not np.isfinite(action).all():
@@ -101,12 +89,12 @@ class RunWriter:
         """Write the certified policy with its test, unless the file holds one with a higher return."""
         saved = self.saved_test()
         if saved is None or saved.mean_return < test.mean_return:
-            write_tree(self.run.certified, best.epoch, {**self._policy_tree(best), "test": test._asdict()})
+            runs.write_tree(self.run.certified, best.epoch, {**self._policy_tree(best), "test": test._asdict()})
 
     def saved_test(self) -> CertificationTest | None:
         """Return the test in ``certified.safetensors``; None unless it is of its policy and for the run's settings."""
         try:
-            found = certified_checkpoint(self.run.path)
+            found = runs.certified_checkpoint(self.run.path)
             if found is None:
                 return None
             test = CertificationTest(**found.tree["test"])
@@ -118,7 +106,7 @@ class RunWriter:
 
     def policy_sha256(self, candidate: Candidate) -> str:
         """Return the digest that names the policy of a candidate."""
-        found = Checkpoint(self.run.certified, candidate.epoch, self._policy_tree(candidate))
+        found = runs.Checkpoint(self.run.certified, candidate.epoch, self._policy_tree(candidate))
         return Policy(policy_arrays(found)).sha256
 
     def _policy_tree(self, candidate: Candidate) -> dict[str, Any]:
@@ -130,7 +118,7 @@ class RunWriter:
         if report is None:
             self.run.certification.unlink(missing_ok=True)
         else:
-            write_certification(self.run, report)
+            runs.write_certification(self.run, report)
 
     def drop_certification(self, selection: SelectionState) -> SelectionState:
         """Put what was certified in another environment aside; the tests stay counted."""
@@ -147,7 +135,7 @@ class RunWriter:
         """
         stored, message = None, ""
         try:
-            stored = load_certification(self.run.path)
+            stored = runs.load_certification(self.run.path)
         except RunError as error:
             message = f"{str(error).partition(';')[0]}: it is written again from the checkpoint."
         if stored is not None and stored.get("identity") == self._cfg.identity:
@@ -172,7 +160,7 @@ class RunWriter:
         """Return the time spent on the epochs that are already in ``progress.csv``."""
         if not self.run.progress.exists() or not self.run.progress.stat().st_size:
             return 0.0
-        seconds = (read_progress(self.run.path).get("Time/Total") or [None])[-1]
+        seconds = (runs.read_progress(self.run.path).get("Time/Total") or [None])[-1]
         if not isinstance(seconds, int | float) or not 0.0 <= seconds < inf:
             raise RunError(
                 f"{self.run.progress} is damaged: the last Time/Total is {seconds!r}, not a number of "
