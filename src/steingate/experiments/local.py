@@ -3,7 +3,6 @@
 import subprocess
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy as np
@@ -42,9 +41,7 @@ class LocalEngine:
     def __enter__(self) -> "LocalEngine":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for running in self._running:
             running.process.kill()
             running.process.wait()

@@ -11,7 +11,6 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from steingate.errors import InputError, RunError, needs
@@ -62,9 +61,7 @@ class RayEngine:
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_run_worker)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._cancel()
         self._ray.shutdown()
 

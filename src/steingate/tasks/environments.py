@@ -14,20 +14,11 @@ from gymnasium.vector.utils import batch_space
 
 from steingate.errors import InputError
 from steingate.policies.lidar_features import LidarLayout
+from steingate.tasks import validation
 from steingate.tasks.base import Array, Ids, State, count_step
 from steingate.tasks.catalog import COMPASS, LIDAR_BINS, VELOCITY, find_task
 from steingate.tasks.layouts import STREAMS
 from steingate.tasks.navigation import Navigation
-from steingate.tasks.validation import (
-    action_space,
-    check_actions,
-    check_choice,
-    check_options,
-    check_positive,
-    check_seeds,
-    observation_space,
-    usable_cores,
-)
 from steingate.tasks.velocity import Velocity
 
 Info = dict[str, Any]
@@ -90,23 +81,24 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     ) -> None:  # fmt: skip
         task = find_task(env_id)
         known = list(inspect.signature(SafetyVectorEnv).parameters)[2:-1]
-        check_options(task.env_id, unknown, known)
+        validation.check_options(task.env_id, unknown, known)
         self.task = task
-        self.num_envs = check_positive("num_envs", num_envs)
-        self.threads = check_positive("threads", len(usable_cores()) if threads is None else threads)
+        self.num_envs = validation.check_positive("num_envs", num_envs)
+        threads = len(validation.usable_cores()) if threads is None else threads
+        self.threads = validation.check_positive("threads", threads)
         limit = task.max_episode_steps if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = check_positive("max_episode_steps", limit)
-        check_choice("physics", physics, ("auto", "mujoco"))
-        check_choice("layout_stream", layout_stream, STREAMS)
-        check_choice("render_mode", render_mode, (None, "rgb_array"))
-        check_choice("camera", camera, ("fixed", "track"))
-        check_choice("autoreset_mode", autoreset_mode, _MODES)
+        self.max_episode_steps = validation.check_positive("max_episode_steps", limit)
+        validation.check_choice("physics", physics, ("auto", "mujoco"))
+        validation.check_choice("layout_stream", layout_stream, STREAMS)
+        validation.check_choice("render_mode", render_mode, (None, "rgb_array"))
+        validation.check_choice("camera", camera, ("fixed", "track"))
+        validation.check_choice("autoreset_mode", autoreset_mode, _MODES)
         fps = round(1.0 / task.period)
         self.metadata = {**type(self).metadata, "autoreset_mode": autoreset_mode, "render_fps": fps}
         self.render_mode, self.width, self.height = render_mode, width, height
         self.camera: Literal["fixed", "track"] = camera
-        self.single_observation_space = observation_space(task)
-        self.single_action_space = action_space(task)
+        self.single_observation_space = validation.observation_space(task)
+        self.single_action_space = validation.action_space(task)
         starts = task.lidar_starts
         self.lidar_layout = LidarLayout(starts, LIDAR_BINS, COMPASS, VELOCITY) if starts else None
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -136,7 +128,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         ``options["reset_mask"]``, a boolean array (N,), restricts the reset to some environments.
         """
         self._check_open()
-        seeds = check_seeds(seed, self.num_envs)
+        seeds = validation.check_seeds(seed, self.num_envs)
         super().reset(seed=seed if isinstance(seed, (int, np.integer)) else None)
         ids = self._all
         mask = (options or {}).get("reset_mask")
@@ -160,7 +152,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             waiting = int(np.argmin(self._ready))
             raise gymnasium.error.ResetNeeded(f"Environment {waiting} has no episode: call reset() first.")
         out = self.simulation.out
-        self.simulation.step(check_actions(self.task, self.num_envs, actions))
+        self.simulation.step(validation.check_actions(self.task, self.num_envs, actions))
         any_ended = count_step(
             self.max_episode_steps, out.goal_met, out.terminated,
             self._elapsed, self._goals, self._truncated, self._ended,

@@ -12,7 +12,7 @@ import os
 import platform
 import subprocess
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,15 +47,6 @@ _GEOMS = {
     "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
     "box": mujoco.mjtGeom.mjGEOM_BOX,
 }
-
-
-class Drawable(Protocol):
-    """Environment that can be rendered."""
-
-    task: TaskSpec
-
-    def scene(self, index: int) -> scene.State:
-        """Return the arrays that determine a frame of one simulation."""
 
 
 @functools.cache
@@ -113,13 +104,13 @@ def open_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, m
 
 
 class Renderer:
-    """Renderer of an environment; it does not change the simulations.
+    """Renderer of an environment with ``task`` and ``scene(index)``; it does not change the simulations.
 
     By default ``width``, ``height`` (pixels) and ``camera`` ("fixed" or "track") are the environment's.
     """
 
     def __init__(
-        self, env: Drawable, *, width: int | None = None, height: int | None = None, camera: scene.Camera | None = None
+        self, env: Any, *, width: int | None = None, height: int | None = None, camera: scene.Camera | None = None
     ) -> None:
         self._gl_context: Any = None
         self._context: Any = None

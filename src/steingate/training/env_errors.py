@@ -1,6 +1,5 @@
 """Errors of environments in one sentence with environment, index and step; checks for finite numbers."""
 
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -27,12 +26,9 @@ class EnvErrors:
     def __enter__(self) -> "EnvErrors":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if not isinstance(error, Exception | SystemExit) or isinstance(
-            error, SteingateError | RolloutStoppedError | Stopped
-        ):
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        handled = SteingateError | RolloutStoppedError | Stopped
+        if not isinstance(error, Exception | SystemExit) or isinstance(error, handled):
             return
         message, location = describe_error(error)
         raise RunError(
