@@ -360,11 +360,8 @@ class _Allowance(OnPolicyAlgorithm):
         state = state._replace(
             schedule=schedule,
             max_std=state.max_std if grows else max(state.max_std * exploration.std_decay, final_std),
-            block_cost=np.zeros(0),
-            block_return=np.zeros(0),
-            last_return=mean,
-            last_variance=variance,
-        )
+            block_cost=np.zeros(0), block_return=np.zeros(0), last_return=mean, last_variance=variance,
+        )  # fmt: skip
         evidence = {"Gate/GrowEvidence": info.grow_evidence, "Gate/ShrinkEvidence": info.shrink_evidence}
         return state, {**evidence, "Gate/ReturnGrows": float(grows)}, messages
 

@@ -153,12 +153,9 @@ class _Saute(OnPolicyAlgorithm):
         budget = self.budget.budget(context, published)
         fraction = params.cost_budget_fraction
         return SafetyState(
-            start=fraction,
-            scale=budget * fraction if published else budget,
-            discount=self.budget.budget_discount,
-            restart=1.0 if published else None,
-            final_shows_restart=published,
-        )
+            start=fraction, scale=budget * fraction if published else budget, discount=self.budget.budget_discount,
+            restart=1.0 if published else None, final_shows_restart=published,
+        )  # fmt: skip
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
         """Return the reward while z > 0, and ``unsafe_reward`` afterwards."""

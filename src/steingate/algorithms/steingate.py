@@ -93,16 +93,11 @@ def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, cost
         return GateResult(bound.certified, bound.advice, metrics | {"EmpiricalRisk": bound.violation_rate})
     result = make_certificate(preset, options, limit).evaluate(costs)
     metrics = {
-        "Bound": result.bound,
-        "Budget": result.budget,
-        "DecisionValue": result.decision_value,
-        "ReferenceRisk": result.reference_risk,
-        "EmpiricalRisk": result.empirical_risk,
-        "DiscreteTerm": result.discrete_term,
-        "InteriorTerm": result.interior_term,
-        "OneMass": result.one_mass,
+        "Bound": result.bound, "Budget": result.budget, "DecisionValue": result.decision_value,
+        "ReferenceRisk": result.reference_risk, "EmpiricalRisk": result.empirical_risk,
+        "DiscreteTerm": result.discrete_term, "InteriorTerm": result.interior_term, "OneMass": result.one_mass,
         "Guarded": float(result.guarded),
-    }
+    }  # fmt: skip
     return GateResult(result.is_open, result.advice, metrics)
 
 

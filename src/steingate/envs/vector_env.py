@@ -74,12 +74,9 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
         self._observations = np.zeros((num_envs, *self.single_observation_space.shape))
 
     def _start_workers(
-        self,
-        make_adapter: Callable[[], EnvAdapter],
-        workers: int | None,
-        spec: EnvSpec | None,
+        self, make_adapter: Callable[[], EnvAdapter], workers: int | None, spec: EnvSpec | None,
         max_processes: int | None,
-    ) -> EnvAdapter:
+    ) -> EnvAdapter:  # fmt: skip
         """Make the environments; return one of them, which may already be closed."""
         if self.num_envs > 1 and workers != 1:
             first = make_adapter()

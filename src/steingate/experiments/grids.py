@@ -10,21 +10,14 @@ from steingate.training.config import RunConfig
 
 NAVIGATION = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
 VELOCITY = (
-    "SafetyAntVelocity-v1",
-    "SafetyHalfCheetahVelocity-v1",
-    "SafetyHumanoidVelocity-v1",
-    "SafetySwimmerVelocity-v1",
-)
+    "SafetyAntVelocity-v1", "SafetyHalfCheetahVelocity-v1", "SafetyHumanoidVelocity-v1", "SafetySwimmerVelocity-v1",
+)  # fmt: skip
 COMPARED = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate")
 # Inputs and learning settings of the default algorithm, given to every method.
 EQUAL: dict[str, Any] = {
-    "lidar_powers": (4.0, 12.0, 36.0),
-    "lidar_positions": True,
-    "gae_lambda": 0.98,
-    "init_std": 2.0,
-    "advantage_clip": 3.0,
-    "saturation_coef": 0.05,
-}
+    "lidar_powers": (4.0, 12.0, 36.0), "lidar_positions": True, "gae_lambda": 0.98, "init_std": 2.0,
+    "advantage_clip": 3.0, "saturation_coef": 0.05,
+}  # fmt: skip
 # Ingredients of the default algorithm, and the options without each; the last holds the budget fraction.
 REMOVED: dict[str, dict[str, Any]] = {
     "lidar-powers": {"lidar_powers": ()},

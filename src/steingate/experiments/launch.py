@@ -65,12 +65,9 @@ def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]
 
 
 def launch(
-    todo: Sequence[RunConfig],
-    engine: Engine,
-    notify: Callable[[RunConfig, str], None] = lambda cfg, text: None,
-    stop: Callable[[], bool] = lambda: False,
-    poll: float = 0.5,
-) -> list[Outcome]:
+    todo: Sequence[RunConfig], engine: Engine, notify: Callable[[RunConfig, str], None] = lambda cfg, text: None,
+    stop: Callable[[], bool] = lambda: False, poll: float = 0.5,
+) -> list[Outcome]:  # fmt: skip
     """Run everything and return the outcome of each run; a failed run does not stop the others.
 
     Parameters

@@ -139,12 +139,9 @@ def make_placement(task: TaskSpec) -> Placement:
 
 
 def sample_layouts(
-    placement: Placement,
-    states: NDArray[np.uint64],
-    mask: NDArray[np.bool_],
-    xy: NDArray[np.float64],
+    placement: Placement, states: NDArray[np.uint64], mask: NDArray[np.bool_], xy: NDArray[np.float64],
     yaw: NDArray[np.float64],
-) -> None:
+) -> None:  # fmt: skip
     """Draw new layouts for the masked simulations into ``xy`` (N, R, 2) and ``yaw`` (N, R).
 
     ``states`` are the random streams (N, 4 or 625). Objects with a fixed place have yaw 0.

@@ -1,1 +1,1 @@
-"""Training: collect, decide, move the policy, fit the critics, write the run folder. Read ``epoch`` first."""
+"""Training: rollouts, policy updates, critics, certification, evaluation, run folders. Read ``epoch`` first."""

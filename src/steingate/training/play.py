@@ -59,12 +59,9 @@ def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certif
 
 
 def load_player(
-    path: str | PathLike[str],
-    warn: Callable[[str], None],
-    policy: Which | None = None,
-    env: Any = None,
+    path: str | PathLike[str], warn: Callable[[str], None], policy: Which | None = None, env: Any = None,
     trust_code: bool = False,
-) -> Player:
+) -> Player:  # fmt: skip
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     path = run_folder(path)
     cfg = load_run_config(path, env, trust_code)

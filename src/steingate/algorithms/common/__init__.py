@@ -1,1 +1,1 @@
-"""The learner: networks, advantages, the trust-region step, critics, and the recipes made of them."""
+"""What methods share: networks, advantages, the trust-region step, minibatch updates, critics, statistics."""

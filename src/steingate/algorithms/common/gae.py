@@ -9,11 +9,9 @@ Array = npt.NDArray[np.float64]
 
 
 def close_paths(
-    terminated: npt.NDArray[np.bool_],
-    truncated: npt.NDArray[np.bool_],
-    final_values: npt.ArrayLike,
+    terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_], final_values: npt.ArrayLike,
     next_values: npt.ArrayLike,
-) -> tuple[npt.NDArray[np.bool_], Array]:
+) -> tuple[npt.NDArray[np.bool_], Array]:  # fmt: skip
     """Return where paths end and the value that follows each end, both (T, E).
 
     Parameters
