@@ -204,7 +204,6 @@ class Algorithm(ABC):
 
         Certification and evaluation play whole episodes.
         """
-        del context
         return np.zeros(len(accumulated_cost), np.bool_)
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:

@@ -60,10 +60,11 @@ def require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> No
     """Raise an error that names the first quantity with a NaN or an infinity."""
     import jax  # only training needs it
 
-    for path, value in jax.tree_util.tree_leaves_with_path(quantities):
-        if not np.isfinite(np.asarray(value)).all():
-            name = jax.tree_util.keystr(path, simple=True, separator="/")
-            raise RunError(
-                f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
-                f"{name} is not finite; the state before this epoch is saved."
-            )
+    for name, tree in quantities.items():
+        for path, value in jax.tree_util.tree_leaves_with_path(tree):
+            if not np.isfinite(np.asarray(value)).all():
+                bad = "/".join(filter(None, (name, jax.tree_util.keystr(path, simple=True, separator="/"))))
+                raise RunError(
+                    f"Training on {cfg.env} stopped in epoch {epoch} (step {(epoch + 1) * cfg.steps_per_epoch}): "
+                    f"{bad} is not finite; the state before this epoch is saved."
+                )
