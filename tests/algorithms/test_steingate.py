@@ -131,16 +131,16 @@ def test_a_gate_that_remains_closed_explains_itself_every_25_epochs(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "tests the episodes seen"),
+        ({}, ""),
         ({"certificate": {"guard": False}}, "never opens, because the reference's risk exceeds the budget"),
-        ({"preset": "corrected"}, "tests the episodes seen"),
+        ({"preset": "corrected"}, ""),
         ({"preset": "violation"}, "fewer than 29 episodes per epoch it stays closed"),
     ],
 )
 def test_the_first_messages_are_true(options, message):
-    rule, promise = make_algorithm("steingate", options=options).initial_messages(RunContext())
+    rule, *promise = make_algorithm("steingate", options=options).initial_messages(RunContext())
     assert "open, the policy update maximizes reward; closed, it minimizes cost" in rule
-    assert message in promise
+    assert (message in promise[0]) if message else not promise
     opens = {n: first([0.0] * n, options=options).objective.mode == Mode.IMPROVE for n in (28, 29)}
     expected = {"violation": (False, True)}.get(options.get("preset"), ("never" not in message,) * 2)
     assert (opens[28], opens[29]) == expected
