@@ -262,8 +262,8 @@ def run_figure(run: str | Path) -> "Figure":
     if len(cost):
         violations = np.count_nonzero(cost > found.limit)
         text = (
-            f"last fifth: return {ret.mean():.2f}, cost {cost.mean():.2f}, {violations} violations in "
-            f"{len(cost)} episodes ({violations / len(cost):.1%})"
+            f"last fifth, with exploration noise: return {ret.mean():.2f}, cost {cost.mean():.2f}, "
+            f"{violations} of {len(cost)} episodes over the limit ({violations / len(cost):.1%})"
         )
         rows[0].set_title(text, loc="left", fontsize=10, color=SOFT)
     return figure

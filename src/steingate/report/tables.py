@@ -75,10 +75,10 @@ def feasibility_table(summaries: Sequence[Summary]) -> Table:
     columns: list[Column] = [
         ("seeds", _seeds),
         ("steps", lambda item: steps(item.steps)),
-        ("feasible episodes", lambda item: number(item.episode_feasibility, 3)),
+        ("episodes within limit", lambda item: number(item.episode_feasibility, 3)),
         ("their return", lambda item: number(item.episode_return)),
-        ("feasible epochs", lambda item: number(item.epoch_feasibility, 3)),
-        ("return in these epochs", lambda item: number(item.epoch_return)),
+        ("epochs within limit", lambda item: number(item.epoch_feasibility, 3)),
+        ("their mean return", lambda item: number(item.epoch_return)),
     ]
     if any(item.paper for item in summaries):
         columns.insert(
@@ -303,9 +303,9 @@ def _seeds(item: Summary) -> str:
 
 def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
     notes = [
-        "Feasible episodes: fraction of episodes within the limit, as in the text of the paper. Feasible "
-        "epochs: epochs by whose end the mean cost of the last 100 episodes is within the limit, as in the "
-        "table of the paper; many episodes may exceed the limit although their mean does not."
+        "Episodes within limit: their fraction, as in the text of the paper. Epochs within limit: fraction of epochs "
+        "at whose end the mean cost of the last 100 episodes is within the limit, as in the table of the paper; many "
+        "episodes may exceed the limit although their mean does not."
     ]
     if any(item.steps < STEPS or item.seeds < SEEDS for item in summaries if item.paper):
         notes.append(

@@ -81,7 +81,7 @@ function drawCurves(parent, data) {
   const bands = hasBands ? " Shaded: one standard deviation over seeds." : "";
   const smooth = choice.smooth > 1 ? ` Smoothed: mean of the last ${choice.smooth} points.` : "";
   const costs = choice.metrics.some((key) => key === "cost" || key === "cvar") ? " Dashed: limit. The cost axis is logarithmic above twice the limit." : "";
-  html("p", { class: "note", text: `Lines: last 100 episodes at the end of each epoch${hasBands ? ", mean over seeds" : ""}.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
+  html("p", { class: "note", text: `Lines: last 100 training episodes, with exploration noise${hasBands ? ", mean over seeds" : ""}.${bands}${smooth}${costs} Click a method in a legend to hide or show it.` }, parent);
 }
 
 function taskPlot(card, task, groups, key, last) {
@@ -127,7 +127,7 @@ function frontier(parent, data) {
   for (const [index, task] of tasks.entries()) frontierPlot(cards[index], task);
   const several = tasks.some((task) => task.groups.some((g) => g.points.length > 1));
   const marks = several ? "Small: one seed. Large: median over seeds, with 95 % bootstrap intervals." : "Each mark is one seed.";
-  html("p", { class: "note", text: `Episodes of the last fifth of training. ${marks} Dotted: methods that no other dominates. Better is up and to the left.` }, parent);
+  html("p", { class: "note", text: `Episodes of the last fifth of training, with exploration noise. ${marks} Dotted: methods that no other dominates. Better is up and to the left.` }, parent);
 }
 
 function frontierPlot(card, task) {
