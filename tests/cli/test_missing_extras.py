@@ -82,7 +82,7 @@ def test_no_command_ends_in_a_traceback(outcomes):
         assert status in (0, 2), (words, status)
         assert err.count("\n") == (status == 2), (words, err)
         if words.split()[0] in NEEDS_TRAIN and status == 2:
-            assert f"steingate {words.split()[0]} needs optional packages: run pip install " in err
+            assert f"The command {words.split()[0]} needs optional packages: run pip install " in err
             assert "[train]" in err
     assert calls["train --help"][0] == 2
     assert calls["train --total-steps 100"][0] == 2

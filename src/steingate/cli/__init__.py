@@ -112,7 +112,7 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
-    with needs(f"steingate {name}", "train" if name in TRAINING else None):
+    with needs(f"The command {name}", "train" if name in TRAINING else None):
         run, parser = load_command(name, argv[1:])
         args = parser.parse()
         return 0 if args is None else run(args)

@@ -45,7 +45,7 @@ def algos_arguments(parser: Parser) -> None:
 
 def algos(args: argparse.Namespace) -> int:
     """Print one line per algorithm, or all details of some."""
-    from steingate.algorithms import ALGORITHMS, find_algorithm
+    from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm
 
     found = {name: find_algorithm(name) for name in args.names or ALGORITHMS}
     if args.json:
@@ -59,7 +59,8 @@ def algos(args: argparse.Namespace) -> int:
     width = max(map(len, found)) + 2
     for name, kind in found.items():
         info = kind.info
-        paper = f" [{info.paper}]" if info.paper else ""
+        note = "; ".join(["recommended"] * (name == DEFAULT) + [info.paper] * bool(info.paper))
+        paper = f" [{note}]" if note else ""
         print(f"{name:<{width}}{info.summary or (kind.__doc__ or '').partition(chr(10))[0]}{paper}")
         if args.variants or args.names:
             print(f"{'':<{width}}published: {info.published}")
