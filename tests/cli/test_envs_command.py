@@ -9,6 +9,7 @@ from pathlib import Path
 from steingate.algorithms import ALGORITHMS
 from steingate.cli import main
 from steingate.tasks.catalog import TASKS
+from steingate.training.config import RunConfig
 
 # Sizes of the original tasks, written down independently of the catalog.
 SIZES = {
@@ -67,7 +68,13 @@ def test_the_page_shows_the_same_table():
 
 def test_algos_lists_all_or_describes_some(capsys):
     assert main(["algos"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(ALGORITHMS)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(ALGORITHMS)
+    assert (
+        [line.split()[0] for line in lines if "[recommended" in line]
+        == [lines[0].split()[0]]
+        == [RunConfig().algo.name]
+    )
     assert main(["algos", "--variants"]) == 0
     assert "published: " in capsys.readouterr().out
     assert main(["algos", "--json"]) == 0

@@ -4,10 +4,20 @@ import numpy as np
 import pytest
 
 from steingate.training.config import make_config
-from steingate.training.logging.rows import episode_warnings
+from steingate.training.logging.rows import default_limit_note, episode_warnings
 
 NONE = np.zeros(0)
 SIZES = {"num_envs": 4, "steps_per_epoch": 400, "total_steps": 400}
+
+
+def test_the_default_limit_of_an_own_environment_is_noted():
+    (note,) = default_limit_note(make_config({"env": "somewhere:Task", **SIZES}))
+    assert (
+        note
+        == "An episode of somewhere:Task may cost at most 25, the default; --cost-limit sets what your task allows."
+    )
+    assert default_limit_note(make_config({"env": "somewhere:Task", "cost_limit": 5, **SIZES})) == ()
+    assert default_limit_note(make_config({"env": "SafetyPointGoal1-v0", **SIZES})) == ()
 
 
 def window(*costs):
