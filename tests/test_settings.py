@@ -13,7 +13,7 @@ from steingate.settings import (
     field_types,
     group,
     import_object,
-    load_options,
+    load_file,
     object_name,
     option,
     option_names,
@@ -203,13 +203,13 @@ class TestFlatGroups:
 class TestFilesAndNames:
     def test_errors_contain_the_file(self, tmp_path):
         with pytest.raises(InputError, match=r"Cannot read .*missing\.toml: No such file"):
-            load_options(tmp_path / "missing.toml")
+            load_file(tmp_path / "missing.toml")
         (tmp_path / "bad.toml").write_text("seed = = 3")
         with pytest.raises(InputError, match=r"bad\.toml is not valid TOML"):
-            load_options(tmp_path / "bad.toml")
+            load_file(tmp_path / "bad.toml")
         (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
         with pytest.raises(InputError, match=r"bytes\.toml is not valid TOML"):
-            load_options(tmp_path / "bytes.toml")
+            load_file(tmp_path / "bytes.toml")
 
     def test_object_names_round_trip(self):
         assert import_object(object_name(Cart), "The cart") is import_object(f"{__name__}:Cart", "The cart")

@@ -8,15 +8,26 @@ import sys
 import pytest
 from tests.training.runs_of_probes import tiny
 
+from steingate.cli import COMMANDS
 from steingate.envs.make import add_to_path
-from steingate.errors import RunError
+from steingate.errors import InputError, RunError
 from steingate.experiments.worker import job_text, log_path, start_worker, stop_worker
-from steingate.runs import digest
+from steingate.runs import RunFolder, digest, load_certification, write_certification
 from steingate.storage.checkpoint import checkpoint_files, encode, read_tree
+from steingate.training.config import make_config
 from steingate.training.config_file import load_run_config
-from steingate.training.runner import train
+from steingate.training.runner import resume, train
 from steingate.trust import is_sealed, outside_code
 
+WITHOUT_FILES = {"zoo", "plan", "algos", "envs", "doctor", "completion"}
+GRID = """
+from dataclasses import replace
+from pathlib import Path
+from steingate.settings import load_file
+from steingate.training.config import read_stored
+def grid(sizes):
+    return [replace(read_stored(load_file(Path(__file__).with_suffix(".json"))["config"], "grid"), out=sizes.out)]
+"""
 EVIL = (
     "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\ndef X(*args, **options):\n    return 1.0\n"
 )
@@ -25,7 +36,10 @@ SMALL = {"total_steps": 320, "checkpoint_every": 2}
 # Runs commands in a process of its own and prints the modules that were imported from the present folder or the run.
 WATCHED = """
 import json, os, sys
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from urllib.request import urlopen
 loaded = []
 class Finder:
     def find_spec(self, name, path=None, target=None):
@@ -40,11 +54,18 @@ def hook(event, arguments):
     if event == "os.system":
         loaded.append(event)
 from steingate.cli import main
+from steingate.training.api import Run
+def serve(server, poll_interval):
+    client = Thread(target=lambda: urlopen("http://127.0.0.1:%d/data.json" % server.server_address[1]).read())
+    client.start()
+    server.handle_request()
+    client.join()
+ThreadingHTTPServer.serve_forever = serve
 sys.addaudithook(hook)
 statuses = []
 for argv in json.loads(sys.argv[1]):
     try:
-        statuses.append(main(argv))
+        statuses.append(main(argv) if argv[0] != "plot" else Run(argv[1]).plot(argv[2]) and 0)
     except BaseException as error:
         statuses.append(f"{type(error).__name__}: {error}")
 print(json.dumps([loaded, statuses]))
@@ -74,6 +95,7 @@ def forged(run, folder, config=None, algorithm=None, **record):
         if file.exists():
             tree, epoch = read_tree(file).tree, read_tree(file).epoch
             file.write_bytes(encode({**tree, "identity": found["identity"]}, epoch))
+    write_certification(RunFolder(copy), {**load_certification(run), "identity": found["identity"]})
     return copy
 
 
@@ -86,27 +108,41 @@ HOSTILE = {
     "registered": {"config": {"env": "evil:Some-v0"}},
     "file": {"config": {"env": "inside/evil.py:E"}},
     "cost": {"config": {"env": "CartPole-v1", "env_options": {"cost": "evil:X"}}},
+    "other place": {"config": {"certificate": {"reference": "evil:X"}}},
+    "other spelling": {"config": {"env": "CartPole-v1", "env-options": {"cost": "evil"}}},
+    "Python object": {"config": {"env": "python:/../inside/evil.py:E"}},
     "old gym": {"config": {"env": "GymV21Environment-v0", "env_options": {"env_id": "evil:X-v0"}}},
 }
 
 
 @pytest.mark.slow
 def test_no_command_runs_code_that_a_foreign_run_names(native, tmp_path):
-    (tmp_path / "inside").mkdir()
-    for name in ("evil.py", "inside/evil.py", "inside/mujoco.py", "inside/scipy.py"):
+    for name in ("inside", "python:"):
+        (tmp_path / name).mkdir()
+    for name in ("evil.py", "mujoco.py", "inside/evil.py", "inside/mujoco.py", "inside/scipy.py"):
         (tmp_path / name).write_text(EVIL)
+    grid = tmp_path.parent / "grid.py"
+    grid.write_text(GRID)
+    shutil.copy(native / "config.json", grid.with_suffix(".json"))
     commands = []
     for kind, changes in {**HOSTILE, "folder": {"env_folder": "inside"}}.items():
-        run = str(forged(native, tmp_path / kind, **changes))
+        run = str(forged(native, tmp_path / kind / native.relative_to(native.parents[2]), **changes))
         commands += [
-            ["report", run, "--out", "page.html", "--table", "t.md"],
+            ["report", run, "--out", "page.html", "--table", "t.md", "--figure", "f.png"],
+            ["dashboard", run, "--port", "0"],
+            ["plot", run, "plot.png"],
             ["archive", run, "--out", "a.jsonl.xz", "--all"],
             ["export", run, "--to", "policy.npz"],
             ["certify", run, "--limit", "25"],
+            ["monitor", f"{run}/episodes.csv", "--limit", "25", "--state", f"{run}.monitor.json"],
             ["evaluate", run, "--episodes", "1"],
+            ["compare", run, str(native), "--episodes", "4"],
             ["render", run, "--out", "video.gif", "--size", "32"],
             ["resume", run, "--quiet"],
+            ["train", "--config", f"{run}/config.json", "--out", str(tmp_path / "new" / kind), "--quiet"],
+            ["bench", str(grid), "--out", str(tmp_path / kind), "--dry-run"],
         ]
+    assert {words[0] for words in commands} == {*COMMANDS, "plot"} - WITHOUT_FILES
     done = subprocess.run(
         [sys.executable, "-P", "-W", "ignore", "-c", WATCHED, json.dumps(commands)],
         cwd=tmp_path, capture_output=True, text=True, check=False,
@@ -115,10 +151,39 @@ def test_no_command_runs_code_that_a_foreign_run_names(native, tmp_path):
     loaded, statuses = json.loads(done.stdout.splitlines()[-1])
     assert loaded == []
     assert not list(tmp_path.rglob("*.ran"))
-    *hostile, ignored = [statuses[first : first + 7] for first in range(0, len(statuses), 7)]
-    assert all(found == [0, 0, 0, 0, 2, 2, 2] for found in hostile), hostile
-    assert ignored == [0] * 7  # the folder of a native task is not used
-    assert done.stderr.count("--trust-code") == 3 * len(hostile)
+    *hostile, ignored = [statuses[first : first + 13] for first in range(0, len(statuses), 13)]
+    assert all(found == [0] * 7 + [2] * 6 for found in hostile), hostile
+    assert ignored == [0] * 13  # the folder of a native task is not used
+    assert done.stderr.count("--trust-code") == 5 * len(hostile)
+
+
+FORMS = {
+    "text": {"config": {"env": "CartPole-v1", "env_options": "cost=evil"}},
+    "words": {"config": {"env": "CartPole-v1", "env_options": ["cost=evil:1"]}},
+    "environment": {"algorithm": {"env": "evil:Some-v0"}},
+    "options": {"algorithm": {"env-options": "cost=evil"}},
+}
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_settings_in_a_form_that_training_does_not_write_are_refused(native, tmp_path, kind):
+    run = forged(native, tmp_path / "run", **FORMS[kind])
+    for use in (lambda: load_run_config(run), lambda: make_config({}, run / "config.json")):
+        with pytest.raises((InputError, RunError), match=r"config\.json cannot be used"):
+            use()
+
+
+def test_a_replaced_environment_does_not_excuse_other_code(native, tmp_path):
+    run = forged(native, tmp_path / "run", {"env": "evil:X"}, {"certificate": {"risk_function": "evil:X"}})
+    with pytest.raises(RunError, match="would import 'evil:X'"):
+        load_run_config(run, env="SafetyPointGoal1-v0")
+
+
+def test_a_foreign_run_sends_nothing_to_its_project(native, tmp_path):
+    run = forged(native, tmp_path / "run", {"wandb": "theirs/project"})
+    assert load_run_config(run).wandb == "theirs/project"  # evaluations send nothing
+    with pytest.raises(RunError, match=r"would import 'wandb:theirs/project'.*--trust-code"):
+        resume(run, quiet=True)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+_MAX_LINE = 2000  # characters
+
 
 def printable(name: Any, width: int | None = None) -> str:
     r"""Return a name as text of at most ``width`` characters, with a question mark for each unprintable one.
@@ -17,8 +19,12 @@ def printable(name: Any, width: int | None = None) -> str:
 
 
 def for_terminal(text: str) -> str:
-    """Return a text whose only control characters are line breaks."""
-    return "\n".join(map(printable, str(text).split("\n")))
+    """Return a text whose only control characters are line breaks; the middle of a very long line is left out."""
+    return "\n".join(printable(_short(line)) for line in str(text).split("\n"))
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE // 2]} ... {line[-_MAX_LINE // 4 :]}"
 
 
 def for_markdown(text: str) -> str:

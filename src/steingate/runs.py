@@ -22,6 +22,7 @@ from typing import Any
 
 from steingate.errors import RunError
 from steingate.escaping import printable
+from steingate.settings import too_deep
 from steingate.storage.checkpoint import (
     Checkpoint,
     checkpoint_files,
@@ -35,11 +36,10 @@ from steingate.storage.files import process_lock, read_regular, remove_temporary
 from steingate.storage.tables import Table, read_episodes, read_progress
 
 __all__ = [
-    "Checkpoint", "RunFolder", "Table", "certified_checkpoint", "content_digest", "find_edits", "find_runs",
-    "folder_lock", "is_edited",
-    "latest_checkpoint", "load_certification", "newest_checkpoint", "read_checkpoint", "read_config",
-    "read_episodes", "read_progress", "require_no_rows", "run_path", "write_certification",
-    "write_checkpoint", "write_config", "write_tree",
+    "Checkpoint", "RunFolder", "Table", "certification_problem", "certified_checkpoint", "content_digest",
+    "find_edits", "find_runs", "folder_lock", "is_edited", "latest_checkpoint", "load_certification",
+    "newest_checkpoint", "read_checkpoint", "read_config", "read_episodes", "read_progress", "require_no_rows",
+    "run_path", "write_certification", "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
@@ -118,18 +118,28 @@ def content_digest(content: dict[str, Any]) -> str:
 def load_certification(path: str | PathLike[str]) -> dict[str, Any] | None:
     """Return the content of a run's ``certification.json``, or None if there is none.
 
-    ``certified`` is true or false; ``sentence`` is a summary for users. A file whose digest does not match its content
-    raises a RunError.
+    ``certified`` is true or false; ``sentence`` is a summary for users. RunError if the file is damaged, was edited, or
+    belongs to another run.
     """
     run = RunFolder(path)
     if not run.certification.exists():
         return None
-    content = _read_object(run.certification)
-    if not isinstance(content.get("certified"), bool) or not isinstance(content.get("sentence"), str):
-        raise RunError(f"{run.certification} is damaged; `steingate resume {path}` writes it again.")
-    if content.get("digest") != content_digest(content):
-        raise RunError(f"{run.certification} was edited; `steingate resume {path}` writes it again.")
+    content, identity = _read_object(run.certification), None
+    if "identity" in content:
+        identity = read_config(path).get("identity")
+    problem = certification_problem(content, identity)
+    if problem:
+        raise RunError(f"{run.certification} {problem}; `steingate resume {path}` writes it again.")
     return {**content, "sentence": printable(content["sentence"], _MAX_SENTENCE)}
+
+
+def certification_problem(content: Mapping[str, Any], identity: Any) -> str:
+    """Return why a certification is not the one that training wrote for the run with this identity, or ""."""
+    if not isinstance(content.get("certified"), bool) or not isinstance(content.get("sentence"), str):
+        return "is damaged"
+    if content.get("digest") != content_digest(dict(content)):
+        return "was edited"
+    return "" if content.get("identity", identity) == identity else "belongs to another run"
 
 
 def _read_object(file: Path) -> dict[str, Any]:
@@ -139,8 +149,8 @@ def _read_object(file: Path) -> dict[str, Any]:
         json.dumps(found, ensure_ascii=False).encode()  # rejects unpaired surrogates
     except (ValueError, RecursionError) as error:  # also for integers of thousands of digits
         raise RunError(f"{file} is damaged and cannot be read as JSON; restore it.") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{file} is damaged: it must hold a JSON object.")
+    if not isinstance(found, dict) or too_deep(found):
+        raise RunError(f"{file} is damaged: it must hold a JSON object whose tables are not nested too deeply.")
     return found
 
 

@@ -277,8 +277,8 @@ def to_json(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def load_options(file: str | Path) -> dict[str, Any]:
-    """Return the options in a TOML file, or in the ``config.json`` of a run; the file may be a pipe."""
+def load_file(file: str | Path) -> dict[str, Any]:
+    """Return the content of a TOML file, or of the ``config.json`` of a run; the file may be a pipe."""
     is_json = Path(file).suffix == ".json"
     limit = _MAX_JSON_BYTES if is_json else _MAX_TOML_BYTES
     try:
@@ -286,15 +286,22 @@ def load_options(file: str | Path) -> dict[str, Any]:
             content = stream.read(limit + 1)
         if len(content) > limit:
             raise ValueError(f"it has more than {limit >> 10} KiB")
-        if not is_json:
-            return tomllib.loads(content.decode("utf-8-sig"))
-        config = json.loads(content.decode("utf-8-sig"))["config"]
-        return {name: value for name, value in config.items() if name != "algorithm"} | dict(config["algorithm"])
+        text = content.decode("utf-8-sig")
+        found: dict[str, Any] = json.loads(text) if is_json else tomllib.loads(text)
+        if is_json and (too_deep(found) or not isinstance(found["config"], dict)):
+            raise ValueError
+        return found
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.") from error
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         kind = "the config.json of a run" if is_json else f"valid TOML: {error}"
         raise InputError(f"{file} is not {kind}.") from error
+
+
+def too_deep(value: Any, limit: int = 20) -> bool:
+    """Return whether tables and lists are nested deeper than any that this package writes."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return limit < 0 or any(too_deep(item, limit - 1) for item in items)
 
 
 def import_object(text: str, what: str, others: Iterable[str] = ()) -> Any:

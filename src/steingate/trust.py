@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from steingate.tasks.catalog import TASKS
 
 _KEY_BYTES = 32
 _OBJECT = re.compile(r".+:\s*[^\W\d][\w.]*\s*", re.DOTALL)  # module:name or file.py:name
+_FILE = re.compile(r"\.py:")
 
 
 def outside_code(config: Mapping[str, Any]) -> list[str]:
@@ -37,12 +38,11 @@ def outside_code(config: Mapping[str, Any]) -> list[str]:
     >>> outside_code({"env": "mine:Env", "algo": "steingate", "algorithm": {"certificate": {"reference": "mine:Beta"}}})
     ['mine:Env', 'mine:Beta']
     """
-    env, algo, options = str(config.get("env")), str(config.get("algo")), config.get("env_options")
-    names = [] if _is_packaged(env) else [env]
-    names += [] if algo in ALGORITHMS else [algo]
-    cost = options.get("cost") if isinstance(options, Mapping) else None
-    names += [cost] if isinstance(cost, str) else []
-    names += [text for text in _texts([config.get("algorithm"), options]) if _OBJECT.fullmatch(text)]
+    env, algo, wandb = config.get("env"), config.get("algo"), config.get("wandb")
+    names = [] if env is None or _is_packaged(str(env)) else [str(env)]
+    names += [] if algo is None or str(algo) in ALGORITHMS else [str(algo)]
+    names += [] if wandb is None else [f"wandb:{wandb}"]  # a project that would get data of this machine
+    names += _names({name: value for name, value in config.items() if name not in ("env", "algo", "wandb", "out")})
     return list(dict.fromkeys(names))
 
 
@@ -64,7 +64,7 @@ def is_sealed(record: Mapping[str, Any]) -> bool:
     )
 
 
-def require_trust(path: str | Path, record: Mapping[str, Any], given_env: bool, trust_code: bool) -> None:
+def require_trust(path: str | Path, record: Mapping[str, Any], trust_code: bool, unused: Sequence[str] = ()) -> None:
     """Raise ``RunError`` if a record names outside code that the user has not trusted.
 
     Parameters
@@ -73,13 +73,12 @@ def require_trust(path: str | Path, record: Mapping[str, Any], given_env: bool, 
         The run folder, for the message.
     record
         Content of ``config.json``.
-    given_env
-        Whether the user has named the environment, so that the one of the record is not imported.
     trust_code
         Whether the user trusts the code of this run.
+    unused
+        Settings of the record that are not used, such as an environment that the user has replaced.
     """
-    config = record["config"]
-    names = [name for name in outside_code(config) if not (given_env and name == config.get("env"))]
+    names = outside_code({name: value for name, value in record["config"].items() if name not in unused})
     if not names or trust_code or is_sealed(record):
         return
     shown = ", ".join(repr(name[:100]) for name in names[:5]) + (", ..." if len(names) > 5 else "")
@@ -96,15 +95,18 @@ def _is_packaged(env: str) -> bool:
     known = gymnasium.registry.get(env)
     entry = None if known is None else known.entry_point
     own = isinstance(entry, str) and entry.startswith(("gymnasium.envs.", "steingate."))
-    return own or env.removeprefix("steingate/") in TASKS or env.startswith("python:")
+    python = env.startswith("python:") and not _FILE.search(env)
+    return own or env.removeprefix("steingate/") in TASKS or python
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _names(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the texts in a tree of settings that name Python objects, and every cost function."""
     if isinstance(value, str):
-        yield value
+        if key == "cost" or _OBJECT.fullmatch(value):
+            yield value
     elif isinstance(value, Mapping | list | tuple):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
+        for name, item in value.items() if isinstance(value, Mapping) else ((key, item) for item in value):
+            yield from _names(item, name)
 
 
 def _digest(key: bytes, record: Mapping[str, Any]) -> str:

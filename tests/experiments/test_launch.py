@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from steingate.errors import InputError
+from steingate.errors import InputError, RunError
 from steingate.experiments.launch import MAX_RESTARTS, Outcome, find_todo, launch
 from steingate.experiments.run_status import RunStatus, run_status
 from steingate.experiments.worker import WorkerExit
@@ -52,6 +52,16 @@ def test_a_run_without_its_certification_is_not_finished(tmp_path):
     uncertified = config(tmp_path / "off", **{"certify.enabled": False})
     write(uncertified, 5)
     assert run_status(uncertified).finished
+
+
+def test_a_damaged_folder_is_one_sentence(tmp_path):
+    cfg = config(tmp_path)
+    write(cfg, 5)
+    record = json.loads((cfg.path / "config.json").read_text())
+    record["config"]["algorithm"] = 3
+    (cfg.path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(RunError, match="is damaged: it has no settings"):
+        run_status(cfg)
 
 
 @pytest.mark.parametrize("change", [{"total_steps": 2000}, {"cost_limit": 5.0}, {"certificate": {"budget": 0.3}}])

@@ -1,23 +1,26 @@
 """Reports of foreign runs: edits are shown and not archived, and texts are harmless in every output."""
 
 import json
+import lzma
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from tests.report.made_up import write_run
 from tests.training.runs_of_probes import tiny
 
 from steingate import load_policy
 from steingate.cli import main
 from steingate.errors import InputError, RunError
-from steingate.escaping import for_csv, for_latex, for_markdown, printable
+from steingate.escaping import for_csv, for_latex, for_markdown, for_terminal, printable
 from steingate.report.archive import read_archive, write_archive
 from steingate.report.load import load_runs
+from steingate.report.plot_style import save_figure, styled
 from steingate.report.summary import load_report
 from steingate.runs import RunFolder, load_certification, write_certification
-from steingate.training.runner import train
+from steingate.training.runner import resume, train
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def edit_cell(file, column, text):
 EDITS = {
     "cost_limit": ("config.json", lambda run: edit_json(run / "config.json", cost_limit=400.0)),
     "seed": ("config.json", lambda run: edit_json(run / "config.json", seed=7)),
-    "identity": ("config.json", lambda run: (run / "config.json").write_text(
+    "identity": ("config.json, certification.json", lambda run: (run / "config.json").write_text(
         re.sub('"identity": "[0-9a-f]+"', '"identity": "0"', (run / "config.json").read_text()))),
     "verdict": ("certification.json", lambda run: edit_json(run / "certification.json", sentence="Certified.")),
     "costs": ("episodes.csv", lambda run: edit_cell(run / "episodes.csv", "cost", "0.0")),
@@ -62,7 +65,7 @@ def test_an_edited_run_is_shown_as_edited_and_refused_elsewhere(trained, tmp_pat
     with pytest.raises(InputError, match=rf"cannot be archived: {file} was edited"):
         write_archive(runs, [run], tmp_path / "a.jsonl.xz")
     assert not (tmp_path / "a.jsonl.xz").exists()
-    if file == "config.json":
+    if file.startswith("config.json"):
         with pytest.raises(RunError, match=r"config\.json was changed"):
             load_policy(run, "last")
         assert main(["export", str(run), "--to", str(tmp_path / "p.npz")]) == 2
@@ -85,6 +88,28 @@ def test_an_edited_copy_does_not_hide_the_original(trained, tmp_path):
     edit_cell(tmp_path / "a" / "episodes.csv", "cost", "0.0")
     assert [bool(run.edited) for run in load_runs([tmp_path])[0]] == [True, False]
     assert len(load_report([tmp_path]).summaries) == 2
+
+
+def test_an_edited_archive_is_shown_as_edited(trained, tmp_path):
+    write_archive(load_runs([trained])[0], [trained], tmp_path / "a.jsonl.xz")
+    header, line = lzma.decompress((tmp_path / "a.jsonl.xz").read_bytes()).splitlines()
+    entry = json.loads(line)
+    for changes in ({"sentence": "Certified."}, {"certified": "yes"}):
+        edited = {**entry, "certification": entry["certification"] | changes}
+        (tmp_path / "b.jsonl.xz").write_bytes(lzma.compress(header + b"\n" + json.dumps(edited).encode() + b"\n"))
+        assert load_runs([tmp_path / "b.jsonl.xz"])[0][0].edited == ("certification.json",)
+
+
+def test_a_certification_of_another_run_does_not_count(trained, tmp_path):
+    run, content = shutil.copytree(trained, tmp_path / "run"), load_certification(trained)
+    write_certification(RunFolder(run), {**content, "identity": "another"})
+    with pytest.raises(RunError, match="belongs to another run"):
+        load_certification(run)
+    assert load_runs([run])[0][0].edited == ("certification.json",)
+    for changes in ({"ledger": None}, {"ledger": {"final_tests": "x"}}, {"epoch": None}, {"ledger": {}}):
+        write_certification(RunFolder(run), content | changes)
+        resume(run, quiet=True)  # writes it again from the checkpoint
+        assert load_certification(run) == content
 
 
 def test_links_are_not_archived(tmp_path):
@@ -121,11 +146,23 @@ def test_texts_of_others_are_harmless_in_every_output(tmp_path, capsys):
     assert load_certification(run)["sentence"] == "None?]52;c;cm0gLXJm??is."
 
 
+@pytest.mark.parametrize("name", ["$", "x$^$", "$\\frac{$"])
+def test_names_in_figures_are_no_formulas(tmp_path, name):
+    @styled
+    def draw():
+        figure = Figure()
+        figure.suptitle(name)
+        return figure
+
+    save_figure(draw(), tmp_path / "x.svg")
+
+
 @pytest.mark.parametrize(
     ("escape", "text", "expected"),
     [
         (for_csv, "=1+1", "'=1+1"), (for_csv, "-1.5e-3", "-1.5e-3"), (for_csv, "+2", "+2"), (for_csv, "-x", "'-x"),
         (for_latex, "a_b\n%", r"a\_b?\%"), (for_markdown, "<b>|[x](y)", r"&lt;b>\|[x]\(y)"),
+        (for_terminal, "a" * 3000 + "b\n\x1b", "a" * 1000 + " ... " + "a" * 499 + "b\n?"),
         (printable, "a\u202eb", "a?b"), (printable, "2 ≤ 3 – é", "2 ≤ 3 – é"),
     ],
 )  # fmt: skip

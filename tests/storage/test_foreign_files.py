@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tests.report.made_up import write_run
 
 from steingate.cli import main
@@ -21,11 +22,13 @@ from steingate.errors import InputError, RunError
 from steingate.experiments.worker import log_path, start_worker
 from steingate.policies.export import export_policy
 from steingate.policies.policy import FORMAT, Policy
+from steingate.report.plot_style import save_figure
 from steingate.runs import RunFolder, folder_lock, require_no_rows
-from steingate.settings import load_options
-from steingate.storage.checkpoint import checkpoint_files, encode, read_tree
+from steingate.storage import checkpoint
+from steingate.storage.checkpoint import checkpoint_files, encode, read_tree, write_tree
 from steingate.storage.files import replace_file
 from steingate.storage.tables import Table
+from steingate.training.config import load_options
 
 PRECIOUS = "export PATH\n"
 
@@ -69,10 +72,12 @@ def test_a_link_in_a_run_folder_is_not_written_through(tmp_path, target, name):
 def test_temporary_files_have_random_names_and_links_are_replaced(tmp_path, target):
     for name in (".o.html.tmp", ".o.html.part"):
         (tmp_path / name).symlink_to(target)
-    (tmp_path / "o.html").symlink_to(target)
+    for name in ("o.html", "o.png"):
+        (tmp_path / name).symlink_to(target)
     replace_file(tmp_path / "o.html", b"page")
+    save_figure(Figure(), tmp_path / "o.png")
     assert (target.read_text(), (tmp_path / "o.html").read_text()) == (PRECIOUS, "page")
-    assert not (tmp_path / "o.html").is_symlink()
+    assert not any((tmp_path / name).is_symlink() for name in ("o.html", "o.png"))
 
 
 def test_leftovers_of_killed_processes_are_removed(tmp_path):
@@ -158,6 +163,17 @@ def test_crafted_trees_are_refused(tmp_path, tree):
     (tmp_path / "x").write_bytes(encode(tree, 1))
     with pytest.raises(RunError, match="is unusable"):
         read_tree(tmp_path / "x")
+
+
+def test_checkpoints_have_at_most_the_size_that_is_read(tmp_path, monkeypatch):
+    with open(tmp_path / "sparse", "wb") as file:
+        file.truncate(600 << 20)
+    with pytest.raises(RunError, match="is larger than 512 MiB"):
+        read_tree(tmp_path / "sparse")
+    monkeypatch.setattr(checkpoint, "MAX_FILE_BYTES", 1 << 20)
+    with pytest.raises(RunError, match="would be larger than 1 MiB"):
+        write_tree(tmp_path / "x", 1, {"a": np.zeros(1 << 18)})
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_crafted_epoch_is_refused(tmp_path):

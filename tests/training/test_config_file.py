@@ -66,6 +66,15 @@ def test_another_algorithm_is_refused(copy):
         resume(copy, quiet=True)
 
 
+def test_a_folder_with_results_but_no_settings_is_not_trained_over(tmp_path):
+    cfg = tiny(tmp_path, total_steps=80)
+    cfg.path.mkdir(parents=True)
+    (cfg.path / "progress.csv").write_text("a\n1\n")
+    with pytest.raises(RunError, match=r"already holds a run: restore .*config\.json"):
+        train(cfg, quiet=True)
+    assert (cfg.path / "progress.csv").read_text() == "a\n1\n"
+
+
 def test_without_a_checkpoint_an_edit_is_noticed_too(copy):
     shutil.rmtree(copy / "checkpoints")
     edit(copy, lambda record: record["config"].update(seed=9))
@@ -101,7 +110,7 @@ def test_sizes_beyond_any_checkpoint_or_counter_are_refused():
     for hidden in ("200000,200000", (16384, 16384), "3000000000"):
         with pytest.raises(InputError, match=r"hidden is [0-9,]+: networks of that size do not fit"):
             make_config({"hidden": hidden})
-    assert make_config({"hidden": (4096, 4096)}).algo.networks.hidden == (4096, 4096)
+    assert make_config({"hidden": (2048, 2048)}).algo.networks.hidden == (2048, 2048)
     for name in ("total_steps", "steps_per_epoch", "num_envs", "window"):
         with pytest.raises(InputError, match=r"must be less than 2\*\*63"):
             make_config({name: 10**400})

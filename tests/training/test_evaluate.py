@@ -186,7 +186,8 @@ def test_the_ledger_counts_evaluations_and_notices_changes(tmp_path):
         file.write_text("".join(changed))
         with pytest.raises(RunError, match=r"evaluations\.jsonl was changed: line [12] is not"):
             evaluate(run, 5)
-    file.write_text("".join(lines) + lines[0][:30])  # cut by a crash
+    spaced = "".join(json.dumps(json.loads(line), separators=(" , ", " : ")) + "\n" for line in lines)
+    file.write_text(spaced + lines[0][:30])  # cut by a crash
     assert evaluate(run, 5, policy="last").number == 4
     assert len(read_evaluations(run)) == 4
 

@@ -143,6 +143,8 @@ def test_frame_rates_follow_the_format_and_an_interrupted_video_leaves_no_file(p
         expected = sum(-(-length // every) + round(50 / every) for length in lengths)
         assert record_video(envs(), player, seeds, tmp_path / f"a{suffix}", False) == expected
     calls = iter(range(6))
+    (tmp_path / "mine").touch()
+    (tmp_path / ".b.mp4.part").symlink_to(tmp_path / "mine")  # by somebody who expects that name
 
     def stop():
         if next(calls, None) is None:
@@ -151,12 +153,13 @@ def test_frame_rates_follow_the_format_and_an_interrupted_video_leaves_no_file(p
 
     with pytest.raises(KeyboardInterrupt):
         record_video(envs(), player, seeds, tmp_path / "b.mp4", False, 1, stop)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.gif", "a.mp4"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".b.mp4.part", "a.gif", "a.mp4", "mine"]
+    assert (tmp_path / "mine").read_bytes() == b""
 
 
 def test_a_file_that_cannot_be_written_is_not_an_error_of_the_environment(player, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"The video cannot be written to .*: File name too long"):
-        record_video(envs(), player, [1], tmp_path / f"{'x' * 250}.mp4", False, 1)
+        record_video(envs(), player, [1], tmp_path / f"{'x' * 260}.mp4", False, 1)
     monkeypatch.setattr("imageio_ffmpeg.get_ffmpeg_exe", lambda: "/bin/false")  # as when the disk is full
     with pytest.raises(InputError, match="The video cannot be written to"):
         record_video(envs(), player, [1, 2, 3], tmp_path / "x.mp4", False, 1)

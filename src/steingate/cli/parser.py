@@ -89,6 +89,11 @@ def _format_default(value: Any) -> str:
 def add_env_options(parser: Parser) -> None:
     """Add ``--env`` and ``--trust-code`` for commands that make the environment of a run."""
     parser.add_argument("--env", metavar="TEXT", help="location of the environment, if it has moved")
+    add_trust_option(parser)
+
+
+def add_trust_option(parser: Parser) -> None:
+    """Add ``--trust-code`` for commands that import code that a run names."""
     text = "import the code that a run from another machine names (environment, algorithm, cost or risk function)"
     parser.add_argument("--trust-code", action="store_true", help=text)
 

@@ -3,10 +3,10 @@
 import argparse
 
 from steingate.algorithms import find_algorithm
-from steingate.cli.parser import Parser, add_env_options, add_options
+from steingate.cli.parser import Parser, add_env_options, add_options, add_trust_option
 from steingate.errors import InputError
-from steingate.settings import Option, convert, list_options, load_options, nearest_option
-from steingate.training.config import RunConfig, make_config
+from steingate.settings import Option, convert, list_options, nearest_option
+from steingate.training.config import RunConfig, load_options, make_config
 from steingate.training.stop import stop_on_signals
 
 EXAMPLES = """examples:
@@ -35,6 +35,7 @@ def train_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="TOML file, or config.json of a run; the command line overrides it"
     )
+    add_trust_option(parser)
     parser.add_argument("--quiet", action="store_true", help="show only the result")
     parser.add_argument(
         "--algo",
@@ -62,8 +63,8 @@ def train_arguments(parser: Parser) -> None:
 
 def train(args: argparse.Namespace) -> int:
     """Train and print the run folder."""
-    given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet")}
-    config = make_config(given, args.config)
+    given = {key: value for key, value in vars(args).items() if key not in ("config", "quiet", "trust_code")}
+    config = make_config(given, args.config, args.trust_code)
     with stop_on_signals(process=True) as stop:
         from steingate.training.runner import train as train_run
 
@@ -98,11 +99,12 @@ def _selected_algorithm(argv: list[str]) -> str | None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--algo")
     parser.add_argument("--config")
+    parser.add_argument("--trust-code", action="store_true")
     try:
         args, _ = parser.parse_known_args(argv)
     except argparse.ArgumentError as error:
         raise InputError(f"{str(error).rstrip('.')}; run steingate train --help.") from error
     if args.algo is not None:
         return str(args.algo)
-    stored = load_options(args.config).get("algo") if args.config else None
+    stored = load_options(args.config, args.trust_code).get("algo") if args.config else None
     return stored if isinstance(stored, str) else None

@@ -23,7 +23,8 @@ def run_status(cfg: RunConfig) -> RunStatus:
     if not run.config.exists():
         return RunStatus(started=False, epochs=0, finished=False)
     stored = read_config(run.path).get("config")
-    if not isinstance(stored, dict) or not isinstance(stored.get("certify"), dict):
+    names = ("certify", "algorithm")
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in names):
         raise RunError(f"{run.config} is damaged: it has no settings; move the folder away.")
     found = dict(_flat(deciding(stored, steps=True)))
     for name, value in _flat(deciding(cfg.to_dict(), steps=True)):

@@ -23,6 +23,7 @@ from steingate.report.run_settings import canonical, check_record, find_setting,
 from steingate.report.statistics import window_cvar, window_means
 from steingate.runs import (
     RunFolder,
+    certification_problem,
     find_edits,
     find_runs,
     is_edited,
@@ -206,12 +207,20 @@ def _load_archive(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
     found: list[Run | Skipped] = []
     for data in read_archive(path):
         try:
-            # Archives of other versions have no digest.
-            edited = ("config.json",) if "identity" in data.record and is_edited(data.record) else ()
-            found.append(replace(_make_run(data), edited=edited))
+            found.append(replace(_make_run(data), edited=_edits(data)))
         except RunError as error:
             found.append(Skipped(data.path, str(error)))
     return tuple(found)
+
+
+def _edits(data: RunData) -> tuple[str, ...]:
+    """Return the files of an archived run that were edited, as far as digests show; other versions wrote none."""
+    record, certification = data.record, data.certification
+    if "identity" not in record:
+        return ()
+    problem = certification is not None and certification_problem(certification, record["identity"])
+    edited = {"config.json": is_edited(record), "certification.json": problem}
+    return tuple(name for name, found in edited.items() if found)
 
 
 def _make_run(data: RunData) -> Run:

@@ -1,5 +1,6 @@
 """Colors and axes shared by all figures and pages; writing figures to files."""
 
+import io
 from collections.abc import Callable, Collection
 from colorsys import hls_to_rgb
 from functools import wraps
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from steingate.algorithms.modes import Mode
 from steingate.errors import InputError, MissingExtraError
+from steingate.storage.files import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,16 +50,21 @@ _GOLDEN_RATIO = 0.6180339887  # successive hues lie far apart
 
 
 def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
-    """Wrap a function that draws a figure so that it uses ``STYLE``."""
+    """Wrap a function that draws a figure so that it uses ``STYLE``, and names with dollar signs are no formulas."""
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> "Figure":
         try:
             from matplotlib import rc_context
+            from matplotlib.text import Text
         except ImportError:
             raise MissingExtraError("Plotting", "plot") from None
         with rc_context(STYLE):
-            return draw(*args, **kwargs)
+            figure = draw(*args, **kwargs)
+        for text in figure.findobj(Text):
+            if "$" in text.get_text():  # labels of ticks are made later
+                text.set_text(text.get_text().replace("$", r"\$"))
+        return figure
 
     return wrapper
 
@@ -104,8 +111,9 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
     if target.suffix.lower() not in dates:
         raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
-    try:
-        with rc_context(STYLE):
-            figure.savefig(target, dpi=160, facecolor="white", metadata=dates[target.suffix.lower()] or None)
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {target} ({error.strerror}).") from None
+    content, kind = io.BytesIO(), target.suffix.lower()
+    with rc_context(STYLE):
+        figure.savefig(content, format=kind[1:], dpi=160, facecolor="white", metadata=dates[kind] or None)
+    if not target.parent.is_dir():
+        raise InputError(f"The figure cannot be written to {target}: there is no folder {target.parent}.")
+    replace_file(target, content.getvalue())

@@ -11,6 +11,7 @@ from typing import Any
 
 from steingate.errors import RunError
 from steingate.runs import WITHOUT_EFFECT
+from steingate.settings import too_deep
 
 # Settings that change neither the policy nor a logged number.
 NO_EFFECT = ("seed", *WITHOUT_EFFECT)
@@ -18,14 +19,13 @@ NO_EFFECT = ("seed", *WITHOUT_EFFECT)
 _TEXTS = ("algo", "env")
 _INTEGERS = ("seed", "total_steps", "steps_per_epoch")
 _MAX = 1e300
-_MAX_DEPTH = 20  # of nested tables and lists
 _MISSING = object()
 
 
 def check_record(path: Path, record: dict[str, Any]) -> None:
     """Raise a ``RunError`` that names a missing or invalid entry of ``config.json``."""
     file = path / "config.json"
-    if _depth(record, _MAX_DEPTH) > _MAX_DEPTH:
+    if too_deep(record):
         raise RunError(f"{file} is damaged: its tables are nested too deeply.")
     config = record.get("config")
     if not isinstance(config, dict):
@@ -111,14 +111,6 @@ def to_toml(config: dict[str, Any]) -> str:
     run = {key: value for key, value in config.items() if key != "algorithm"}
     options = flatten(run | _table(config)).items()
     return "".join(f"{key} = {_toml(value)}\n" for key, value in options if value is not None)
-
-
-def _depth(value: Any, limit: int) -> int:
-    """Return the depth of nested tables and lists, at most ``limit + 1``."""
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    if items is None or limit < 0:
-        return 0
-    return 1 + max((_depth(item, limit - 1) for item in items), default=0)
 
 
 def _table(config: dict[str, Any]) -> dict[str, Any]:

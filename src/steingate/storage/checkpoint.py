@@ -23,7 +23,7 @@ from steingate.errors import RunError
 from steingate.storage.files import read_regular, replace_file, writing
 
 FORMAT = "steingate-checkpoint-2"
-MAX_FILE_BYTES = 4 << 30
+MAX_FILE_BYTES = 1 << 29
 CHECKPOINTS_KEPT = 2
 _MAX_HEADER_BYTES = 16 << 20
 _FILE_NAME = re.compile(r"epoch-(\d{8})\.safetensors")
@@ -68,7 +68,10 @@ def write_checkpoint(folder: Path, epoch: int, tree: dict[str, Any]) -> Path:
 
 def write_tree(path: Path, epoch: int, tree: dict[str, Any]) -> None:
     """Write a tree to ``path`` in the format of checkpoints, atomically."""
-    replace_file(path, encode(tree, epoch))
+    content = encode(tree, epoch)
+    if len(content) > MAX_FILE_BYTES:
+        raise RunError(f"{path} would be larger than {MAX_FILE_BYTES >> 20} MiB and could not be read; use less state.")
+    replace_file(path, content)
 
 
 def read_checkpoint(path: Path) -> Checkpoint:

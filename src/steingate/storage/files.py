@@ -68,7 +68,7 @@ def replace_file(path: Path, content: bytes) -> None:
                 os.set_blocking(stream.fileno(), True)
                 stream.write(content)
             return
-        temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
+        temporary = temporary_path(path)
         try:
             with open_no_link(temporary, "xb") as file:
                 file.write(content)
@@ -97,6 +97,11 @@ def open_no_link(path: str | PathLike[str], mode: str, **options: Any) -> IO[Any
     """Open a file unless it is a symbolic link; never waits for a pipe. Arguments as for :func:`open`."""
     extra = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
     return open(path, mode, opener=lambda name, flags: os.open(name, flags | extra, 0o666), **options)
+
+
+def temporary_path(path: Path) -> Path:
+    """Return a random name beside ``path`` that nobody can guess, with the same suffix before ``.tmp``."""
+    return path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
 
 
 def remove_temporary(folder: Path) -> None:

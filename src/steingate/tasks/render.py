@@ -53,7 +53,7 @@ _GEOMS = {
 def works(backend: str) -> bool:
     """Return whether a graphics library can draw on this machine; tried in a new process."""
     environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
-    command = [sys.executable, "-c", _PROBE, backend]
+    command = [sys.executable, "-P", "-c", _PROBE, backend]  # -P: not from the working directory
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, timeout=_PROBE_SECONDS, check=False, text=True

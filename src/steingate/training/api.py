@@ -61,7 +61,8 @@ class Run:
 def train(
     env: str | Callable[..., Any] | None = None, algo: "str | Algorithm | type[Algorithm] | None" = None, *,
     total_steps: int | None = None, seed: int | None = None, cost_limit: float | None = None,
-    out: str | Path | None = None, config: str | Path | None = None, quiet: bool = False, **settings: Any,
+    out: str | Path | None = None, config: str | Path | None = None, quiet: bool = False, trust_code: bool = False,
+    **settings: Any,
 ) -> Run:  # fmt: skip
     """Train a policy, select its certified checkpoint, and return the run.
 
@@ -83,9 +84,11 @@ def train(
     out
         Parent folder of the run folder.
     config
-        A TOML file with settings; arguments take precedence.
+        A TOML file with settings, or the ``config.json`` of a run; arguments take precedence.
     quiet
         Show only the result.
+    trust_code
+        Import the code that the ``config.json`` of a run from another machine names.
     **settings
         Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of the
         algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
@@ -101,7 +104,8 @@ def train(
 
     own = {"env": env, "algo": algo, "total_steps": total_steps, "seed": seed, "cost_limit": cost_limit}
     own["out"] = None if out is None else str(out)
-    cfg = make_config({**settings, **{key: value for key, value in own.items() if value is not None}}, config)
+    given = {**settings, **{key: value for key, value in own.items() if value is not None}}
+    cfg = make_config(given, config, trust_code)
     with stop_on_signals() as stop:
         with needs("steingate.train", "train"):
             from steingate.training import runner

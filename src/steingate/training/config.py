@@ -19,6 +19,7 @@ from steingate.runs import digest, run_path
 from steingate.settings import group, option, to_json, with_options
 from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
+from steingate.trust import require_trust
 
 _GROUPS = ("certify",)
 _POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
@@ -159,7 +160,7 @@ class RunConfig:
         return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
 
 
-def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> RunConfig:
+def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_code: bool = False) -> RunConfig:
     """Return a run from names and values, over a TOML file, over the defaults.
 
     Parameters
@@ -170,6 +171,8 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
         that makes an environment.
     file
         A TOML file of ``name = value`` lines (tables are groups, such as ``[ppo]``), or the ``config.json`` of a run.
+    trust_code
+        Import the code that a ``config.json`` from another machine names.
 
     Raises
     ------
@@ -181,7 +184,7 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None) -> Run
     >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.trust_region.max_kl
     0.02
     """
-    sources = ({} if file is None else settings.load_options(file), given)
+    sources = ({} if file is None else load_options(file, trust_code), given)
     values = {key.replace("-", "_"): value for source in sources for key, value in source.items()}
     algo = values.pop("algo", DEFAULT)
     if "env" in values and not isinstance(values["env"], str):
@@ -218,17 +221,39 @@ def _check_names(options: Mapping[str, Any], algorithm: Algorithm, name: str, ow
         raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
+def load_options(file: str | Path, trust_code: bool = False) -> dict[str, Any]:
+    """Return the options in a TOML file, or in the ``config.json`` of a run whose code may be imported."""
+    content = settings.load_file(file)
+    if Path(file).suffix != ".json":
+        return content
+    require_trust(file, content, trust_code)
+    own, options = _stored_parts(content["config"], str(file))
+    return own | options
+
+
 def read_stored(stored: Mapping[str, Any], source: str) -> RunConfig:
     """Return the run that a ``config.json`` describes."""
+    own, options = _stored_parts(stored, source)
     try:
-        options = stored.get("algorithm")
-        if not isinstance(options, Mapping):
-            raise InputError(f"algorithm is {options!r}: a table of names and values is expected.")
-        own = {name: value for name, value in stored.items() if name != "algorithm"}
         kind = find_algorithm(str(own.pop("algo", "")))
         return make_config({**own, "algo": with_options(kind(), options, kind.info.name)})
     except InputError as error:
         raise InputError(f"{source} cannot be used: {error}") from error
+
+
+def _stored_parts(stored: Mapping[str, Any], source: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings of a run and of its algorithm; InputError unless they have the form that training writes.
+
+    In another form they could name code that ``steingate.trust`` does not see.
+    """
+    own, known = {name: value for name, value in stored.items() if name != "algorithm"}, settings.field_types(RunConfig)
+    for name, table in (("algorithm", stored.get("algorithm")), ("env_options", own.get("env_options", {}))):
+        if not isinstance(table, dict):
+            raise InputError(f"{source} cannot be used: {name} is {table!r}: a table of names and values is expected.")
+    options = dict(stored["algorithm"])
+    for name in (*(name for name in own if name not in known), *(n for n in options if n.replace("-", "_") in known)):
+        raise InputError(f"{source} cannot be used: it has the setting {name!r} in a place where training writes none.")
+    return own, options
 
 
 def _require(name: str, value: Any, holds: bool, expected: str) -> None:
@@ -239,11 +264,11 @@ def _require(name: str, value: Any, holds: bool, expected: str) -> None:
 def _require_room(hidden: tuple[int, ...]) -> None:
     """Refuse networks that no checkpoint could hold, before anything takes memory for them."""
     weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
-    # Four bytes each, for the policy and for a critic with the two averages of its optimizer.
-    if 16 * weights > MAX_FILE_BYTES:
+    # Four bytes each, for 8 policies (7 are candidates), two critics, and 6 averages of optimizers.
+    if 4 * (8 + 2 + 6) * weights > MAX_FILE_BYTES:
         raise InputError(
             f"hidden is {','.join(map(str, hidden))}: networks of that size do not fit a checkpoint of "
-            f"at most {MAX_FILE_BYTES >> 30} GiB; choose smaller layers."
+            f"at most {MAX_FILE_BYTES >> 20} MiB; choose smaller layers."
         )
 
 

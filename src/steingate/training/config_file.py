@@ -31,10 +31,9 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
     """
     old = checkpoint_files(run.checkpoints)
     rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
-    if run.config.exists() and (rows > 0 or any(epoch > 0 for epoch, _ in old)):
-        raise RunError(
-            f"{run.path} already holds a run: continue it with `steingate resume {run.path}`, or choose another --out."
-        )
+    if rows > 0 or any(epoch > 0 for epoch, _ in old):
+        advice = f"continue it with `steingate resume {run.path}`" if run.config.exists() else f"restore {run.config}"
+        raise RunError(f"{run.path} already holds a run: {advice}, or choose another --out.")
     for path in (*(path for _, path in old), run.certified, run.certification):
         path.unlink(missing_ok=True)
     order = cfg.algo.info.order
@@ -78,12 +77,13 @@ def versions() -> dict[str, str | None]:
     return found
 
 
-def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False) -> RunConfig:
+def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False, log: bool = False) -> RunConfig:
     """Return the configuration of a run folder.
 
     ``env`` is the environment, if it was given as a Python object or has moved. ``trust_code`` imports the code that
-    the record names even if it comes from another machine. RunError if ``config.json`` cannot be used, names foreign
-    code, or was edited after the run was started.
+    the record names even if it comes from another machine. With ``log`` the run continues, and its log goes to the
+    Weights & Biases project that the record names. RunError if ``config.json`` cannot be used, names foreign code, or
+    was edited after the run was started.
     """
     record = read_config(path)
     settings, folder = record.get("config"), record.get("env_folder")
@@ -91,7 +91,7 @@ def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False)
         raise RunError(f"{path}/config.json has no table 'config', so it was not written by steingate train.")
     identity = record.get("identity")
     try:
-        require_trust(path, record, env is not None, trust_code)
+        require_trust(path, record, trust_code, ("env",) * (env is not None) + ("wandb",) * (not log))
     except RunError:
         # An edit breaks the seal of an own run; its own digest shows that without an import.
         if identity not in (digest(settings, steps=False), digest(settings, steps=True)):

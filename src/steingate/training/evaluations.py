@@ -14,6 +14,7 @@ from typing import Any
 from steingate.errors import RunError
 from steingate.policies.zoo import FOLDER as ZOO_FOLDER
 from steingate.runs import content_digest
+from steingate.settings import too_deep
 from steingate.storage.files import open_no_link, read_regular, try_lock, writing
 
 FILE = "evaluations.jsonl"
@@ -53,12 +54,12 @@ def add_evaluation(run: Path, earlier: int, content: dict[str, Any]) -> None:
     with writing(file), open_no_link(file, "ab+") as stream:
         if not try_lock(stream):
             raise RunError(f"{file} is in use by another evaluation; start this one again.")
-        lines = read_evaluations(run)
+        lines, complete = read_evaluations(run), read_regular(file, _MAX_BYTES).rfind(b"\n") + 1
         if len(lines) != earlier:
             raise RunError(f"Another evaluation of {run} has ended since this one began; start this one again.")
         line = {"number": earlier + 1, **content, "before": lines[-1]["digest"] if lines else ""}
         line["digest"] = content_digest(line)
-        stream.truncate(sum(len(json.dumps(each)) + 1 for each in lines))  # without the rest of a line cut by a crash
+        stream.truncate(complete)  # without the rest of a line cut by a crash
         stream.write(json.dumps(line).encode() + b"\n")
 
 
@@ -68,4 +69,4 @@ def _lines(content: bytes) -> Iterator[dict[str, Any]]:
             line = json.loads(text)
         except (ValueError, RecursionError):
             line = None
-        yield line if isinstance(line, dict) else {}
+        yield line if isinstance(line, dict) and not too_deep(line) else {}

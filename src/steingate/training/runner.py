@@ -44,7 +44,7 @@ def resume(
     environment, if it was given as a Python object or has moved. ``trust_code`` imports code of
     a run that was started on another machine (see ``steingate.trust``).
     """
-    cfg = load_run_config(path, env, trust_code)
+    cfg = load_run_config(path, env, trust_code, log=True)
     if total_steps is not None:
         cfg = _extended(cfg, total_steps, path)
     return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)

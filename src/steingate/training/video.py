@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError, MissingExtraError
+from steingate.storage.files import temporary_path
 from steingate.training.play import Player, play
 
 Frame = npt.NDArray[np.uint8]
@@ -147,7 +148,7 @@ def _encoder(target: Path, fps: float) -> Iterator[Callable[[Frame], None]]:
         from imageio_ffmpeg import get_ffmpeg_exe
     except ImportError as error:
         raise MissingExtraError("steingate render", "train") from error
-    partial = target.with_name(f".{target.name}.part")
+    partial = temporary_path(target)
     process: subprocess.Popen[bytes] | None = None
 
     def write(frame: Frame) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from steingate import runs
 from steingate.algorithms.base import Algorithm, EnvParams
 from steingate.errors import RunError
+from steingate.monitoring.state import as_count
 from steingate.policies.action_space import action_arrays
 from steingate.policies.load import policy_arrays
 from steingate.policies.policy import Policy
@@ -138,11 +139,14 @@ class RunWriter:
             stored = runs.load_certification(self.run.path)
         except RunError as error:
             message = f"{str(error).partition(';')[0]}: it is written again from the checkpoint."
-        if stored is not None and stored.get("identity") == self._cfg.identity:
-            spent = int(stored["ledger"]["final_tests"])
-            selection = selection._replace(final_tests=max(selection.final_tests, spent))
-            if selection.report is None or stored["epoch"] > selection.report["epoch"]:
-                return selection, message
+        try:
+            if stored is not None and stored.get("identity") == self._cfg.identity:
+                spent, epoch = as_count(stored["ledger"]["final_tests"]), as_count(stored["epoch"])
+                selection = selection._replace(final_tests=max(selection.final_tests, spent))
+                if selection.report is None or epoch > selection.report["epoch"]:
+                    return selection, message
+        except (KeyError, TypeError, ValueError):
+            message = f"{self.run.certification} is damaged: it is written again from the checkpoint."
         self.write_certification(selection.report)
         return selection, message
 
