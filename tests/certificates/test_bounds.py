@@ -10,13 +10,13 @@ from scipy.stats import binom
 
 from steingate.certificates.betting import RHO, WEIGHTS, e_bh, log_wealth, mean_upper
 from steingate.certificates.clusters import certify_clusters
+from steingate.certificates.shift import shift_radius
 from steingate.certificates.tail import cvar_bound, mean_bound, smallest_limit
 from steingate.certificates.violation import (
     certification_power,
     certify,
     clopper_pearson_upper,
     episodes_for_power,
-    shift_radius,
 )
 from steingate.errors import InputError
 from steingate.monitoring.wealth import upper_bound

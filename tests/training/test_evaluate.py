@@ -139,7 +139,7 @@ class Simulated:
 
     def __call__(self, envs, player, seeds, *args, **options):
         cost = np.where(self.rng.random(len(seeds)) < self.chance, 9.0, 0.0)
-        return Episodes(cost, cost, np.full(len(seeds), 10))
+        return Episodes(cost, cost, np.full(len(seeds), 10), truncated=np.ones(len(seeds), bool))
 
 
 @pytest.mark.slow

@@ -82,6 +82,8 @@ class Episodes(NamedTuple):
     length: npt.NDArray[np.int64]
     start: npt.NDArray[np.int64] | None = None
     """Step of the epoch at which each began in its environment; negative if it began in an earlier epoch."""
+    truncated: npt.NDArray[np.bool_] | None = None
+    """Whether each was cut off, by a time limit for example, instead of terminated by the task."""
 
 
 class Trajectories(NamedTuple):

@@ -14,7 +14,6 @@ from math import log
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from steingate.errors import InputError, check_interval
 
@@ -54,6 +53,8 @@ def mean_upper(y: npt.ArrayLike, delta: float) -> float:
         raise InputError("The values have to be one dimension of numbers from 0 to 1, at least one.")
     if log_wealth(values, _LARGEST) < -log(delta):
         return 1.0
+    from scipy.optimize import brentq  # not above: monitors need NumPy alone
+
     low = min(float(values.mean()), _LARGEST)
     root = brentq(lambda m: log_wealth(values, m) + log(delta), low, _LARGEST, xtol=_ACCURACY)
     return min(float(root) + 2.0 * _ACCURACY, 1.0)

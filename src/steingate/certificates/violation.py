@@ -1,22 +1,23 @@
 """Exact upper bound on P(cost > limit) from the costs of a fixed number of episodes.
 
 With k violations in n independent episodes of one policy, the bound of Clopper and Pearson (1934) is the
-largest p for which k or fewer violations have probability at least 1 - confidence. ``shift_radius`` says how much
-the distribution of the episodes may change; ``episodes_for_power`` plans the number of episodes.
+largest p for which k or fewer violations have probability at least 1 - confidence. ``episodes_for_power``
+plans the number of episodes.
 """
 
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import ceil, expm1, inf, log, log1p
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betainccinv, xlog1py, xlogy
+from scipy.special import betainc, betainccinv
 
 from steingate.certificates.formatting import count, percent, verdict, violations_text
 from steingate.certificates.io import check_costs
+from steingate.certificates.shift import ShiftRadius, shift_radius
 from steingate.errors import InputError, check_interval
 
 SMALLEST = 1e-12  # smallest risk and smallest 1 - confidence
@@ -79,7 +80,7 @@ class ViolationResult:
         return self.bound <= self.risk
 
     @property
-    def shift(self) -> "ShiftRadius | None":
+    def shift(self) -> ShiftRadius | None:
         """How much the distribution of the episodes may change with the risk still certified; else ``None``."""
         return shift_radius(self.bound, self.risk) if self.certified else None
 
@@ -220,41 +221,6 @@ def certifiable_risk(episodes: int, confidence: float = 0.95, violations: int = 
     if not 1 <= episodes <= MAX_EPISODES or episodes != int(episodes):
         raise InputError(f"episodes is {episodes!r}; give a whole number from 1 to {MAX_EPISODES:g}.")
     return clopper_pearson_upper(violations, episodes, confidence)
-
-
-class ShiftRadius(NamedTuple):
-    """Largest change from the distribution P of the tested episodes to Q for which Q(cost > limit) <= risk.
-
-    Attributes
-    ----------
-    total_variation
-        Largest difference between the probabilities of any event under P and Q.
-    density_ratio
-        Largest factor dQ/dP by which any event becomes more likely.
-    kl_divergence, chi_squared
-        KL(Q | P) in nats, and the chi-squared divergence, the mean of (dQ/dP - 1)^2 under P.
-    """
-
-    total_variation: float
-    density_ratio: float
-    kl_divergence: float
-    chi_squared: float
-
-
-def shift_radius(bound: float, risk: float) -> ShiftRadius:
-    """Return the shifts that an upper bound u <= B = risk on P(cost > limit) survives.
-
-    B - u, B / u, kl(B, u) = B log(B / u) + (1 - B) log((1 - B) / (1 - u)), (B - u)^2 / (u (1 - u)). Each is sharp: by
-    the data processing inequality only the two events cost > limit and cost <= limit matter, and a larger shift of
-    their probabilities (u, 1 - u) reaches B.
-
-    >>> [round(value, 3) for value in shift_radius(clopper_pearson_upper(0, 300), 0.1)]
-    [0.09, 10.064, 0.145, 0.825]
-    """
-    if not 0.0 < bound <= risk < 1.0:
-        raise InputError(f"The bound {bound!r} and the risk {risk!r} do not satisfy 0 < bound <= risk < 1.")
-    kl = xlogy(risk, risk / bound) + xlog1py(1.0 - risk, (bound - risk) / (1.0 - bound))
-    return ShiftRadius(risk - bound, risk / bound, max(float(kl), 0.0), (risk - bound) ** 2 / (bound * (1.0 - bound)))
 
 
 def certification_power(episodes: int, expected: float, risk: float = 0.1, confidence: float = 0.95) -> float:

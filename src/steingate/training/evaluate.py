@@ -46,6 +46,7 @@ class Evaluation:
     bound : upper bound on P(cost > limit): exact, or a monitor's if it decided the number of episodes
     certified : whether these episodes certify P(cost > limit) <= risk
     failure : why they certify nothing, if they are no sample of episodes
+    sha256 : of the policy's arrays
     """
 
     number: int
@@ -62,6 +63,7 @@ class Evaluation:
     bound: float
     certified: bool
     failure: str = ""
+    sha256: str = ""
 
     @property
     def worst(self) -> int:
@@ -207,9 +209,9 @@ def evaluate(
     step = player.epoch * cfg.steps_per_epoch
     found = Evaluation(
         earlier + 1, player.which, player.epoch, step, sample, tuple(seeds[: len(cost)]), played, limit, risk,
-        1.0 - delta, joint, bound, certified and not failure, failure,
+        1.0 - delta, joint, bound, certified and not failure, failure, player.sha256,
     )  # fmt: skip
-    record = {"sha256": player.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
+    record = {"sha256": found.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
     add_evaluation(ledger, earlier, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
     return found
 
@@ -232,7 +234,8 @@ def play_episodes(
     finally:
         envs.close()
     count = len(seeds) if monitor is None else monitor.episodes
-    cost, ret, length = (
-        np.concatenate([getattr(each, name) for each in groups])[:count] for name in ("cost", "ret", "length")
+    cost, ret, length, truncated = (
+        np.concatenate([getattr(each, name) for each in groups])[:count]
+        for name in ("cost", "ret", "length", "truncated")
     )
-    return Episodes(cost=cost, ret=ret, length=length), ignored_seeds(marks)
+    return Episodes(cost, ret, length, truncated=truncated), ignored_seeds(marks)

@@ -20,7 +20,7 @@ from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv, source_digest
 from steingate.training.rollout import Carry, collect
-from steingate.training.rollout_kernels import FROZEN, OFF
+from steingate.training.rollout_kernels import FROZEN, OFF, TRUNCATED
 from steingate.training.seeding import Purpose, stream
 
 CHUNK = 100  # vector steps per rollout
@@ -99,20 +99,20 @@ def play(
     longest = 100 * cfg.horizon if cfg.carry_episodes else cfg.horizon
     most = max_steps or max(MAX_STEPS, longest, cfg.time_limit or 0)
     rows = [_play_together(envs, player, group, sample, stop, chunk, most) for group in groups]
-    ret, cost, length, seen = np.concatenate(rows).T
+    ret, cost, length, cut, seen = np.concatenate(rows).T
     if marks is not None:
         marks += [hash(row) for row in zip(ret.tolist(), cost.tolist(), length.tolist(), seen.tolist(), strict=True)]
-    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64))
+    return Episodes(cost=cost, ret=ret, length=length.astype(np.int64), truncated=cut == 1.0)
 
 
 def _play_together(
     envs: TrainerEnv, player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool], chunk: int,
     max_steps: int,
 ) -> npt.NDArray[np.float64]:  # fmt: skip
-    """Return (return, cost, length, checksum of observations) of the first episode of each environment."""
+    """Return (return, cost, length, truncated, checksum of observations) of the first episode of each environment."""
     space, mode = envs.single_action_space, FROZEN if player.cfg.algo.networks.normalize_obs else OFF
     padded = [*seeds, *([seeds[-1]] * (envs.num_envs - len(seeds)))]  # unused environments run along
-    first = np.full((envs.num_envs, 4), np.nan)
+    first = np.full((envs.num_envs, 5), np.nan)
     carry: Carry | None = None
     for number in range(-(-max_steps // chunk)):
         noise = np.zeros((chunk, envs.num_envs, n_outputs(space)), np.float32)
@@ -128,10 +128,10 @@ def _play_together(
         if number == 0:
             ends = dict(reversed([(int(env), int(t)) for t, env in rollout.finished_at]))
             for env in range(envs.num_envs):
-                first[env, 3] = crc32(rollout.obs[: ends.get(env, chunk) + 1, env].tobytes())
-        for (_, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
+                first[env, 4] = crc32(rollout.obs[: ends.get(env, chunk) + 1, env].tobytes())
+        for (t, env), *outcome in zip(rollout.finished_at, done.ret, done.cost, done.length, strict=True):
             if np.isnan(first[env, 0]):
-                first[env, :3] = outcome
+                first[env, :4] = *outcome, rollout.ends[t, env] == TRUNCATED
         if not np.isnan(first[: len(seeds), 0]).any():
             return first[: len(seeds)]
     raise EpisodeTooLongError(
