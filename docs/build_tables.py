@@ -750,13 +750,16 @@ def task_settings() -> str:
 def commands_page() -> str:
     """Return the reference of the command line, from the argument parsers."""
     head = "# Commands\n\n`steingate COMMAND --help` prints the same. Errors print one line, status 2.\n"
-    return head + "".join(command_section(name) for name in COMMANDS)
+    parts = [(name,) for name in COMMANDS]
+    at = parts.index(("evidence",)) + 1
+    parts[at:at] = [("evidence", "plan"), ("evidence", "verify")]
+    return head + "".join(command_section(*words) for words in parts)
 
 
-def command_section(name: str) -> str:
-    """Return the options of one command by group."""
-    _, parser = load_command(name)
-    lines = [f"\n## steingate {name}\n", f"{parser.description}\n"]
+def command_section(name: str, *words: str) -> str:
+    """Return the options of one command by group; ``words`` is the rest of its name."""
+    _, parser = load_command(name, words)
+    lines = [f"\n## {parser.prog}\n", f"{parser.description}\n"]
     for group in parser._action_groups:
         options = []
         for action in group._group_actions:

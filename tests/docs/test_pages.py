@@ -100,7 +100,7 @@ def test_page(page):
 def check_command(words):
     name, *rest = words
     assert name in COMMANDS, name
-    _, parser = load_command(name)
+    _, parser = load_command(name, rest[:1] if name == "evidence" else ())
     known = {option for action in parser._actions for option in action.option_strings}
     for option in (word.partition("=")[0] for word in rest if word.startswith("--")):
         assert option in known or name in ("train", "bench"), (name, option)

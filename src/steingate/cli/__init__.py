@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("train", "continue a training run from its last checkpoint"),
     "evaluate": ("evaluate", "evaluate a trained policy: return, cost, violation rate and its exact bound"),
     "compare": ("compare", "which of two trained policies violates the limit less often"),
+    "evidence": ("evidence", "test a policy by a plan and write an evidence bundle; verify one"),
     "render": ("render", "write a video of a trained policy"),
     "export": ("evaluate", "export a trained policy to NumPy or ONNX"),
     "bench": ("bench", "train a grid of runs, on this machine or on a Ray cluster"),
@@ -39,7 +40,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),
     "completion": ("completion", "print a shell completion script"),
 }
-TRAINING = ("train", "resume", "evaluate", "compare", "render", "bench")  # commands that need the extra train
+TRAINING = (
+    "train",
+    "resume",
+    "evaluate",
+    "compare",
+    "evidence",
+    "render",
+    "bench",
+)  # commands that need the extra train
 
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT

@@ -46,6 +46,7 @@ def monitor_arguments(parser: Parser) -> None:
         help="limit on the episode cost; repeatable with names",
     )
     add_claim_options(parser)
+    add("--evidence", metavar="DIR", help="evidence bundle with limit, risk, confidence and calibration episodes")
     add("--cap", type=float, metavar="C", help="clip costs here for mean and CVaR (default: 4 x limit)")
     baseline_help = "violation rate without drift: a number, or a file of costs (default: risk)"
     add("--baseline", metavar="B", help=baseline_help)
@@ -68,6 +69,7 @@ def monitor_arguments(parser: Parser) -> None:
 
 def monitor(args: Namespace) -> int:
     """Read costs until they end or ``--until`` is reached, and print the result."""
+    args.calibration, args.triggers = _read_evidence(args) if args.evidence else (None, {})
     with lock_state(args.state) if args.state else nullcontext():
         state = read_state(args.state) if args.state and Path(args.state).exists() else None
         monitors = make_monitor(args, args.limit) if state is None else continue_monitor(args, restore_monitor(state))
@@ -86,10 +88,26 @@ def monitor(args: Namespace) -> int:
 
         save_figure(monitor_figure(monitors), args.plot)
     if args.json:
-        print(json.dumps(monitors.to_dict(), allow_nan=False))
+        events = [event for each in by_name(monitors).values() for event in _events(each)]
+        named = {"retest_triggers": [args.triggers[event] for event in events if event in args.triggers]}
+        print(json.dumps({**monitors.to_dict(), **(named if args.evidence else {})}, allow_nan=False))
     else:
         print_monitors(monitors)
     return STATUS[monitors.status] if args.check else 0
+
+
+def _read_evidence(args: Namespace) -> tuple[Any, dict[str, str]]:
+    """Take the claim from an evidence bundle; return its episode costs, and the re-test trigger of each event."""
+    if any(value is not None for value in (args.limit, args.risk, args.confidence, args.baseline)):
+        raise InputError("--evidence brings limit, risk, confidence and baseline: leave out these options.")
+    from steingate.evidence.verify import read_bundle
+
+    bundle = read_bundle(args.evidence)
+    args.limit, args.risk, args.confidence = [repr(bundle.plan.limit)], bundle.plan.budget, 1.0 - bundle.plan.delta
+    if not bundle.evidence["claim"]["established"]:
+        warn(f"The claim of {args.evidence} is not established.")
+    triggers = bundle.evidence["retest_triggers"]
+    return bundle.table.cost, {each["event"]: f"{each['id']}: {each['text']}" for each in triggers if each["event"]}
 
 
 def make_monitor(args: Namespace, limits: list[str]) -> Monitor | Monitors:
@@ -105,6 +123,8 @@ def make_monitor(args: Namespace, limits: list[str]) -> Monitor | Monitors:
         if args.baseline is not None:
             settings["baseline"] = _float("--baseline", args.baseline)
         return Monitors(dict(zip(names, values, strict=True)), **settings)
+    if args.calibration is not None:
+        return Monitor.watch(args.calibration, limit=values[0], **settings)
     if args.baseline is None:
         return Monitor(values[0], **settings)
     try:
@@ -121,7 +141,8 @@ def continue_monitor(args: Namespace, stored: Monitor | Monitors) -> Monitor | M
     new = by_name(make_monitor(args, args.limit or same))
     if set(new) != set(old):
         raise InputError(f"{args.state} monitors other costs; use another --state.")
-    given = sorted({"limit", *_settings(args), *(["baseline"] if args.baseline is not None else [])})
+    has_baseline = args.baseline is not None or args.calibration is not None
+    given = sorted({"limit", *_settings(args), *(["baseline"] if has_baseline else [])})
     for key, each in old.items():
         for name in given:
             before, now = getattr(each, name), getattr(new[key], name)
@@ -238,7 +259,8 @@ class Session:
             warn(f"steingate: {error} The line is not counted.")
             if self.args.alarm_command:
                 for name, each in by_name(self.monitors).items():
-                    _run_alarm_command(self.args.alarm_command, INVALID, name, each, str(error))
+                    trigger = self.args.triggers.get(INVALID, "")
+                    _run_alarm_command(self.args.alarm_command, INVALID, name, each, str(error), trigger)
                     break
             return None
 
@@ -254,10 +276,12 @@ class Session:
             for event in _events(each):
                 if event in before[name]:
                     continue
+                trigger = self.args.triggers.get(event, "")
                 if not self.args.json:
-                    self.console.print(f"episode {each.episodes}: {label}{event}", markup=False, soft_wrap=True)
+                    text = f"episode {each.episodes}: {label}{event}{' - re-test trigger ' * bool(trigger)}{trigger}"
+                    self.console.print(text, markup=False, soft_wrap=True)
                 if event != "certified" and self.args.alarm_command:
-                    _run_alarm_command(self.args.alarm_command, event, name, each)
+                    _run_alarm_command(self.args.alarm_command, event, name, each, trigger=trigger)
 
 
 @contextmanager
@@ -280,7 +304,9 @@ def _events(monitor: Monitor) -> list[str]:
     return [event for event in EVENTS if getattr(monitor, event)]
 
 
-def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor, summary: str = "") -> None:
+def _run_alarm_command(
+    command: str, event: str, name: str, monitor: Monitor, summary: str = "", trigger: str = ""
+) -> None:
     """Run the command of the user; a failure is reported and the monitor continues."""
     variables = {
         "STEINGATE_EVENT": event,
@@ -288,6 +314,7 @@ def _run_alarm_command(command: str, event: str, name: str, monitor: Monitor, su
         "STEINGATE_EPISODE": str(monitor.episodes),
         "STEINGATE_BOUND": f"{monitor.bound:.6g}",
         "STEINGATE_SUMMARY": summary or monitor.summary,
+        "STEINGATE_TRIGGER": trigger,
     }
     env = {**os.environ, **variables}
     try:

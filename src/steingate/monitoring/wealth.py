@@ -19,7 +19,7 @@ Bets of size theta that the rate is above m multiply their wealth by 1 + theta (
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, log, log1p
+from math import exp, expm1, log, log1p, pi
 
 import numpy as np
 
@@ -32,6 +32,15 @@ BLOCK = 8  # episodes between two restarts of the bets against "the rate is at m
 _LARGEST_WEALTH = 1e300
 _LOG_RHO = tuple(log(rho) for rho in RHO)
 _LOG_WEIGHTS = tuple(log(weight) for weight in WEIGHTS)
+
+
+def delta_for_test(number: int, delta: float) -> float:
+    """Return the error probability of test ``number`` = 1, 2, ...; over all tests they add up to ``delta``.
+
+    >>> round(sum(delta_for_test(k, 0.05) for k in range(1, 10_000)), 4)
+    0.05
+    """
+    return delta * 6.0 / (pi * number) ** 2
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,14 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
 
         replace_file(target, onnx_file(policy))
         return [target]
+    replace_file(target, npz_bytes(policy))
+    replace_file(code, reading)
+    Policy.load(target)  # it must load, and give the same actions
+    return [target, code]
+
+
+def npz_bytes(policy: Policy) -> bytes:
+    """Return the content of an ``.npz`` file with the policy; see ``Policy.load``."""
     inputs = _test_inputs(policy)
     content = io.BytesIO()
     np.savez(
@@ -55,10 +63,7 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
         test_inputs=inputs,
         test_actions=np.asarray(policy._action(policy._outputs(inputs)), np.float64),
     )
-    replace_file(target, content.getvalue())
-    replace_file(code, reading)
-    Policy.load(target)  # it must load, and give the same actions
-    return [target, code]
+    return content.getvalue()
 
 
 def _test_inputs(policy: Policy) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Loading the policy of a run folder; needs neither JAX nor the simulator."""
 
+import hashlib
+import io
 import json
 import os
 import warnings
@@ -11,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from steingate.errors import InputError, RunError
+from steingate.escaping import printable
 from steingate.policies.lidar_features import LidarFeatures
 from steingate.policies.normalizer import CLIP, Stats, std
 from steingate.policies.policy import Policy
@@ -23,20 +26,22 @@ from steingate.runs import (
     newest_checkpoint,
     read_config,
 )
+from steingate.storage.files import read_regular
 
 Which = Literal["certified", "last"]
+_MAX_BYTES = 64 << 20  # of a file of an evidence bundle
 
 
 def load_policy(
     path: str | PathLike[str], policy: Which | None = None, warn: Callable[[str], None] = warnings.warn
 ) -> Policy:
-    """Return a policy of a run or of the zoo, or one that was exported with NumPy.
+    """Return a policy of a run, the zoo or an evidence bundle, or one that was exported with NumPy.
 
     Parameters
     ----------
     path
-        A run, a run folder, a name of ``steingate zoo`` such as ``"zoo:SafetyPointGoal1-v0"``, or an exported
-        ``.npz`` file.
+        A run, a run folder, a name of ``steingate zoo`` such as ``"zoo:SafetyPointGoal1-v0"``, the folder of an
+        evidence bundle, or an exported ``.npz`` file.
     policy
         ``"certified"`` for the certified checkpoint, an error if there is none; ``"last"`` for the newest
         checkpoint. By default the certified one, or the last one with a warning.
@@ -56,6 +61,8 @@ def load_policy(
             return Policy.load(path)
         except (OSError, ValueError) as error:
             raise RunError(str(error)) from error
+    if (path / "evidence.json").is_file():
+        return _bundled_policy(path, policy, warn)
     record = read_config(path)
     if is_edited(record):
         raise RunError(f"{path}/config.json was changed after the run was started; restore it.")
@@ -73,6 +80,29 @@ def load_policy(
         "certification": None if certification is None else certification["sentence"],
     }
     found.about = about
+    return found
+
+
+def _bundled_policy(folder: Path, which: Which | None, warn: Callable[[str], None]) -> Policy:
+    """Return the policy of an evidence bundle; RunError unless it is the one that was tested."""
+    file = folder / "policy.npz"
+    try:
+        evidence = json.loads(read_regular(folder / "evidence.json", _MAX_BYTES))
+        content = read_regular(file, _MAX_BYTES)
+        if evidence["files"]["policy.npz"] != hashlib.sha256(content).hexdigest():
+            raise RunError(f"{file} was changed: its SHA-256 is not the one in evidence.json.")
+        found = Policy.load(io.BytesIO(content))
+        tested, established = evidence["policy"]["sha256"], evidence["claim"]["established"] is True
+        certification = str(evidence["claim"]["sentence"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise RunError(f"{folder} is a damaged evidence bundle: run `steingate evidence verify {folder}`.") from None
+    if tested != found.sha256:
+        raise RunError(f"{file} holds another policy than the one that was tested.")
+    if not established and which == "certified":
+        raise RunError(f"{folder} holds no certified policy. {printable(certification, 500)}")
+    if not established and which is None:
+        warn(f"The policy of {folder} is not certified. {printable(certification, 500)}")
+    found.about |= {"sha256": tested, "certified": established, "certification": printable(certification, 500)}
     return found
 
 

@@ -6,16 +6,15 @@ more with the remaining episodes.
 """
 
 from collections.abc import Callable, Sequence
-from math import pi
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from steingate.algorithms.base import EnvParams
 from steingate.certificates.formatting import policy_name, verdict, violations_text
-from steingate.certificates.violation import shift_radius
+from steingate.certificates.shift import shift_radius
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.wealth import upper_bound
+from steingate.monitoring.wealth import delta_for_test, upper_bound
 from steingate.training.config import RunConfig
 from steingate.training.config_file import versions
 from steingate.training.environment import TrainerEnv, set_params
@@ -52,15 +51,6 @@ class CertificationTest(NamedTuple):
         settings = cfg.cost_limit, cfg.certify.budget, delta_for_test(self.number, 0.5 * cfg.certify.delta)
         bound = upper_bound(self.violations, self.episodes - self.violations, self.delta)
         return (self.limit, self.budget, self.delta) == settings and bound <= self.budget
-
-
-def delta_for_test(number: int, delta: float) -> float:
-    """Return the error probability of test ``number`` = 1, 2, ...; over all tests they add up to ``delta``.
-
-    >>> round(sum(delta_for_test(k, 0.05) for k in range(1, 10_000)), 4)
-    0.05
-    """
-    return delta * 6.0 / (pi * number) ** 2
 
 
 def min_episodes(budget: float, delta: float) -> int:

@@ -47,7 +47,7 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
             "color": cfg.algo.info.color,
         },
         "versions": versions(),
-        "machine": {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder},
+        "machine": machine(),
         "learner": learner,
         "notes": list(notes),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -75,6 +75,11 @@ def versions() -> dict[str, str | None]:
         except PackageNotFoundError:
             found[name] = None
     return found
+
+
+def machine() -> dict[str, Any]:
+    """Return facts about this machine that results may depend on."""
+    return {"platform": platform.platform(), "cores": os.cpu_count(), "byte_order": sys.byteorder}
 
 
 def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False, log: bool = False) -> RunConfig:

@@ -1,0 +1,92 @@
+"""The plan of a test, ``plan.toml``: what will be claimed and how it is tested, fixed before the first episode."""
+
+import json
+import tomllib
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any, Self
+
+from steingate.errors import InputError, is_real
+from steingate.escaping import printable
+
+SCHEMA_VERSION = 1
+MAX_EPISODES = 100_000
+_MAX_DOMAIN = 4000
+
+
+def now() -> datetime:
+    """Return the time of this machine's clock in UTC, to the second."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Claim and test: with error probability ``delta``, P(episode cost > limit) <= budget.
+
+    Attributes
+    ----------
+    limit : cost limit of an episode
+    budget : accepted violation probability
+    delta : error probability of all evaluations of the run together
+    episodes : number of test episodes; with ``until_certified`` their largest number
+    until_certified : whether an anytime-valid monitor ends the test as soon as it has decided
+    domain : operating domain in words: where, and under which conditions, the policy will be used
+    created : when the plan was fixed
+    """
+
+    limit: float
+    budget: float = 0.1
+    delta: float = 0.05
+    episodes: int = 300
+    until_certified: bool = False
+    domain: str = ""
+    created: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        if not (is_real(self.limit) and self.limit >= 0.0 and isfinite(self.limit)):
+            raise InputError(f"The limit of the plan is {self.limit!r}: give zero or a finite number above it.")
+        for name in ("budget", "delta"):
+            value = getattr(self, name)
+            if not (is_real(value) and 1e-9 <= value <= 1.0 - 1e-9):
+                raise InputError(f"{name} of the plan is {value!r}: give a probability between 0 and 1.")
+        if type(self.episodes) is not int or not 1 <= self.episodes <= MAX_EPISODES:
+            raise InputError(f"episodes of the plan is {self.episodes!r}: give a number from 1 to {MAX_EPISODES:,}.")
+        if type(self.until_certified) is not bool:
+            raise InputError(f"until_certified of the plan is {self.until_certified!r}: give true or false.")
+        if not isinstance(self.domain, str) or not isinstance(self.created, datetime) or self.created.tzinfo is None:
+            raise InputError("The plan needs domain as text, and created as a time with its offset from UTC.")
+        object.__setattr__(self, "domain", printable(" ".join(self.domain.split()), _MAX_DOMAIN))
+        for name in ("limit", "budget", "delta"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+    @property
+    def rule(self) -> str:
+        """What decides the number of episodes, in words."""
+        if self.until_certified:
+            return f"until the monitor has decided, at most {self.episodes:,} episodes"
+        return f"{self.episodes:,} episodes"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as JSON types."""
+        return {"schema_version": SCHEMA_VERSION, **asdict(self), "created": self.created.isoformat()}
+
+    def to_toml(self) -> str:
+        """Return the text of ``plan.toml``."""
+        values = {name: json.dumps(value, ensure_ascii=False) for name, value in self.to_dict().items()}
+        values["created"] = self.created.isoformat()
+        lines = [f"{name} = {value}" for name, value in values.items()]
+        return "\n".join(("# Plan of a test, fixed before its first episode.", *lines, ""))
+
+    @classmethod
+    def from_toml(cls, content: bytes, source: str) -> Self:
+        """Return the plan in the content of a ``plan.toml``; InputError if it is none."""
+        try:
+            found = tomllib.loads(content.decode())
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{source} is not valid TOML: {printable(error, 200)}.") from None
+        if found.pop("schema_version", None) != SCHEMA_VERSION:
+            raise InputError(f"{source} is no plan of schema version {SCHEMA_VERSION}: use `steingate evidence plan`.")
+        if set(found) != {item.name for item in fields(cls)}:
+            raise InputError(f"{source} has other entries than a plan: use `steingate evidence plan`.")
+        return cls(**found)
