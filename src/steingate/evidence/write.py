@@ -165,14 +165,15 @@ def write_bundle(
 
 
 def _fix_plan(
-    run: str | PathLike[str], out: Path, plan: Plan | str | PathLike[str] | None, env: Any, trust_code: bool) -> Plan:
+    run: str | PathLike[str], out: Path, plan: Plan | str | PathLike[str] | None, env: Any, trust_code: bool
+) -> Plan:
     """Return the plan, after writing it to the folder of the bundle."""
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= {PLAN}):
         raise InputError(f"{out} exists: give a new folder, or an empty one.")
     if plan is None and (out / PLAN).exists():
         plan = out / PLAN
     if plan is None:
-        cfg = load_run_config(run, env, trust_code)
+        cfg = load_run_config(run_folder(run), env, trust_code)
         domain = f"Episodes of {cfg.env} as in training"
         plan = Plan(cfg.cost_limit, cfg.certify.budget, cfg.certify.delta, domain=domain)
     elif not isinstance(plan, Plan):
