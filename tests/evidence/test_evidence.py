@@ -189,7 +189,7 @@ def test_commands(run, tmp_path, capsys, monkeypatch):
     assert main(["evidence", str(run), "--plan", "p.toml", "--out", "b", "--policy", "last", "--no-onnx"]) == 0
     evidence, out = read(Path("b")), capsys.readouterr().out
     assert "verifies" in out
-    assert evidence["method"]["name"] == "anytime-valid monitor"
+    assert evidence["method"]["name"] == "Anytime-valid monitor"
     monitor = Monitor(9.0, 0.1, evidence["result"]["error_probability"])
     for line in Path("b/episodes.csv").read_text().splitlines()[1:]:
         assert monitor.status == "undecided"

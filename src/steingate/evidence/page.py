@@ -66,7 +66,7 @@ def _result(evidence: Mapping[str, Any]) -> str:
         ("Episodes", f"{result['episodes']:,}"),
         ("Violations", f"{over} cost more than {number(claim['limit'])}"),
         ("Upper bound", f"{upper(result['bound'])}, wrong with probability at most {result['error_probability']:.3g}"),
-        ("Accepted", percent(claim["budget"])),
+        ("Budget", percent(claim["budget"])),
         ("Evaluation", f"{number_of_test} of this run; all together have {percent(claim['confidence'])} confidence"),
         ("Ends", ", ".join(f"{count:,} {name}" for name, count in result["ends"].items())),
     ]
@@ -157,8 +157,9 @@ def _histogram(cost: npt.NDArray[np.float64], limit: float, top: float) -> str:
     bars = []
     for kind, counts in (("bar", total), ("over", np.histogram(cost[cost > limit], edges)[0].tolist())):
         for left, right, count in zip(edges, edges[1:], counts, strict=False):
-            place = f'x="{x(left):.1f}" y="{y(count):.1f}" width="{x(right) - x(left) - 1:.1f}"'
-            bars.append(f'<rect class="{kind}" {place} height="{y(0) - y(count):.1f}"/>' if count else "")
+            height = max(y(0) - y(count), 2.0)  # one episode stays visible beside thousands
+            place = f'x="{x(left):.1f}" y="{y(0) - height:.1f}" width="{x(right) - x(left) - 1:.1f}"'
+            bars.append(f'<rect class="{kind}" {place} height="{height:.1f}"/>' if count else "")
     return _plot("".join(bars), (0.0, top), (0.0, max(total)), "episode cost", "episodes", limit)
 
 
