@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steingate import InputError, Monitor, Monitors, RunError
-from steingate.certificates.violation import shift_radius
+from steingate.certificates.shift import shift_radius
 from steingate.monitoring.wealth import cluster_bound, upper_bound
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from steingate.certificates.formatting import percent
-from steingate.certificates.violation import ShiftRadius
+from steingate.certificates.shift import ShiftRadius
 from steingate.escaping import for_terminal
 
 PIPE_WIDTH = 200  # columns of tables in a pipe, so that scripts and grep see whole rows

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.certificates.io import check_costs
-from steingate.certificates.violation import ShiftRadius, shift_radius
+from steingate.certificates.shift import ShiftRadius, shift_radius
 from steingate.errors import InputError, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import CostDriftDetector, DriftDetector

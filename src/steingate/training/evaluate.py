@@ -13,13 +13,15 @@ import numpy as np
 from steingate.algorithms.base import EnvParams, Episodes
 from steingate.algorithms.common.episodes import cvar
 from steingate.certificates.formatting import percent, policy_name, verdict, violations_text
-from steingate.certificates.violation import ShiftRadius, certify, clopper_pearson_lower, shift_radius
+from steingate.certificates.shift import ShiftRadius, shift_radius
+from steingate.certificates.violation import certify, clopper_pearson_lower
 from steingate.errors import InputError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
+from steingate.monitoring.wealth import delta_for_test
 from steingate.policies.load import Which
 from steingate.policies.zoo import run_folder
-from steingate.training.certification import delta_for_test, ignored_seeds
+from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
 from steingate.training.evaluations import add_evaluation, ledger_folder, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
