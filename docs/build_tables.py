@@ -80,7 +80,7 @@ def results_table() -> str:
     lines = []
     for algo in METHODS:
         own = [cells[env, algo] for env in TASKS]
-        shown = [f"{cell.ret.value:.1f} · {100 * cell.over.value:.1f} %" for cell in own]
+        shown = [f"{cell.ret.value:.1f} · {100 * cell.over.value:.1f}\N{NO-BREAK SPACE}%" for cell in own]
         lines.append([f"**{algo}**" if algo == "allowance" else algo, str(own[0].seeds), *shown])
     paper = [f"{cells[env, 'steingate'].paper.ret:.2f} · –" for env in TASKS]  # type: ignore[union-attr]
     lines.append(["*SteinGate in the paper (feasible return)*", "6", *paper])
@@ -595,19 +595,19 @@ def guarantees_blocks() -> dict[str, str]:
 
 
 def zoo_section(task_id: str) -> str:
-    """Return film, numbers and training command of the policies of a task."""
-    lines = [f"## {task(task_id)}", "", f"![An episode of the first policy](zoo/{task_id}.gif)", ""]
+    """Return film, numbers and training commands of the policies of a task."""
     own = [entry for entry in zoo_entries() if entry.task == task_id]
     cells = [
         [
-            f"`{entry.name}`", f"{entry.mean_return:.5g} ± {entry.return_error:.1g}", f"{entry.cost_limit:g}",
-            f"{entry.violations} of {entry.episodes}", upper(entry.bound),
+            f"`{entry.algo}`", entry.return_text, f"{entry.cost_limit:g}", f"{entry.violations} of {entry.episodes}",
+            upper(entry.bound),
         ]
         for entry in own
     ]  # fmt: skip
-    lines.append(markdown_table(("policy", "mean return", "cost limit", "violations", "bound"), cells))
-    commands = "\n".join(entry.command for entry in own)
-    return "\n".join([*lines, "", f"```sh\n{commands}\n```"])
+    table = markdown_table(("algorithm", "return", "limit", "violations", "bound"), cells)
+    commands = "\n".join(entry.command.replace(" --total-steps", " \\\n    --total-steps") for entry in own)
+    film = f"![A test episode of the first policy](zoo/{task_id}.gif)"
+    return f"## {task_id}\n\n{film}\n\n{table}\n\n```sh\n{commands}\n```"
 
 
 def zoo_page() -> str:

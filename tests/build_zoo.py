@@ -1,24 +1,34 @@
 """Put runs into the model zoo: ``make zoo RUNS="runs/..."``.
 
-For each task and algorithm the certified policy with the highest return is stored in ``src/steingate/zoo``, with a
-film of the best policy of each task in ``docs/zoo``. Runs must have default settings apart from task, algorithm,
-variant, steps and seed, so that the command in the list trains them again.
+For each task and algorithm the certified policy with the highest return is tested again on fresh episodes, and its
+evidence bundle is stored in ``src/steingate/zoo``, with a film of the best policy of each task in ``docs/zoo``. Runs
+must have default settings apart from task, algorithm, variant, steps and seed, so that the command in the list
+trains them again.
 """
 
 import json
+import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
 
-from steingate.cli import main as run_command
+from steingate.cli.demo import median_episode
+from steingate.evidence.plan import Plan
+from steingate.evidence.verify import read_bundle, verify_bundle
+from steingate.evidence.write import write_bundle
 from steingate.policies.load import load_policy
 from steingate.policies.zoo import FOLDER, ZooEntry, zoo_entries
-from steingate.runs import RunFolder, find_runs, load_certification, read_config, write_config
+from steingate.runs import find_runs, load_certification, read_config
+from steingate.storage.files import replace_file
 from steingate.training.config import make_config
+from steingate.training.play import load_player
+from steingate.training.video import film_episodes
 
 FILMS = Path(__file__).parents[1] / "docs" / "zoo"
+EPISODES = 300  # of the test
 FRAMES = 125  # of a film
+FRAME_TIME = b"\x08\x00"
 MAX_FILM = 300_000  # bytes
 
 
@@ -41,30 +51,33 @@ def main() -> None:
 
 
 def add(path: Path, place: Path) -> None:
-    """Copy the files that a stored policy needs, without the folders of this machine."""
+    """Test the certified policy of a run on fresh episodes and write the evidence."""
     record = read_config(path)
-    config: dict[str, Any] = record["config"]
-    default = make_config(
-        {key: config[key] for key in ("env", "algo", "total_steps", "seed")}
-        | {"variant": config["algorithm"]["variant"]}
-    )
+    config = record["config"]
+    names = ("env", "algo", "total_steps", "seed")
+    default = make_config({name: config[name] for name in names} | {"variant": config["algorithm"]["variant"]})
     if default.identity != record["identity"]:
         raise SystemExit(f"{path} has settings other than the defaults: {json.dumps(config)}")
-    load_policy(path, "certified")
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    source, target = RunFolder(path), RunFolder(place)
-    write_config(target, record | {"config": config | {"out": "runs"}, "seal": None})
-    shutil.copyfile(source.certified, target.certified)
-    shutil.copyfile(source.certification, target.certification)
-    load_policy(place, "certified")
-    print(f"{path} -> {place}")
+    certify = config["certify"]
+    domain = f"the simulated task {config['env']}, with the layouts and initial states of training"
+    plan = Plan(config["cost_limit"], certify["budget"], certify["delta"], EPISODES, domain=domain)
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = write_bundle(path, Path(folder) / "bundle", plan, policy="certified", onnx=False)
+        print(verify_bundle(bundle), flush=True)
+        if load_policy(bundle).certified:
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(bundle, place)
 
 
 def film(entry: ZooEntry) -> None:
-    """Write a film of an episode, shown in docs/zoo.md."""
-    target, steps = FILMS / f"{entry.task}.gif", 500 if "Circle" in entry.task else 1000
-    run_command(["render", entry.name, "--out", str(target), "--size", "240", "--every", str(steps // FRAMES)])
+    """Write a film of the test episode with the median return, shown in docs/zoo.md."""
+    target, table = FILMS / f"{entry.task}.gif", read_bundle(entry.path).table
+    shown = median_episode(table)
+    every = max(1, int(table.length[shown]) // FRAMES)
+    film_episodes(load_player(entry.path, print), [int(table.seed[shown])], target, every=every, size=240)
+    # The time of a frame is in its graphic control extension: 21 F9 04, flags, 1/100 s, transparent color, 00.
+    content = re.sub(rb"(!\xf9\x04.)..(.\x00)", rb"\g<1>" + FRAME_TIME + rb"\2", target.read_bytes(), flags=re.DOTALL)
+    replace_file(target, content)
     if target.stat().st_size > MAX_FILM:
         raise SystemExit(f"{target} has {target.stat().st_size:,} bytes: more than {MAX_FILM:,}.")
 

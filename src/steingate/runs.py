@@ -38,8 +38,8 @@ from steingate.storage.tables import Table, read_episodes, read_progress
 __all__ = [
     "Checkpoint", "RunFolder", "Table", "certification_problem", "certified_checkpoint", "content_digest",
     "find_edits", "find_runs", "folder_lock", "is_edited", "latest_checkpoint", "load_certification",
-    "newest_checkpoint", "read_checkpoint", "read_config", "read_episodes", "read_progress", "require_no_rows",
-    "run_path", "write_certification", "write_checkpoint", "write_config", "write_tree",
+    "newest_checkpoint", "read_checkpoint", "read_config", "read_episodes", "read_evidence", "read_progress",
+    "require_no_rows", "run_path", "write_certification", "write_checkpoint", "write_config", "write_tree",
 ]  # fmt: skip
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
@@ -140,6 +140,12 @@ def certification_problem(content: Mapping[str, Any], identity: Any) -> str:
     if content.get("digest") != content_digest(dict(content)):
         return "was edited"
     return "" if content.get("identity", identity) == identity else "belongs to another run"
+
+
+def read_evidence(path: str | PathLike[str]) -> dict[str, Any] | None:
+    """Return the content of the ``evidence.json`` of an evidence bundle; None if the folder has none."""
+    file = Path(path) / "evidence.json"
+    return _read_object(file) if file.is_file() else None
 
 
 def _read_object(file: Path) -> dict[str, Any]:

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "certify": ("certify", "bound the violation probability from a list of episode costs"),
     "monitor": ("monitor", "monitor episode costs as they arrive: certified, unsafe, drift"),
     "plan": ("certify", "number of episodes that a certificate needs"),
+    "demo": ("demo", "film and evidence of a certified policy, without training"),
     "zoo": ("listing", "list the certified policies that are part of the package"),
     "algos": ("listing", "list the algorithms"),
     "envs": ("listing", "list the native tasks"),

@@ -28,8 +28,14 @@ def zoo(args: argparse.Namespace) -> int:
     print(line.format("policy", "return", "limit", "violations", "bound", "size"))
     for entry in entries:
         counts = f"{entry.violations} of {entry.episodes}"
-        ret = f"{entry.mean_return:.5g} ± {entry.return_error:.1g}"
-        cells = (entry.name, ret, f"{entry.cost_limit:g}", counts, upper(entry.bound), f"{entry.kilobytes:.0f} kB")
+        cells = (
+            entry.name,
+            entry.return_text,
+            f"{entry.cost_limit:g}",
+            counts,
+            upper(entry.bound),
+            f"{entry.kilobytes:.0f} kB",
+        )
         print(line.format(*cells))
     confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
     print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. zoo:TASK is its first policy.")

@@ -2,7 +2,6 @@
 
 import argparse
 from functools import partial
-from typing import Any
 
 from steingate.cli.evaluate import add_run_options
 from steingate.cli.output import progress_bar, warn
@@ -32,12 +31,9 @@ def render_arguments(parser: Parser) -> None:
 def render(args: argparse.Namespace) -> int:
     """Write the video and print its name."""
     with stop_on_signals(process=True) as stop, progress_bar() as update:
-        from steingate.algorithms.base import EnvParams
-        from steingate.tasks.catalog import TASKS
-        from steingate.training.environment import make_envs
         from steingate.training.evaluate import evaluation_seeds, play_episodes
         from steingate.training.play import load_player
-        from steingate.training.video import record_video
+        from steingate.training.video import film_episodes
 
         stop.check()
         episodes = args.episodes if args.episodes is not None else (SEARCHED if args.worst else 1)
@@ -53,14 +49,9 @@ def render(args: argparse.Namespace) -> int:
             cost = play_episodes(player, seeds, args.sample, stop.check)[0].cost
             seeds = [seeds[int(cost.argmax())]]
             warn(f"largest cost of {episodes} episodes: {cost.max():g}, seed {seeds[0]}")
-        options: dict[str, Any] = {"render_mode": "rgb_array"}
-        if player.cfg.env.removeprefix("steingate/") in TASKS:
-            options |= {"width": args.size, "height": args.size, "camera": args.camera}
-        envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
-        try:
-            update_steps = partial(update, "rendering steps")
-            record_video(envs, player, seeds, args.out, args.sample, args.every, stop.check, update_steps)
-        finally:
-            envs.close()
+        film_episodes(
+            player, seeds, args.out, args.sample, args.every, stop.check, partial(update, "rendering steps"),
+            size=args.size, camera=args.camera,
+        )  # fmt: skip
     print(args.out)
     return 0

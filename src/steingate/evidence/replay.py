@@ -18,23 +18,12 @@ def replay_episodes(
     if not 1 <= first <= total or count < 1:
         raise InputError(f"There is no episode {first} to replay: the test has 1 to {total}.")
     with needs("Playing episodes again", "train"):
-        from steingate.policies.normalizer import Stats
         from steingate.training.config_file import load_run_config
         from steingate.training.environment import make_envs
-        from steingate.training.play import make_player, play
-    policy, cfg = bundle.policy, load_run_config(folder, env, trust_code)
-    weights, biases = zip(*policy.layers, strict=True)
-    network = {
-        "w": weights,
-        "b": biases,
-        **({"log_std": policy.array("log_std")} if policy.array("log_std").size else {}),
-    }
-    mean, std = policy.array("obs_mean"), policy.array("obs_std")
-    # Statistics of two observations whose standard deviation is std, bit for bit: sqrt(x * x) = x.
-    stats = Stats(2, mean, std * std) if mean.size else Stats(0, *np.zeros((2, weights[0].shape[0])))
-    fraction = float(bundle.evidence["replay"]["cost_budget_fraction"])
-    player = make_player(cfg, 0, network, stats, 1.0)._replace(cost_budget_fraction=fraction)
-    envs = make_envs(cfg, params=EnvParams(fraction))
+        from steingate.training.play import bundled_player, play
+    cfg = load_run_config(folder, env, trust_code)
+    player = bundled_player(cfg, bundle.policy, bundle.evidence)
+    envs = make_envs(cfg, params=EnvParams(player.cost_budget_fraction))
     chosen = slice(first - 1, first - 1 + count)
     try:
         played = play(envs, player, table.seed[chosen].tolist(), False)

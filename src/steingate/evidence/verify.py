@@ -30,6 +30,7 @@ from steingate.evidence.plan import Plan
 from steingate.evidence.statistics import EpisodeTable, summarize
 from steingate.monitoring.wealth import delta_for_test
 from steingate.policies.policy import Policy
+from steingate.policies.zoo import run_folder
 from steingate.training.seeding import evaluation_seeds
 
 _TOLERANCE = 1e-9  # relative; other processors and versions of NumPy round sums differently
@@ -105,7 +106,7 @@ def verify_bundle(
     >>> found.ok, found.problems  # doctest: +SKIP
     (True, ())
     """
-    folder = Path(path)
+    folder = run_folder(path)
     files, problems = read_folder(folder)
     problems += compare_sums(files)
     found = sha256(files.get(SUMS, b""))

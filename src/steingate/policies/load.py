@@ -25,6 +25,7 @@ from steingate.runs import (
     load_certification,
     newest_checkpoint,
     read_config,
+    read_evidence,
 )
 from steingate.storage.files import read_regular
 
@@ -61,8 +62,9 @@ def load_policy(
             return Policy.load(path)
         except (OSError, ValueError) as error:
             raise RunError(str(error)) from error
-    if (path / "evidence.json").is_file():
-        return _bundled_policy(path, policy, warn)
+    evidence = read_evidence(path)
+    if evidence is not None:
+        return _bundled_policy(path, evidence, policy, warn)
     record = read_config(path)
     if is_edited(record):
         raise RunError(f"{path}/config.json was changed after the run was started; restore it.")
@@ -83,18 +85,17 @@ def load_policy(
     return found
 
 
-def _bundled_policy(folder: Path, which: Which | None, warn: Callable[[str], None]) -> Policy:
+def _bundled_policy(folder: Path, evidence: dict[str, Any], which: Which | None, warn: Callable[[str], None]) -> Policy:
     """Return the policy of an evidence bundle; RunError unless it is the one that was tested."""
     file = folder / "policy.npz"
     try:
-        evidence = json.loads(read_regular(folder / "evidence.json", _MAX_BYTES))
         content = read_regular(file, _MAX_BYTES)
         if evidence["files"]["policy.npz"] != hashlib.sha256(content).hexdigest():
             raise RunError(f"{file} was changed: its SHA-256 is not the one in evidence.json.")
         found = Policy.load(io.BytesIO(content))
         tested, established = evidence["policy"]["sha256"], evidence["claim"]["established"] is True
         certification = str(evidence["claim"]["sentence"])
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError):
         raise RunError(f"{folder} is a damaged evidence bundle: run `steingate evidence verify {folder}`.") from None
     if tested != found.sha256:
         raise RunError(f"{file} holds another policy than the one that was tested.")

@@ -1,27 +1,24 @@
 """The model zoo: certified policies that are part of this package.
 
-An entry is the folder ``zoo/TASK/ALGORITHM`` of the package. It has the files of a run that a stored policy needs
-(``config.json``, ``certified.safetensors``, ``certification.json``). ``zoo:TASK/ALGORITHM`` names it wherever
-a run folder is expected; ``zoo:TASK`` is the entry of the task with the highest return.
+An entry is an evidence bundle in the folder ``zoo/TASK/ALGORITHM`` of the package (``steingate.evidence``).
+``zoo:TASK/ALGORITHM`` names it wherever a run folder is expected; ``zoo:TASK`` is the entry of the task with the
+highest return.
 """
 
 import os
+from math import floor, log10
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from steingate.errors import InputError, nearest
-from steingate.runs import load_certification, read_config
+from steingate.runs import read_config, read_evidence
 
 PREFIX = "zoo:"
 FOLDER = Path(__file__).parents[1] / "zoo"
 
 
 class ZooEntry(NamedTuple):
-    """A policy of the zoo, with the numbers of its ``certification.json``.
-
-    ``mean_return`` and ``return_error`` (standard error) are of ``fresh_episodes`` that did not select the policy;
-    the violations are those of the certification test.
-    """
+    """A policy of the zoo, with the numbers of its test: fresh episodes, none of which selected the policy."""
 
     task: str
     algo: str
@@ -30,11 +27,11 @@ class ZooEntry(NamedTuple):
     total_steps: int
     cost_limit: float
     mean_return: float
-    return_error: float
+    return_error: float  # standard error of the mean
     violations: int
     episodes: int
-    bound: float  # on P(cost > cost_limit), with confidence
-    confidence: float
+    bound: float  # on P(cost > cost_limit)
+    confidence: float  # of the bound
     kilobytes: float
     sha256: str
 
@@ -42,6 +39,12 @@ class ZooEntry(NamedTuple):
     def name(self) -> str:
         """Name for commands and ``load_policy``."""
         return f"{PREFIX}{self.task}/{self.algo}"
+
+    @property
+    def return_text(self) -> str:
+        """Mean return and its standard error, with the digits that the error leaves."""
+        digits = max(0, -floor(log10(max(self.return_error, 1e-6))))
+        return f"{self.mean_return:.{digits}f} ± {self.return_error:.{digits}f}"
 
     @property
     def command(self) -> str:
@@ -75,18 +78,17 @@ def run_folder(path: str | os.PathLike[str]) -> Path:
 
 def zoo_entries() -> list[ZooEntry]:
     """Return all entries by task, those with a higher return first."""
-    found = [_entry(file.parent) for file in FOLDER.glob("*/*/config.json")]
+    found = [_entry(file.parent) for file in FOLDER.glob("*/*/evidence.json")]
     return sorted(found, key=lambda entry: (entry.task, -entry.mean_return))
 
 
 def _entry(path: Path) -> ZooEntry:
-    config, certification = read_config(path)["config"], load_certification(path) or {}
-    test: dict[str, Any] = certification["policy"]
-    fresh: dict[str, Any] = certification["fresh_episodes"]
-    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    evidence, config = read_evidence(path) or {}, read_config(path)["config"]
+    result, ret = evidence["result"], evidence["result"]["return"]
+    size = sum(file.stat().st_size for file in path.iterdir())
     return ZooEntry(
         path.parent.name, path.name, config["algorithm"]["variant"], config["seed"], config["total_steps"],
-        config["cost_limit"], fresh["return"], fresh["return_error"],
-        test["violations"], test["episodes"], test["bound"], 1.0 - certification["delta"], size / 1000.0,
-        test["sha256"],
+        evidence["claim"]["limit"], ret["mean"], ret["std"] / result["episodes"] ** 0.5, result["violations"],
+        result["episodes"], result["bound"], 1.0 - result["error_probability"], size / 1000.0,
+        evidence["policy"]["sha256"],
     )  # fmt: skip

@@ -23,7 +23,7 @@ from steingate.policies.load import Which
 from steingate.policies.zoo import run_folder
 from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
-from steingate.training.evaluations import add_evaluation, ledger_folder, read_evaluations
+from steingate.training.evaluations import add_evaluation, ledger_of, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
 from steingate.training.play import Player, load_player, play
 from steingate.training.seeding import evaluation_seeds
@@ -189,8 +189,9 @@ def evaluate(
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
     player = load_player(path, warn, policy, env, trust_code)
-    ledger = ledger_folder(run_folder(path), player.sha256)
-    cfg, earlier = player.cfg, len(read_evaluations(ledger))
+    ledger, before = ledger_of(run_folder(path), player.sha256)
+    cfg, lines = player.cfg, len(read_evaluations(ledger))
+    earlier = before + lines
     seeds = evaluation_seeds(seed, episodes, earlier + 1)
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk
@@ -214,7 +215,7 @@ def evaluate(
         1.0 - delta, joint, bound, certified and not failure, failure, player.sha256,
     )  # fmt: skip
     record = {"sha256": found.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
-    add_evaluation(ledger, earlier, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
+    add_evaluation(ledger, lines, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})
     return found
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from steingate.errors import RunError
-from steingate.policies.zoo import FOLDER as ZOO_FOLDER
-from steingate.runs import content_digest
+from steingate.runs import content_digest, read_evidence
 from steingate.settings import too_deep
 from steingate.storage.files import open_no_link, read_regular, try_lock, writing
 
@@ -21,12 +20,17 @@ FILE = "evaluations.jsonl"
 _MAX_BYTES = 64 << 20
 
 
-def ledger_folder(run: Path, sha256: str) -> Path:
-    """Return the folder of the ledger of a policy: its run, or the user's state folder if it is from the zoo."""
-    if not run.is_relative_to(ZOO_FOLDER):
-        return run
+def ledger_of(run: Path, sha256: str) -> tuple[Path, int]:
+    """Return the folder of the ledger of a policy, and how many evaluations were before its first line.
+
+    It is the run folder. An evidence bundle must not change and is itself an evaluation: its ledger is in the user's
+    state folder.
+    """
+    evidence = read_evidence(run)
+    if evidence is None:
+        return run, 0
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "steingate" / "zoo" / sha256
+    return Path(state) / "steingate" / "evaluations" / sha256, int(evidence["test"]["number"])
 
 
 def read_evaluations(run: Path) -> list[dict[str, Any]]:
@@ -57,7 +61,7 @@ def add_evaluation(run: Path, earlier: int, content: dict[str, Any]) -> None:
         lines, complete = read_evaluations(run), read_regular(file, _MAX_BYTES).rfind(b"\n") + 1
         if len(lines) != earlier:
             raise RunError(f"Another evaluation of {run} has ended since this one began; start this one again.")
-        line = {"number": earlier + 1, **content, "before": lines[-1]["digest"] if lines else ""}
+        line = {**content, "number": earlier + 1, "before": lines[-1]["digest"] if lines else ""}
         line["digest"] = content_digest(line)
         stream.truncate(complete)  # without the rest of a line cut by a crash
         stream.write(json.dumps(line).encode() + b"\n")

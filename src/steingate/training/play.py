@@ -1,6 +1,6 @@
 """Playing whole episodes with a policy of a run, one reset seed per episode."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -11,11 +11,11 @@ import numpy.typing as npt
 from steingate.algorithms.base import Episodes, Params
 from steingate.errors import RunError
 from steingate.policies.action_space import discrete_actions, n_outputs
-from steingate.policies.load import Which, choose_checkpoint, policy_arrays
+from steingate.policies.load import Which, choose_checkpoint, load_policy, policy_arrays
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Policy
 from steingate.policies.zoo import run_folder
-from steingate.runs import Checkpoint
+from steingate.runs import Checkpoint, read_evidence
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv, source_digest
@@ -58,6 +58,23 @@ def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certif
     return player._replace(which=which, sha256=Policy(policy_arrays(checkpoint)).sha256)
 
 
+def bundled_player(cfg: RunConfig, policy: Policy, evidence: Mapping[str, Any]) -> Player:
+    """Return the player of the policy of an evidence bundle, from the content of ``evidence.json``."""
+    weights, biases = zip(*policy.layers, strict=True)
+    network: Params = {"w": weights, "b": biases}
+    if policy.array("log_std").size:
+        network["log_std"] = policy.array("log_std")
+    mean, std = policy.array("obs_mean"), policy.array("obs_std")
+    # Statistics of two observations whose standard deviation is std, bit for bit: sqrt(x * x) = x.
+    stats = Stats(2, mean, std * std) if mean.size else Stats(0, *np.zeros((2, weights[0].shape[0])))
+    try:
+        epoch, fraction = int(evidence["policy"]["epoch"]), float(evidence["replay"]["cost_budget_fraction"])
+    except (KeyError, TypeError, ValueError):
+        raise RunError("evidence.json is damaged: run `steingate evidence verify` on its folder.") from None
+    which: Which = "certified" if policy.certified else "last"
+    return Player(cfg, epoch, network, stats, fraction, which, policy.sha256)
+
+
 def load_player(
     path: str | PathLike[str], warn: Callable[[str], None], policy: Which | None = None, env: Any = None,
     trust_code: bool = False,
@@ -65,6 +82,9 @@ def load_player(
     """Return the player of a run folder's policy; arguments as in ``evaluate``."""
     path = run_folder(path)
     cfg = load_run_config(path, env, trust_code)
+    evidence = read_evidence(path)
+    if evidence is not None:
+        return bundled_player(cfg, load_policy(path, policy, warn), evidence)
     checkpoint, which = choose_checkpoint(path, policy, warn)
     source = source_digest(cfg.env)
     if source is not None and source != checkpoint.tree.get("env_source"):

@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from steingate.algorithms.base import EnvParams
 from steingate.envs.wrapper import VectorEnvWrapper
 from steingate.errors import InputError, MissingExtraError
 from steingate.storage.files import temporary_path
+from steingate.tasks.catalog import TASKS
+from steingate.training.environment import make_envs
 from steingate.training.play import Player, play
 
 Frame = npt.NDArray[np.uint8]
@@ -94,6 +97,22 @@ class RecordingEnv(VectorEnvWrapper):
         self._frame = np.asarray(frame)
         self._show(self._frame, self._status, False)
         self._status = self._status._replace(costly=False)
+
+
+def film_episodes(
+    player: Player, seeds: list[int], out: str | Path, sample: bool = False, every: int | None = None,
+    stop: Callable[[], bool] = lambda: False, progress: Callable[[int, int | None], None] = lambda steps, total: None,
+    *, size: int = 480, camera: str = "fixed",
+) -> None:  # fmt: skip
+    """Make the environment of a policy and call ``record_video``; native tasks have ``size`` pixels per side."""
+    options: dict[str, Any] = {"render_mode": "rgb_array"}
+    if player.cfg.env.removeprefix("steingate/") in TASKS:
+        options |= {"width": size, "height": size, "camera": camera}
+    envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
+    try:
+        record_video(envs, player, seeds, out, sample, every, stop, progress)
+    finally:
+        envs.close()
 
 
 def record_video(
