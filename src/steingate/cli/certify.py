@@ -97,10 +97,10 @@ def certify(args: Namespace) -> int:
         extra = {} if stein is None else {"stein": stein.to_dict()}
         print(json.dumps({**result.to_dict(), **tail, **source, **extra}, allow_nan=False))
     else:
-        _print_result(result, args.file, data, args.explain, tail)
         if stein is not None:
-            print()
             _print_stein(stein, args.explain)
+            print()
+        _print_result(result, args.file, data, args.explain, tail)
         if args.plot:
             print(f"Figure: {args.plot}")
     return NOT_CERTIFIED if args.check and not certified else 0
