@@ -74,7 +74,9 @@ def test_the_text_says_what_to_do(violations, within, more, advice):
     assert result.more_episodes == more
     assert result.advice.startswith(advice) or advice in result.advice
     assert str(result) == f"{result.summary} {result.advice}"
-    assert result.summary.startswith("Certified for 10 %: " if more == 0 else "Not certified for 10 %: ")
+    words = {True: "Certified", False: "Not certified", None: "Undecided"}
+    assert result.summary.startswith(f"{words[result.outcome]} for 10 %: ")
+    assert (result.outcome is True, result.outcome is False) == (more == 0, violations == 90)
     if more:
         planned = [30.0] * violations + [3.0] * (within + more)
         assert certify(planned, 25.0).certified

@@ -81,7 +81,7 @@ def test_evaluate_prints_tables_and_one_verdict_for_each_kind_of_actions(run, tm
     words = ["evaluate", str(run), "--episodes", "5", "--policy", "last"]
     assert main(words) == 0
     one = capsys.readouterr().out
-    assert one.count("ertified for 10 %") == one.count("5 episodes of the last policy") == 1
+    assert one.count("Undecided for 10 %") == one.count("5 episodes of the last policy") == 1
     assert "with exploration noise" not in one
     assert main([*words, "--plot", str(plot), "--actions", "both"]) == 0
     output = capsys.readouterr()

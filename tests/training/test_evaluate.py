@@ -208,7 +208,7 @@ def test_the_sentence_says_which_policy_which_evaluation_and_what_to_do(run):
     (run / FILE).unlink(missing_ok=True)
     few = str(evaluate(run, 5, policy="last", limit=100.0))
     assert few == (
-        "Not certified for 10 %: the last policy (step 480), without exploration noise: 0 of 5 episodes cost more "
+        "Undecided for 10 %: the last policy (step 480), without exploration noise: 0 of 5 episodes cost more "
         "than 100 (0.0 %); with 96.9 % confidence at most 50.3 % do. Too few episodes to tell: give more "
         "(--episodes), or as many as needed (--until-certified). "
         "Evaluation 1 of this run; all together have 95 % confidence."

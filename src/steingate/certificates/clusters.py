@@ -55,6 +55,11 @@ class ClusterResult(ViolationResult):
         )
 
     @property
+    def outcome(self) -> bool | None:
+        """True if the risk is certified, else None: no lower bound is computed for clusters."""
+        return self.certified or None
+
+    @property
     def advice(self) -> str:
         """What to do next, in one sentence."""
         if self.certified:

@@ -85,17 +85,18 @@ def policy_name(which: str, step: int, sampled: bool = False) -> str:
     >>> policy_name("last", 1_000_000)
     'the last policy (step 1,000,000), without exploration noise'
     """
-    name = f"the {which} policy (step {step:,})" if which else f"the policy of step {step:,}"
+    names = {"certified": "the policy that training certified", "last": "the last policy"}
+    name = f"{names[which]} (step {step:,})" if which else f"the policy of step {step:,}"
     return f"{name if step else 'the untrained policy'}, with{'' if sampled else 'out'} exploration noise"
 
 
-def verdict(certified: bool, risk: float, known: str, policy: str = "", *advice: str) -> str:
+def verdict(certified: bool | None, risk: float, known: str, policy: str = "", *advice: str) -> str:
     """Return the sentence in which training, evaluation, reports and certificates end.
 
     Parameters
     ----------
     certified, risk
-        Whether P(cost > limit) <= risk is certified.
+        Whether P(cost > limit) <= risk is certified; None if the episodes are too few to tell.
     known
         What the episodes showed: ``violations_text``, or why they show nothing.
     policy
@@ -109,6 +110,6 @@ def verdict(certified: bool, risk: float, known: str, policy: str = "", *advice:
     >>> verdict(True, 0.1, known, policy_name("last", 500))[:78]
     'Certified for 10 %: the last policy (step 500), without exploration noise: 0 of'
     """
-    word = "Certified" if certified else "Not certified"
+    word = {True: "Certified", False: "Not certified", None: "Undecided"}[certified]
     start = f"{word} for {percent(risk)}: {policy}{': ' if policy else ''}{known}."
     return " ".join((start, *(sentence for sentence in advice if sentence)))

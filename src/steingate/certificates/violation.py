@@ -100,7 +100,13 @@ class ViolationResult:
     @property
     def summary(self) -> str:
         """Whether the risk is certified, violations and bound, in one line."""
-        return verdict(self.certified, self.risk, self.known)
+        return verdict(self.outcome, self.risk, self.known)
+
+    @property
+    def outcome(self) -> bool | None:
+        """True if the risk is certified, False if it is shown to be exceeded, None if the episodes cannot tell."""
+        exceeded = clopper_pearson_lower(self.violations, self.episodes, self.confidence) > self.risk
+        return True if self.certified else False if exceeded else None
 
     @property
     def known(self) -> str:
@@ -118,7 +124,7 @@ class ViolationResult:
             allowed = f"at most {self.violations}" if self.violations else "no"
             many = "violations" if self.violations > 1 else "violation"
             return f"Too few episodes: {needed} with {allowed} {many} would be enough. {fresh}"
-        if clopper_pearson_lower(self.violations, self.episodes, self.confidence) > self.risk:
+        if self.outcome is False:
             return f"The violation probability is above {percent(self.risk)}: lower the cost of the policy."
         return (
             f"{count(self.episodes)} cannot tell: the violation rate is above {percent(self.risk)}, "

@@ -161,7 +161,7 @@ def _print_result(result: ViolationResult, file: str, data: CostData, explain: b
     rows += shift_rows(result.shift, result.risk)
     source = "standard input" if file == "-" else file
     if data.one_policy:
-        text = verdict(result.certified, result.risk, result.known, f"the policy of {source}", result.advice)
+        text = verdict(result.outcome, result.risk, result.known, f"the policy of {source}", result.advice)
     else:
         text = verdict(False, result.risk, data.note.removesuffix("."))
     print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)

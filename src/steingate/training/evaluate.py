@@ -90,6 +90,7 @@ class Evaluation:
     def __str__(self) -> str:
         counts, confidence = (self.violations, len(self.episodes.cost)), floor(1000 * self.confidence) / 1000
         known = violations_text(*counts, self.limit, self.bound, confidence)
+        outcome: bool | None = self.certified
         if self.failure:
             advice = f"They certify nothing: {self.failure}."
         elif self.certified:
@@ -97,9 +98,12 @@ class Evaluation:
         elif clopper_pearson_lower(*counts, self.confidence) > self.risk:
             advice = "Train longer, or accept a higher risk (--risk)."
         else:
-            advice = "Too few episodes to tell: give more (--episodes), or as many as needed (--until-certified)."
+            outcome, advice = (
+                None,
+                "Too few episodes to tell: give more (--episodes), or as many as needed (--until-certified).",
+            )
         joint = f"Evaluation {self.number} of this run; all together have {percent(self.joint_confidence)} confidence."
-        return verdict(self.certified, self.risk, known, self.policy, advice, joint)
+        return verdict(outcome, self.risk, known, self.policy, advice, joint)
 
     @property
     def policy(self) -> str:
