@@ -95,7 +95,7 @@ def test_training_episodes_certify_no_policy(capsys, tmp_path):
         argv = ["certify", str(source), "--limit", "25"]
         assert main([*argv, "--check"]) == 1
         out = capsys.readouterr().out
-        assert out.splitlines()[-1].startswith("Not certified for 10 %: ")
+        assert out.splitlines()[-1].startswith("Undecided for 10 %: ")
         assert "steingate evaluate" in out
         values = read_json(capsys, *argv)
         assert (values["certified"], values["one_policy"], values["episodes"]) == (False, False, 200)

@@ -163,7 +163,7 @@ def _print_result(result: ViolationResult, file: str, data: CostData, explain: b
     if data.one_policy:
         text = verdict(result.outcome, result.risk, result.known, f"the policy of {source}", result.advice)
     else:
-        text = verdict(False, result.risk, data.note.removesuffix("."))
+        text = verdict(None, result.risk, data.note.removesuffix("."))
     print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
     if explain:
         print()
