@@ -13,11 +13,26 @@ from steingate.runs import WITHOUT_EFFECT, digest
 from steingate.storage.checkpoint import checkpoint_files, encode, read_tree
 
 EVIL = "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\ndef X(*a, **k):\n    return 1.0\n"
-TEXTS = ("evil:X", "evil:X-v0", "inside/evil.py:X", "evil", "os:abort", "builtins:input", "../evil.py:X")
+TEXTS = (
+    "cost=evil",
+    "python:/../evil.py:X",
+    "evil:X",
+    "evil:X-v0",
+    "inside/evil.py:X",
+    "evil",
+    "os:abort",
+    "builtins:input",
+    "../evil.py:X",
+)
+PLACES = (
+    ["env"], ["algo"], ["env_options"], ["env_options", "cost"], ["env_options", "x"], ["env-options", "cost"],
+    ["algorithm", "certificate", "reference"], ["algorithm", "certificate", "risk_function"],
+    ["certificate", "reference"], ["algorithm", "env"], ["algorithm", "env_options"],
+)  # fmt: skip
 LINKED = (
     "config.json", "progress.csv", "episodes.csv", "certified.safetensors", "certification.json", "lock",
     "evaluations.jsonl", "checkpoints/{newest}", "checkpoints/.{newest}.tmp", "../page.html",
-    "../.page.html.tmp", "../run.log",
+    "../.page.html.tmp", "../run.log", "../f.svg",
 )  # fmt: skip
 
 
@@ -25,11 +40,13 @@ def commands(folder: Path) -> dict[str, list[str]]:
     """Return every command that reads the run of a folder."""
     run = str(folder / "run")
     return {
-        "report": ["report", run, "--out", str(folder / "page.html"), "--table", str(folder / "t.tex")],
+        "report": ["report", run, "--out", str(folder / "page.html"), "--figure", str(folder / "f.svg")],
         "archive": ["archive", run, "--all", "--out", str(folder / "a.jsonl.xz")],
         "export": ["export", run, "--to", str(folder / "policy.npz")],
         "certify": ["certify", run, "--limit", "25"],
         "evaluate": ["evaluate", run, "--episodes", "2"],
+        "compare": ["compare", run, run, "--episodes", "2"],
+        "train": ["train", "--config", f"{run}/config.json", "--out", str(folder / "new"), "--quiet"],
         "resume": ["resume", run, "--quiet"],
     }
 
@@ -44,7 +61,8 @@ class Hostile:
         self.kind = rng.choice(["link", "code", "edit"])
         self.what = getattr(self, self.kind)(rng)
         name = rng.choice(list(commands(folder)))
-        self.argv = commands(folder)["report" if self.kind == "edit" and name == "resume" else name]
+        long = self.kind == "edit" and name in ("resume", "train")  # an edit may ask for many steps
+        self.argv = commands(folder)["report" if long else name]
 
     def link(self, rng) -> str:
         """Put a link to a file of the user in the place of a file, existing or temporary."""
@@ -62,15 +80,16 @@ class Hostile:
 
     def code(self, rng) -> str:
         """Name a module where a setting is expected, and sign the record again."""
-        (self.folder / "inside").mkdir()
+        for name in ("inside", "python:"):
+            (self.folder / name).mkdir()
         for name in ("evil.py", "inside/evil.py", "inside/scipy.py"):
             (self.folder / name).write_text(EVIL)
         record, text = self._record(), rng.choice(TEXTS)
         config = record["config"]
-        table, key = rng.choice(
-            [(config, "env"), (config, "algo"), (config["env_options"], "cost"), (config["env_options"], "x")]
-            + [(config["algorithm"].setdefault("certificate", {}), name) for name in ("reference", "risk_function")]
-        )
+        *path, key = rng.choice(PLACES)
+        table = config
+        for name in path:
+            table = table.setdefault(name, {})
         table[key] = text
         if rng.random() < 0.5:
             config["env"] = rng.choice(["SafetyPointGoal1-v0", "CartPole-v1"]) if key != "env" else text
@@ -95,7 +114,7 @@ class Hostile:
             return "a file outside the run was changed"
         if self.edited and self.argv[0] == "report" and result == "accepted" and "edited" not in err:
             return "an edited run was reported as if it were not"
-        if self.edited and self.argv[0] in ("export", "archive", "evaluate") and result == "accepted":
+        if self.edited and self.argv[0] in ("export", "archive", "evaluate", "compare") and result == "accepted":
             return "an edited run was accepted"
         return ""
 
