@@ -71,6 +71,13 @@ def test_an_edited_run_is_shown_as_edited_and_refused_elsewhere(trained, tmp_pat
         assert main(["export", str(run), "--to", str(tmp_path / "p.npz")]) == 2
 
 
+@pytest.mark.parametrize("window", [float("nan"), "<b>", None, [1]])
+def test_a_strange_window_does_not_end_a_report(tmp_path, window):
+    run = write_run(tmp_path, epochs=3)
+    edit_json(run / "config.json", window=window)
+    assert main(["report", str(run), "--out", str(tmp_path / "page.html")]) == 0
+
+
 def test_a_run_is_not_edited_by_training_resuming_and_archiving(trained, tmp_path):
     (run,), _ = load_runs([trained])
     assert run.edited == ()

@@ -29,6 +29,11 @@ class TestForeignCheckpoints:
             (lambda tree: tree["critics"].pop(), "one of its sequences has a different length"),
             (lambda tree: tree["policy"].update(bias=tree["policy"].pop("b")), "it lacks one of w, b, log_std"),
             (lambda tree: tree["algorithm"].__setitem__(0, np.arange(3)), "the type int64 instead of float64"),
+            (lambda tree: tree.update(epoch="x"), "a number that is no count"),
+            (lambda tree: tree.update(env_state=3), "it has a int instead of a table"),
+            (lambda tree: tree.update(window="x"), "an array has the type"),
+            (lambda tree: tree["selection"].__setitem__(2, -1), "a number that is no count"),
+            (lambda tree: tree["selection"].__setitem__(7, {"epoch": 1}), "finished"),
             *((lambda tree, field=field: tree.pop(field), field) for field in TrainState._fields),
         ],
     )

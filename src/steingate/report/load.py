@@ -86,6 +86,12 @@ class Run:
         return float(self.config["cost_limit"])
 
     @property
+    def window(self) -> int:
+        """Number of episodes in the running means of the log."""
+        found = self.config.get("window")
+        return found if type(found) is int else WINDOW
+
+    @property
     def n_epochs(self) -> int:
         """Number of finished epochs."""
         return len(self.modes)

@@ -279,7 +279,7 @@ def _run_data(run: Run, points: int) -> dict[str, Any]:
         "planned": run.planned_epochs,
         "perEpoch": int(run.config["steps_per_epoch"]),
         "tail": [len(cost), int(np.count_nonzero(cost > run.limit)), *means],
-        "window": run.setting("window", 100),
+        "window": run.window,
         "modes": "".join(str(mode) for mode in run.modes),
         "steps": _last(run.progress["TotalEnvSteps"], points),
         "curves": _run_curves(run, points),

@@ -14,6 +14,7 @@ import numpy as np
 from steingate.algorithms.base import EnvParams, Params
 from steingate.algorithms.common.episodes import cvar
 from steingate.errors import RunError
+from steingate.monitoring.state import as_count
 from steingate.policies.normalizer import Stats
 from steingate.runs import Checkpoint, certified_checkpoint
 from steingate.training.certification import (
@@ -137,6 +138,9 @@ def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> Selection
     best = None if best is None else (candidate(best[0]), CertificationTest(*best[1]))
     closest = None if closest is None else CertificationTest(*closest)
     candidates = tuple(map(candidate, candidates))
+    tests, steps, final_tests = map(as_count, (tests, steps, final_tests))
+    if report is not None and not (as_count(report["epoch"]) >= 0 and report["finished"] in (True, False)):
+        raise ValueError("its certification is damaged")
     return SelectionState(candidates, max_risk, tests, steps, best, closest, final_tests, report)
 
 

@@ -11,6 +11,7 @@ from steingate.algorithms.common.critics import Critics, init_critics
 from steingate.algorithms.common.minibatch import Adam
 from steingate.algorithms.common.networks import init_policy
 from steingate.errors import RunError
+from steingate.monitoring.state import as_count
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.algorithm_checks import check_state
 from steingate.training.config import RunConfig
@@ -68,11 +69,11 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
         stats = tree["stats"]
         mean, m2 = (_like(getattr(first.stats, key), stats[key]) for key in ("mean", "m2"))
         return TrainState(
-            epoch=tree["epoch"], policy=_like(first.policy, tree["policy"]),
+            epoch=as_count(tree["epoch"]), policy=_like(first.policy, tree["policy"]),
             algorithm=_like(first.algorithm, tree["algorithm"], fixed=False),
             critics=completed(_like(first.critics.result(), tree["critics"])), stats=Stats(stats["count"], mean, m2),
-            window=tree["window"], finished=tree["finished"],
-            carry=None if tree["carry"] is None else Carry(*tree["carry"]), env_state=tree["env_state"],
+            window=_like(first.window, tree["window"], fixed=False), finished=as_count(tree["finished"]),
+            carry=None if tree["carry"] is None else Carry(*tree["carry"]), env_state=_table(tree["env_state"]),
             selection=selection_from_tree(tree["selection"], lambda policy: _like(first.policy, policy)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
@@ -88,6 +89,12 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return np.asarray(value)
+
+
+def _table(value: Any) -> Any:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"it has a {type(value).__name__} instead of a table")
+    return value
 
 
 def _like(model: Any, value: Any, fixed: bool = True) -> Any:
