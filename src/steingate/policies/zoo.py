@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from steingate.errors import InputError, nearest
-from steingate.runs import read_config, read_evidence
 
 PREFIX = "zoo:"
 FOLDER = Path(__file__).parents[1] / "zoo"
@@ -83,6 +82,8 @@ def zoo_entries() -> list[ZooEntry]:
 
 
 def _entry(path: Path) -> ZooEntry:
+    from steingate.runs import read_config, read_evidence  # not above: verifying a bundle needs NumPy alone
+
     evidence, config = read_evidence(path) or {}, read_config(path)["config"]
     result, ret = evidence["result"], evidence["result"]["return"]
     size = sum(file.stat().st_size for file in path.iterdir())
