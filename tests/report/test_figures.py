@@ -104,7 +104,7 @@ def test_panels_of_a_run_show_its_numbers(tmp_path):
     assert len(mode.patches) == 12
     assert keys(mode) == ["improve 50%", "recover 50%"]
     costs = report.runs[0].episodes["cost"][-8:]
-    assert f"{(costs > 25).sum()} violations in 8 episodes" in ret.get_title("left")
+    assert f"{(costs > 25).sum()} of 8 episodes over the limit" in ret.get_title("left")
 
 
 def test_legends_have_data_and_hide_nothing(tmp_path):

@@ -20,6 +20,7 @@ from steingate.report.load import load_runs
 from steingate.report.plot_style import save_figure, styled
 from steingate.report.summary import load_report
 from steingate.runs import RunFolder, load_certification, write_certification
+from steingate.storage.checkpoint import checkpoint_files, encode, read_checkpoint
 from steingate.training.runner import resume, train
 
 
@@ -69,6 +70,16 @@ def test_an_edited_run_is_shown_as_edited_and_refused_elsewhere(trained, tmp_pat
         with pytest.raises(RunError, match=r"config\.json was changed"):
             load_policy(run, "last")
         assert main(["export", str(run), "--to", str(tmp_path / "p.npz")]) == 2
+
+
+@pytest.mark.parametrize("fraction", ["x", float("nan"), None])
+def test_a_crafted_budget_of_a_checkpoint_is_refused(trained, tmp_path, capsys, fraction):
+    run = shutil.copytree(trained, tmp_path / "run")
+    _, file = checkpoint_files(run / "checkpoints")[-1]
+    checkpoint = read_checkpoint(file)
+    file.write_bytes(encode({**checkpoint.tree, "cost_budget_fraction": fraction}, checkpoint.epoch))
+    assert main(["evaluate", str(run), "--episodes", "1", "--policy", "last"]) == 2
+    assert "is unusable: cost_budget_fraction is" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("window", [float("nan"), "<b>", None, [1]])

@@ -276,7 +276,7 @@ def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float)
     steps, size = progress["TotalEnvSteps"] / unit, float(np.clip(40_000 / max(len(values), 1), 1.5, 14.0))
     panel.scatter(run.episodes["step"] / unit, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True)
     panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
-    label = f"last {run.setting('window', 100)} episodes"
+    label = f"last {run.window} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
     if column == "return":
         _key(panel)

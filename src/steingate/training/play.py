@@ -1,6 +1,7 @@
 """Playing whole episodes with a policy of a run, one reset seed per episode."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from os import PathLike
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.base import Episodes, Params
-from steingate.errors import RunError
+from steingate.errors import RunError, is_real
 from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.policies.load import Which, choose_checkpoint, load_policy, policy_arrays
 from steingate.policies.normalizer import Stats
@@ -54,7 +55,10 @@ def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certif
     """Return the player of the policy in a checkpoint of the run."""
     tree, saved = checkpoint.tree, checkpoint.tree["stats"]
     stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
-    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, tree.get("cost_budget_fraction", 1.0))
+    fraction = tree.get("cost_budget_fraction", 1.0)
+    if not is_real(fraction) or not 0.0 <= fraction < inf:
+        raise RunError(f"Checkpoint {checkpoint.path} is unusable: cost_budget_fraction is {fraction!r}.")
+    player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, fraction)
     return player._replace(which=which, sha256=Policy(policy_arrays(checkpoint)).sha256)
 
 

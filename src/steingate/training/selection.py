@@ -14,7 +14,7 @@ import numpy as np
 from steingate.algorithms.base import EnvParams, Params
 from steingate.algorithms.common.episodes import cvar
 from steingate.errors import RunError
-from steingate.monitoring.state import as_count
+from steingate.monitoring.state import as_count, as_real
 from steingate.policies.normalizer import Stats
 from steingate.runs import Checkpoint, certified_checkpoint
 from steingate.training.certification import (
@@ -132,7 +132,8 @@ def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> Selection
 
     def candidate(values: list[Any]) -> Candidate:
         one = Candidate(*values)
-        return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats))
+        fraction = as_real(one.cost_budget_fraction)
+        return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats), cost_budget_fraction=fraction)
 
     candidates, max_risk, tests, steps, best, closest, final_tests, report = tree
     best = None if best is None else (candidate(best[0]), CertificationTest(*best[1]))
