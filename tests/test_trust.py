@@ -19,7 +19,7 @@ from steingate.training.config_file import load_run_config
 from steingate.training.runner import resume, train
 from steingate.trust import is_sealed, outside_code
 
-WITHOUT_FILES = {"zoo", "plan", "algos", "envs", "doctor", "completion"}
+WITHOUT_FILES = {"zoo", "demo", "plan", "algos", "envs", "doctor", "completion"}
 GRID = """
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +137,7 @@ def test_no_command_runs_code_that_a_foreign_run_names(native, tmp_path):
             ["monitor", f"{run}/episodes.csv", "--limit", "25", "--state", f"{run}.monitor.json"],
             ["evaluate", run, "--episodes", "1"],
             ["compare", run, str(native), "--episodes", "4"],
+            ["evidence", run, "--out", f"{run}-evidence", "--no-onnx"],
             ["render", run, "--out", "video.gif", "--size", "32"],
             ["resume", run, "--quiet"],
             ["train", "--config", f"{run}/config.json", "--out", str(tmp_path / "new" / kind), "--quiet"],
@@ -151,10 +152,10 @@ def test_no_command_runs_code_that_a_foreign_run_names(native, tmp_path):
     loaded, statuses = json.loads(done.stdout.splitlines()[-1])
     assert loaded == []
     assert not list(tmp_path.rglob("*.ran"))
-    *hostile, ignored = [statuses[first : first + 13] for first in range(0, len(statuses), 13)]
-    assert all(found == [0] * 7 + [2] * 6 for found in hostile), hostile
-    assert ignored == [0] * 13  # the folder of a native task is not used
-    assert done.stderr.count("--trust-code") == 5 * len(hostile)
+    *hostile, ignored = [statuses[first : first + 14] for first in range(0, len(statuses), 14)]
+    assert all(found == [0] * 7 + [2] * 7 for found in hostile), hostile
+    assert ignored == [0] * 14  # the folder of a native task is not used
+    assert done.stderr.count("--trust-code") == 6 * len(hostile)
 
 
 FORMS = {
