@@ -91,8 +91,10 @@ def skip_field_aliases(app, what, name, obj, skip, options):
 
 def visit_math(translator, node):
     """Write an equation as MathML, which browsers render themselves."""
-    display = "inline" if isinstance(node, nodes.math) else "block"
-    translator.body.append(convert(node.astext(), display=display))
+    if isinstance(node, nodes.math):
+        translator.body.append(convert(node.astext()))
+    else:
+        translator.body.append(f'<div class="equation">{convert(node.astext(), display="block")}</div>')
     raise nodes.SkipNode
 
 

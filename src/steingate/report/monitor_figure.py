@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steingate.certificates.formatting import percent
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name
 from steingate.monitoring.wealth import upper_bound
-from steingate.report.plot_style import FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, styled
+from steingate.report.plot_style import DASHES, FAINT, INK, LIMIT, SAFE, SOFT, UNSAFE, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,8 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
     trace = bound_trace(monitor)
     if trace:
         episodes, observed, bounds = (np.array(column) for column in zip(*trace, strict=True))
-        axes.plot(episodes, bounds, color=_BOUND, linewidth=2.0, label=f"bound ({1 - monitor.delta:.4g})")
+        label = f"bound ({percent(1 - monitor.delta)} confidence)"
+        axes.plot(episodes, bounds, color=_BOUND, linewidth=2.0, label=label)
         axes.plot(episodes, observed, color=SOFT, linewidth=1.2, label="observed rate")
     axes.axhline(monitor.budget, color=_BUDGET, linewidth=1.4, linestyle="-.", label=f"budget {monitor.budget:g}")
     if monitor.baseline != monitor.budget:
@@ -56,7 +58,7 @@ def _over_time(axes: Any, monitor: Monitor, name: str) -> None:
     marks += [(at, "drift", _DRIFT) for at in monitor.drift_alarms]
     for at, event, color in marks:
         if at is not None:
-            axes.axvline(at, color=color, linewidth=1.4, linestyle="--", label=f"{event} at {at}")
+            axes.axvline(at, color=color, linewidth=1.4, linestyle="--", label=f"{event} at {at:,}")
     low = min([monitor.budget, monitor.baseline, *(bound for *_, bound in trace)])
     axes.set(xscale="log", yscale="log", ylim=(0.3 * low, 1.15), xlabel="episodes", ylabel="P(cost > limit)")
     axes.set_xlim(1, max(monitor.episodes, 2) * 1.1)
@@ -76,7 +78,7 @@ def _tail(axes: Any, monitor: Monitor) -> None:
     axes.fill_between(thresholds, observed, bounds, label="up to the bound", **band)
     axes.step(thresholds, bounds, where="post", color=_BOUND, linewidth=1.6)
     axes.step(thresholds, observed, where="post", color=INK, linewidth=1.2, label="observed")
-    axes.axvline(monitor.limit, color=LIMIT, linewidth=1.4, label=f"limit {monitor.limit:g}")
+    axes.axvline(monitor.limit, color=LIMIT, linewidth=1.2, linestyle=DASHES, label=f"limit {monitor.limit:g}")
     axes.set(xlabel="c", ylabel="P(cost > c)", ylim=(0.0, 1.03), xlim=(0.0, monitor.cap))
     axes.set_title(f"mean ≤ {monitor.mean_bound:.3g}, CVaR 10 % ≤ {monitor.cvar_bound():.3g}", loc="left", fontsize=11)
     axes.grid(color=FAINT, linewidth=0.6)
