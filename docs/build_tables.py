@@ -266,9 +266,11 @@ def allowance_limits() -> str:
     paper = paper_numbers(TASKS[1], "steingate")
     assert paper is not None
     which = " (earlier schedule)" * (ALLOWANCE in EARLIER_SCHEDULE)
+    low, high = f"{ends.min():.2f}", f"{ends.max():.2f}"
+    end = f"at {low}" if low == high else f"between {low} and {high}"
     worst = 100.0 * column(rows(grid=ALLOWANCE), "over_in_training").max()
     return "\n".join((
-        f"- On the Goal tasks m ends between {ends.min():.2f} and {ends.max():.2f}{which}, and {over.min():.1f} to "
+        f"- On the Goal tasks m ends {end}{which}, and {over.min():.1f} to "
         f"{over.max():.1f} % of the episodes are violations; the target was {100.0 * runs[0].setting('risk'):g} %.",
         f"- On PointGoal1 safety costs return: in the second million steps policies earn {min(seconds):.1f} to "
         f"{max(seconds):.1f} with violations in {100.0 * mean(rates):.0f} % of the episodes, in the last fifth "
