@@ -202,7 +202,8 @@ def test_allowance_page(summary):
     earned = f"policies earn {min(returns):.1f} to {max(returns):.1f} with violations in {100 * np.mean(rates):.0f} %"
     assert earned in text
     ends = [progress(grid, run)["Gate/BudgetFraction"][-1] for run in archived(grid) if "Goal" in run]
-    assert f"m ends between {min(ends):.2f} and {max(ends):.2f}" in text
+    low, high = f"{min(ends):.2f}", f"{max(ends):.2f}"
+    assert (f"m ends at {low}" if low == high else f"m ends between {low} and {high}") in text
 
 
 def test_learning_page(summary):
