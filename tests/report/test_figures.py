@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.text import Text
 from tests.report.made_up import set_columns, write_run
 
 from steingate.errors import InputError, RunError
@@ -121,6 +122,8 @@ def test_legends_have_data_and_hide_nothing(tmp_path):
         boxes = [key.get_window_extent() for key in [panel.get_legend()] if key]
         assert all(box.y0 >= panel.bbox.y1 for box in boxes)  # above the panel
         assert all(text.get_window_extent().x0 > panel.bbox.x1 for text in panel.texts)  # beside it
+    summary = next(text for text in figure.findobj(Text) if text.get_text().startswith("last fifth"))
+    assert summary.get_window_extent().y0 > figure.axes[0].get_legend().get_window_extent().y1
 
 
 def keys(panel):

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from steingate.certificates.formatting import percent
+from steingate.certificates.formatting import percent, rate, upper
 from steingate.certificates.io import CostParser, Line, read_costs
 from steingate.certificates.violation import error_probability
 from steingate.cli.output import print_rows, shift_rows, warn
@@ -349,14 +349,15 @@ def print_monitors(monitors: Monitor | Monitors) -> None:
 
 def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
     detector, limit = monitor.detector, f"{monitor.limit:g}"
-    rate = monitor.violations / max(monitor.episodes, 1)
+    observed = rate(monitor.violations / max(monitor.episodes, 1))
     alarm = f"evidence; alarm at {monitor.run_length:,.0f}"
     drift = f"{alarm}; usual violation rate {percent(float(f'{monitor.baseline:.3g}'))}{_alarms(detector.alarms)}"
+    p_value = f"of P(cost > {limit}) > {percent(monitor.budget)}; certified at {monitor.delta:g} or less"
     rows = [
         ("episodes", str(monitor.episodes), f"largest cost {monitor.max_cost:g}"),
-        ("violations", str(monitor.violations), f"{rate:.1%} of the episodes cost more than {limit}"),
-        ("bound", f"{monitor.bound:.4f}", f"on P(cost > {limit}); risk {monitor.budget:g}"),
-        ("p-value", f"{monitor.p_value:.3g}", f"of exceeding the risk; error probability {monitor.delta:g}"),
+        ("violations", str(monitor.violations), f"{observed} of the episodes cost more than {limit}"),
+        ("bound", upper(monitor.bound), f"on P(cost > {limit}); accepted risk {percent(monitor.budget)}"),
+        ("p-value", f"{monitor.p_value:.3g}", p_value),
         ("mean cost", f"{monitor.mean_bound:.4g}", f"bound; costs are clipped at {monitor.cap:g}"),
         ("CVaR 10%", f"{monitor.cvar_bound():.4g}", "bound on the mean cost of the worst tenth, clipped"),
         ("drift", f"{detector.evidence:.3g}", drift),
@@ -367,7 +368,7 @@ def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
         rows.append(("drift of all costs", f"{costs.evidence:.3g}", note))
     if monitor.certified:
         recent = f"on P(cost > {limit}) in the last {min(200, monitor.episodes)} episodes"
-        rows[3:3] = [("bound now", f"{monitor.bound_now():.4f}", recent), *shift_rows(monitor.shift, monitor.budget)]
+        rows[3:3] = [("bound now", upper(monitor.bound_now()), recent), *shift_rows(monitor.shift, monitor.budget)]
     return rows
 
 

@@ -265,7 +265,7 @@ def run_figure(run: str | Path) -> "Figure":
             f"last fifth, with exploration noise: return {ret.mean():.2f}, cost {cost.mean():.2f}, "
             f"{violations} of {len(cost)} episodes over the limit ({violations / len(cost):.1%})"
         )
-        rows[0].set_title(text, loc="left", fontsize=10, color=SOFT)
+        rows[0].set_title(text, loc="left", fontsize=10, color=SOFT, pad=24)  # above the legend
     return figure
 
 

@@ -89,7 +89,7 @@ def free_colors(count: int, taken: Collection[str] = ()) -> list[str]:
 
 
 def cost_scale(panel: "Axes", limit: float, top: float) -> None:
-    """Scale an axis of costs: linear up to twice the limit, logarithmic above."""
+    """Scale an axis of costs: linear up to twice the limit, logarithmic above, which a note says if it shows."""
     limit = limit or 0.5  # a limit of 0 has the axis of costs that are whole numbers
     bend = 2.0 * limit
     panel.set_yscale("symlog", linthresh=bend, linscale=1.6)
@@ -101,6 +101,8 @@ def cost_scale(panel: "Axes", limit: float, top: float) -> None:
         ticks.append(ticks[-1] * steps)
     panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     panel.minorticks_off()
+    if top > bend:
+        panel.set_title(f"logarithmic above {bend:g}", loc="right", fontsize=8, color=SOFT)
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
