@@ -109,7 +109,7 @@ def test_a_closed_pipe_is_quiet():
     shell = f"'{sys.executable}' -m steingate certify - --limit 25 --stein released | head -n 1"
     done = subprocess.run(["bash", "-c", shell], input=costs, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
-    assert done.stdout == "100 episodes of standard input\n"
+    assert done.stdout == "Stein certificate released: gate open\n"
     closed = f"'{sys.executable}' -m steingate certify - --limit 25 --stein released >&-; echo status $?"
     done = subprocess.run(["bash", "-c", closed], input=costs, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr
