@@ -38,7 +38,8 @@ def zoo(args: argparse.Namespace) -> int:
         )
         print(line.format(*cells))
     confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
-    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. zoo:TASK is its first policy.")
+    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence.")
+    print("zoo:TASK is the policy of the task with the highest return.")
     return 0
 
 
