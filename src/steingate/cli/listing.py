@@ -38,8 +38,8 @@ def zoo(args: argparse.Namespace) -> int:
         )
         print(line.format(*cells))
     confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
-    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence.")
-    print("zoo:TASK is the policy of the task with the highest return.")
+    best = "zoo:TASK is the policy of the task with the highest return."
+    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. {best}")
     return 0
 
 
