@@ -23,7 +23,7 @@ from steingate.algorithms.common.jax_setup import configure
 from steingate.tasks.catalog import TASKS
 from steingate.training.background import background_thread
 from steingate.training.config import RunConfig, make_config
-from steingate.training.environment import build_algorithm, make_envs
+from steingate.training.environment import make_envs
 from steingate.training.epoch import run_epoch
 from steingate.training.state import TrainState, first_state
 
@@ -63,7 +63,7 @@ class Training:
 
     def __init__(self, task: str) -> None:
         self.cfg: RunConfig = make_config({"env": task, "algo": "steingate", "threads": THREADS})
-        self.algorithm = build_algorithm(self.cfg)
+        self.algorithm = self.cfg.algorithm
         self.envs = TimedEnvs(make_envs(self.cfg))
         spec = TASKS[task]
         self.state: TrainState = first_state(self.cfg, self.algorithm, spec.observation_size, spec.action_size)
