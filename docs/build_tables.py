@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from itertools import product
 from math import log
 from pathlib import Path
 from statistics import mean, stdev
@@ -23,7 +22,6 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import binom
 from summary import (
     ALLOWANCE,
-    EARLIER_SCHEDULE,
     METHODS,
     RESULTS,
     TASKS,
@@ -49,7 +47,6 @@ from steingate.experiments.grid import plan_runs
 from steingate.experiments.grids import GRIDS
 from steingate.monitoring.wealth import bets_below
 from steingate.policies.zoo import zoo_entries
-from steingate.report.paper import paper_numbers
 from steingate.report.tables import task
 from steingate.settings import list_options
 from steingate.tasks.catalog import TASKS as NATIVE_TASKS
@@ -88,12 +85,24 @@ def results_table() -> str:
 
 
 def speed_table() -> str:
-    """Return the README's table of training speeds."""
+    """Return training speeds by task, for docs/results.md."""
     lines = [
-        [task(row["task"]), f"{int(float(row['steps_per_s'])):,}", f"{float(row['ratio']):.2f}"]
+        [task(row["task"]), f"{int(row['steps_per_s']):,}", f"{float(row['ratio']):.2f}"]
         for row in rows("bench_train.csv")
     ]
     return markdown_table(("task", "steps/s in training", "epoch time / time of bare MuJoCo steps"), lines)
+
+
+def speed_range() -> str:
+    """Return the README's sentence about training speeds."""
+    speeds = {task(row["task"]): int(row["steps_per_s"]) for row in rows("bench_train.csv")}
+    ends = [
+        f"{speeds[name]:,} ({name})"
+        for name in (min(speeds, key=speeds.__getitem__), max(speeds, key=speeds.__getitem__))
+    ]
+    return (
+        f"Training takes {ends[0]} to {ends[1]} steps per second on two virtual cores ([all tasks](docs/results.md))."
+    )
 
 
 def table1() -> str:
@@ -186,105 +195,82 @@ def hours() -> str:
 
 
 def allowance_table() -> str:
-    """Return the runs of the allowance by task and schedule: median and range over seeds."""
+    """Return the runs of the allowance by task: median and range over seeds."""
     headings = (
-        "task", "return", "SteinGate in the paper", "mean cost", "violation rate", "highest mean cost",
-        "noise-free return", "noise-free violation rate", "upper bound",
+        "task", "return", "mean cost", "violation rate", "highest mean cost", "noise-free return",
+        "noise-free violation rate", "upper bound",
     )  # fmt: skip
     lines = []
-    for env, grid in product(TASKS, ("allowance", "allowance-0.2")):
-        runs, ends = rows(grid=grid, env=env), rows("endpoints.csv", grid=grid, env=env)
-        paper = paper_numbers(env, "steingate")
-        assert paper is not None
-        if not runs:
-            continue
+    for env in TASKS:
+        runs, ends = rows(grid=ALLOWANCE, env=env), rows("endpoints.csv", grid=ALLOWANCE, env=env)
         over = 100.0 * (1.0 - column(runs, "feasible_by_episode"))
         end_over = 100.0 * column(ends, "over") / column(ends, "episodes")
         lines.append([
-            task(env) + ", earlier schedule" * (grid in EARLIER_SCHEDULE),
-            median_and_range(column(runs, "return"), 1), f"{paper.ret:.2f}",
-            median_and_range(column(runs, "cost"), 1), f"{median_and_range(over, 1)} %",
-            f"{column(runs, 'highest_mean_cost').max():.0f}",
-            *([
-                median_and_range(column(ends, "return"), 1), f"{median_and_range(end_over, 1)} %",
-                f"{100.0 * column(ends, 'at_most').max():.1f} %",
-            ] if ends else ["–"] * 3),
+            task(env), median_and_range(column(runs, "return")), median_and_range(column(runs, "cost")),
+            f"{median_and_range(over)} %", f"{column(runs, 'highest_mean_cost').max():.0f}",
+            median_and_range(column(ends, "return")), f"{median_and_range(end_over)} %",
+            f"{100.0 * column(ends, 'at_most').max():.1f} %",
         ])  # fmt: skip
-    missing = "\n\nRuns of the present schedule are not stored yet." if ALLOWANCE in EARLIER_SCHEDULE else ""
-    return markdown_table(headings, lines) + missing
+    return markdown_table(headings, lines)
 
 
 def controller_blocks() -> dict[str, str]:
     """Return the simulated errors of the schedule of m, and where it settles."""
     found = {(row["claim"], row["setting"]): float(row["value"]) for row in rows("controller_simulations.csv")}
+    titles = {
+        "wrong growth": "wrong growth, violation rate",
+        "growth at the risk": "growth, violation rate always at the risk,",
+    }
     errors = [
-        [f"wrong growth, violation rate {setting}", f"{100.0 * value:.1f} %"]
+        [f"{titles[claim]} {setting}", f"{100.0 * value:.1f} %"]
         for (claim, setting), value in found.items()
-        if claim == "wrong growth"
+        if claim in titles
     ]
     errors += [
-        [f"growth, violation rate always at the risk, {setting}", f"{100.0 * value:.1f} %"]
-        for (claim, setting), value in found.items()
-        if claim == "growth at the risk"
+        [f"episodes to a false alarm, updates every {n}", f"{found['episodes to a false alarm', n]:,.0f}"]
+        for n in ("1", "128")
     ]
-    errors += [
-        [f"episodes to a false alarm, updates every {setting}", f"{value:,.0f}"]
-        for (claim, setting), value in found.items()
-        if claim == "episodes to a false alarm"
-    ]
-    sizes, lines = ("20", "128", "160"), []
-    settings = dict.fromkeys(setting.split(";")[0] for claim, setting in found if claim == "m at rest")
-    for setting, spend in product(settings, ("", "; spend")):
-        cells = []
-        for size in sizes:
-            rate, m, above = (
-                found[claim, f"{setting}; {size}{spend}"]
-                for claim in ("rate at rest", "m at rest", "time above the risk")
-            )
-            cells.append(f"{rate:.2f} ({m:.2f}; {100.0 * above:.1f} %)")
-        lines.append([setting + ", with `spend`" * bool(spend), *cells])
+    rest = []
+    for rate in dict.fromkeys(setting.split(";")[0] for claim, setting in found if claim == "m at rest"):
+        settings = (f"{rate}; 128", f"{rate}; 128; spend")
+        names = ("rate at rest", "m at rest", "time above the risk")
+        values = [[found[name, setting] for name in names] for setting in settings]
+        rest.append([rate, *(f"{level:.2f} ({m:.2f}; {100.0 * above:.1f} %)" for level, m, above in values)])
     return {
         "errors": markdown_table(("simulation", "result"), errors),
-        "rest": markdown_table(("violation rate", *(f"updates every {size}" for size in sizes)), lines),
+        "rest": markdown_table(("violation rate", "default (mean m; time above B)", "with `spend`"), rest),
     }
 
 
 def allowance_limits() -> str:
     """Return what the stored runs of the allowance do not reach."""
-    runs = grid_runs(ALLOWANCE)
-    goal = [run for run in runs if "Goal" in run.env]
-    ends = np.array([run.progress["Gate/BudgetFraction"][-1] for run in goal])
-    over = 100.0 * np.array([over_limit(row) for row in rows(grid=ALLOWANCE) if "Goal" in row["env"]])
+    runs, table = grid_runs(ALLOWANCE), rows(grid=ALLOWANCE)
+    ends = sorted(f"{run.progress['Gate/BudgetFraction'][-1]:.2f}" for run in runs if "Goal" in run.env)
+    end = f"at {ends[0]}" if ends[0] == ends[-1] else f"between {ends[0]} and {ends[-1]}"
+    over = 100.0 * np.array([over_limit(row) for row in table if "Goal" in row["env"]])
     seconds, rates = [], []
     for run in (run for run in runs if run.env == TASKS[0]):
         done = run.episodes
         second = (done["step"] > 1e6) & (done["step"] <= 2e6)
         seconds.append(done["return"][second].mean())
         rates.append(np.mean(done["cost"][second] > run.limit))
-    last = column(rows(grid=ALLOWANCE, env=TASKS[0]), "return")
-    circle = column(rows(grid=ALLOWANCE, env=TASKS[1]), "return")
-    paper = paper_numbers(TASKS[1], "steingate")
-    assert paper is not None
-    which = " (earlier schedule)" * (ALLOWANCE in EARLIER_SCHEDULE)
-    low, high = f"{ends.min():.2f}", f"{ends.max():.2f}"
-    end = f"at {low}" if low == high else f"between {low} and {high}"
-    worst = 100.0 * column(rows(grid=ALLOWANCE), "over_in_training").max()
+    goal, circle = (column([row for row in table if row["env"] == env], "return") for env in TASKS[:2])
+    worst = 100.0 * column(table, "over_in_training").max()
     return "\n".join((
-        f"- On the Goal tasks m ends {end}{which}, and {over.min():.1f} to "
-        f"{over.max():.1f} % of the episodes are violations; the target was {100.0 * runs[0].setting('risk'):g} %.",
+        f"- On the Goal tasks m ends {end}, and {over.min():.1f} to {over.max():.1f} % of the episodes are violations; "
+        f"the target was {100.0 * runs[0].setting('risk'):g} %.",
         f"- On PointGoal1 safety costs return: in the second million steps policies earn {min(seconds):.1f} to "
         f"{max(seconds):.1f} with violations in {100.0 * mean(rates):.0f} % of the episodes, in the last fifth "
-        f"{last.min():.1f} to {last.max():.1f}.",
-        f"- On PointCircle1 seeds end between {circle.min():.1f} and {circle.max():.1f}; the paper's SteinGate has "
-        f"{paper.ret:.2f}.",
+        f"{goal.min():.1f} to {goal.max():.1f}.",
+        f"- On PointCircle1 seeds end between {circle.min():.1f} and {circle.max():.1f}.",
         f"- Training is less safe than its end: over all ten million steps, up to {worst:.1f} % of the episodes of a "
         "run are violations.",
     ))  # fmt: skip
 
 
-def median_and_range(values: Array, digits: int) -> str:
+def median_and_range(values: Array) -> str:
     """Return ``median (lowest-highest)``."""
-    return f"{np.median(values):.{digits}f} ({values.min():.{digits}f}–{values.max():.{digits}f})"
+    return f"{np.median(values):.1f} ({values.min():.1f}–{values.max():.1f})"
 
 
 def unseen_table() -> str:
@@ -783,7 +769,7 @@ def command_section(name: str, *words: str) -> str:
 
 Writer = Callable[[], Mapping[str, str]]
 BLOCKS: dict[str, Writer] = {
-    "README.md": lambda: {"install": install_commands(), "results": results_table(), "speed": speed_table()},
+    "README.md": lambda: {"install": install_commands(), "results": results_table(), "speed": speed_range()},
     "docs/reproduction.md": lambda: {
         "differences": differences(),
         "table1": table1(),
@@ -806,7 +792,7 @@ BLOCKS: dict[str, Writer] = {
         "published": learning_table("published"),
     },
     "docs/published.md": lambda: {"on-policy": on_policy_table(), "off-policy": off_policy_table()},
-    "docs/index.md": lambda: {"install": install_commands()},
+    "docs/results.md": lambda: {"speed": speed_table()},
     "docs/install.md": lambda: {"install": install_commands(), "sizes": install_table()},
     "docs/grids.md": lambda: {"grids": grids_table()},
     "docs/zoo.md": lambda: {"zoo": zoo_page()},
