@@ -9,7 +9,6 @@ from scipy.optimize import linprog, minimize
 from scipy.stats import binom
 
 from steingate.certificates.betting import RHO, WEIGHTS, e_bh, log_wealth, mean_upper
-from steingate.certificates.clusters import certify_clusters
 from steingate.certificates.shift import shift_radius
 from steingate.certificates.tail import cvar_bound, mean_bound, smallest_limit
 from steingate.certificates.violation import (
@@ -121,7 +120,7 @@ def test_dependent_clusters_certify_wrongly_with_at_most_delta(size):
     """All episodes of a cluster are equal, at the boundary: exact binomial sums. Single episodes would not do."""
     n = 60
     certified = np.array(
-        [certify_clusters(np.repeat([30.0] * k + [3.0] * (n - k), size), np.repeat(range(n), size), 25.0).certified
+        [certify(np.repeat([30.0] * k + [3.0] * (n - k), size), 25.0, clusters=np.repeat(range(n), size)).certified
          for k in range(8)]
     )  # fmt: skip
     assert certified[0]
@@ -133,14 +132,14 @@ def test_dependent_clusters_certify_wrongly_with_at_most_delta(size):
 
 def test_clusters_of_different_size_have_the_same_weight():
     costs = [30.0, 3.0, 3.0, 3.0] + [3.0] * 60
-    result = certify_clusters(costs, ["a"] * 4 + [f"b{i % 30}" for i in range(60)], 25.0)
+    result = certify(costs, 25.0, clusters=["a"] * 4 + [f"b{i % 30}" for i in range(60)])
     assert (result.clusters, result.episodes, result.violations) == (31, 64, 1)
     assert result.violation_rate == pytest.approx(0.25 / 31)
     assert result.bound == pytest.approx(mean_upper([0.25] + [0.0] * 30, 0.05))
     assert "1 of 64 episodes in 31 clusters" in result.summary
     assert result.to_dict()["clusters"] == 31
     with pytest.raises(InputError, match="one label per cost"):
-        certify_clusters(costs, ["a"] * 3, 25.0)
+        certify(costs, 25.0, clusters=["a"] * 3)
 
 
 @pytest.mark.slow
@@ -154,7 +153,7 @@ def test_errors_with_correlated_clusters(correlation):
         risks = rng.beta(0.1 * total, 0.9 * total, 51)
         labels = np.repeat(np.arange(51), sizes)
         costs = np.where(rng.random(labels.size) < risks[labels], 30.0, 3.0)
-        wrong += certify_clusters(costs, labels, 25.0).certified
+        wrong += certify(costs, 25.0, clusters=labels).certified
         naive += certify(costs, 25.0).certified
     assert wrong <= 0.05 * 1000
     assert naive > 0.1 * 1000

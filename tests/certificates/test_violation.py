@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import binom, binomtest
 
-from steingate.certificates.violation import certifiable_risk, certify, clopper_pearson_upper, episodes_needed
+from steingate.certificates.violation import certify, clopper_pearson_upper, episodes_needed
 from steingate.errors import InputError
 
 
@@ -96,9 +96,9 @@ def test_episodes_needed(risk, violations, episodes):
 def test_risk_and_episodes_are_inverse(violations, confidence):
     for risk in (0.3, 0.1, 0.02):
         n = episodes_needed(risk, confidence, violations)
-        assert certifiable_risk(n, confidence, violations) <= risk
+        assert clopper_pearson_upper(violations, n, confidence) <= risk
         if n - 1 > violations:
-            assert certifiable_risk(n - 1, confidence, violations) > risk
+            assert clopper_pearson_upper(violations, n - 1, confidence) > risk
 
 
 def test_an_exact_quotient_is_not_rounded_up():
@@ -114,10 +114,10 @@ def test_an_exact_quotient_is_not_rounded_up():
         (lambda: certify([1.0], "25"), "limit is '25'"),
         (lambda: certify([1.0], 25.0, risk=0.0), "risk is 0.0"),
         (lambda: certify([1.0], 25.0, confidence=1.0), "confidence is 1.0"),
-        (lambda: clopper_pearson_upper(0, 0), "n is 0"),
+        (lambda: clopper_pearson_upper(0, 0), "number of episodes is 0"),
         (lambda: episodes_needed(0.0), r"risk is 0\.0"),
-        (lambda: episodes_needed(0.1, 0.95, -1), "violations is -1"),
-        (lambda: certifiable_risk(3, 0.95, 4), "k is 4"),
+        (lambda: episodes_needed(0.1, 0.95, -1), "number of violations is -1"),
+        (lambda: clopper_pearson_upper(4, 3), "number of violations is 4"),
     ],
 )
 def test_bad_input_is_named(call, named):

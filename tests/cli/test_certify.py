@@ -220,8 +220,8 @@ def test_the_power_of_a_plan(capsys):
     [
         (["--risk", "0"], "risk is 0.0"),
         (["--expect", "0.1"], "expected is 0.1"),
-        (["--violations", "-2"], "violations is -2"),
-        (["--episodes", "5", "--violations", "9"], "between 0 and n = 5"),
+        (["--violations", "-2"], "number of violations is -2"),
+        (["--episodes", "5", "--violations", "9"], "whole number from 0 to 5"),
         (["--episodes", "many"], "'many'"),
         (["--rsik", "0.1"], "did you mean --risk?"),
     ],

@@ -76,7 +76,8 @@ def violations_text(
     """
     name = count(episodes) + (f" in {clusters:,} clusters" if clusters else "")
     text = f"{violations:,} of {name} cost more than {number(limit)} ({rate(violations / episodes)})"
-    return f"{text}; with {percent(confidence)} confidence at most {upper(bound)} do"
+    end = "of a cluster are expected to" if clusters else "do"
+    return f"{text}; with {percent(confidence)} confidence at most {upper(bound)} {end}"
 
 
 def policy_name(which: str, step: int, sampled: bool = False) -> str:
@@ -93,19 +94,10 @@ def policy_name(which: str, step: int, sampled: bool = False) -> str:
 def verdict(certified: bool | None, risk: float, known: str, policy: str = "", *advice: str) -> str:
     """Return the sentence in which training, evaluation, reports and certificates end.
 
-    Parameters
-    ----------
-    certified, risk
-        Whether P(cost > limit) <= risk is certified; None if the episodes are too few to tell.
-    known
-        What the episodes showed: ``violations_text``, or why they show nothing.
-    policy
-        Which policy was tested, and whether with exploration noise.
-    *advice
-        Further sentences: what to do next.
+    ``certified`` says whether P(cost > limit) <= risk, None if the episodes are too few to tell. ``known`` is what
+    they showed (``violations_text``, or why they show nothing), ``policy`` which policy was tested, and ``advice`` what
+    to do next.
 
-    Examples
-    --------
     >>> known = violations_text(0, 48, 25.0, 0.0605, 0.95)
     >>> verdict(True, 0.1, known, policy_name("last", 500))[:78]
     'Certified for 10 %: the last policy (step 500), without exploration noise: 0 of'

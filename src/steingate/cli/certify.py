@@ -6,16 +6,17 @@ from math import inf
 
 from rich.markup import escape
 
-from steingate.certificates.clusters import CLUSTERS_INDEPENDENT, ClusterResult, certify_clusters
 from steingate.certificates.formatting import count, number, percent, rate, upper, upper_number, verdict
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
 from steingate.certificates.tail import cvar_bound, mean_bound, smallest_limit
 from steingate.certificates.violation import (
     ASSUMPTIONS,
+    CLUSTERS_INDEPENDENT,
+    INDEPENDENT,
     ViolationResult,
-    certifiable_risk,
     certification_power,
+    clopper_pearson_upper,
     episodes_for_power,
     episodes_needed,
 )
@@ -72,10 +73,7 @@ def certify(args: Namespace) -> int:
     data = read_costs(args.file, args.column, cluster=args.cluster)
     if args.smallest_limit:
         return _smallest_limit(args, data, risk, confidence)
-    if data.clusters is None:
-        result = certify_costs(data.costs, args.limit, risk, confidence)
-    else:
-        result = certify_clusters(data.costs, data.clusters, args.limit, risk, confidence)
+    result = certify_costs(data.costs, args.limit, risk, confidence, data.clusters)
     tail = {} if args.cap is None else _tail_bounds(data, args.limit, args.cap, risk, confidence)
     stein = None
     if args.stein:
@@ -149,7 +147,7 @@ def _print_result(result: ViolationResult, file: str, data: CostData, explain: b
         ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
         ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
     ]  # fmt: skip
-    if isinstance(result, ClusterResult):
+    if result.clusters is not None:
         rows.insert(0, ("clusters", f"{result.clusters:,}", "each has the same weight"))
         rows[3] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
         rows[4] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
@@ -167,9 +165,9 @@ def _print_result(result: ViolationResult, file: str, data: CostData, explain: b
     print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
     if explain:
         print()
-        clustered = isinstance(result, ClusterResult)
-        first = ("independent", CLUSTERS_INDEPENDENT) if clustered else ASSUMPTIONS[0]
-        print_rows("Assumptions", [(name, "", text) for name, text in (first, *ASSUMPTIONS[1:])])
+        independent = INDEPENDENT if result.clusters is None else CLUSTERS_INDEPENDENT
+        texts = {"independent": independent, **ASSUMPTIONS}
+        print_rows("Assumptions", [(name, "", text) for name, text in texts.items()])
 
 
 def _print_stein(result: SteinResult, explain: bool) -> None:
@@ -213,7 +211,7 @@ def plan(args: Namespace) -> int:
     """Print how many episodes a certificate needs, and what a number of episodes can certify."""
     risk, confidence = _claim(args)
     needed = episodes_needed(risk, confidence, args.violations)
-    best = None if args.episodes is None else certifiable_risk(args.episodes, confidence, args.violations)
+    best = None if args.episodes is None else clopper_pearson_upper(args.violations, args.episodes, confidence)
     if args.expect is not None:
         enough, allowed = episodes_for_power(args.expect, args.power, risk, confidence)
     if args.json:
@@ -246,7 +244,7 @@ def plan(args: Namespace) -> int:
     )
     print()
     sizes = [n for n in PLANNED_EPISODES if n >= args.violations] if args.episodes is None else [args.episodes]
-    bounds = [(n, certifiable_risk(n, confidence, args.violations)) for n in sizes]
+    bounds = [(n, clopper_pearson_upper(args.violations, n, confidence)) for n in sizes]
     print_rows(
         f"Risk that n episodes with {_violations(args.violations)} certify",
         [(count(n), upper(bound), "certified" if bound <= risk else "above the accepted risk") for n, bound in bounds],

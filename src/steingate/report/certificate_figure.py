@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.clusters import ClusterResult
 from steingate.certificates.formatting import count, number, percent, rate, upper
 from steingate.certificates.io import Costs, check_costs
 from steingate.certificates.stein import SteinResult
@@ -59,7 +58,7 @@ def violation_figure(result: ViolationResult, costs: npt.ArrayLike, one_policy: 
     word, color = ("CERTIFIED", SAFE) if result.certified else ("NOT CERTIFIED", UNSAFE)
     if not one_policy:
         word, color = "NOT ONE POLICY", SOFT
-    clusters = f" in {result.clusters:,} clusters" if isinstance(result, ClusterResult) else ""
+    clusters = f" in {result.clusters:,} clusters" if result.clusters else ""
     text = f"{result.violations:,} of {count(result.episodes)}{clusters} cost more than {number(result.limit)}"
     _title(figure, word, color, text, f"for a risk of {percent(result.risk)}")
     return figure
