@@ -79,9 +79,6 @@ def test_npy_is_read_from_file_and_stdin(tmp_path):
     np.save(path, np.array(WANTED, dtype=np.float32))
     assert read_costs(path).costs.tolist() == WANTED
     assert read_costs("-", None, io.BytesIO(path.read_bytes())).costs.tolist() == WANTED
-    table = np.array([(1, 1.0), (2, 20.5), (3, 0.0)], dtype=[("step", "i8"), ("cost", "f8")])
-    np.save(path, table)
-    assert read_costs(path, "cost").costs.tolist() == WANTED
 
 
 @pytest.mark.parametrize(
@@ -128,7 +125,7 @@ def test_bad_files_are_refused_by_name(tmp_path):
     with pytest.raises(InputError, match="damaged"):
         read_costs(tmp_path / "cut.npy")
     np.save(tmp_path / "plain.npy", np.ones(3))
-    with pytest.raises(InputError, match="no column 'cost'"):
+    with pytest.raises(InputError, match="an array without columns"):
         read_costs(tmp_path / "plain.npy", "cost")
 
 
@@ -176,8 +173,6 @@ def test_labels_of_clusters(tmp_path, column):
     assert (data.costs.tolist(), data.clusters.tolist()) == (WANTED, ["mon", "mon", "tue"])
     text = '{"day": 1, "cost": 1}\n{"day": 1, "cost": 20.5}\n{"day": 2, "cost": 0}'
     assert read_costs("-", column, io.BytesIO(text.encode()), "day").clusters.tolist() == ["1", "1", "2"]
-    np.save(tmp_path / "costs.npy", np.array([(4, 1.0), (4, 20.5), (5, 0.0)], dtype=[("day", "i8"), ("cost", "f8")]))
-    assert read_costs(tmp_path / "costs.npy", column, cluster="day").clusters.tolist() == [4, 4, 5]
     with pytest.raises(InputError, match=r"no column 'night' \(it has day, cost\)"):
         read_costs(path, column, cluster="night")
     with pytest.raises(InputError, match="1 columns without names"):
@@ -197,21 +192,17 @@ class Endless(io.RawIOBase):
         return (self.data * (size // len(self.data) + 1))[:size]
 
 
-@pytest.mark.parametrize(
-    ("data", "words"), [(b"\0", "longer than 1 MiB"), (b"[[", "larger than 1 MiB"), (b"1\n", "more than")]
-)
-def test_sources_without_end_are_refused(monkeypatch, data, words):
-    monkeypatch.setattr("steingate.certificates.io._MAX_DOCUMENT", 1 << 20)
-    monkeypatch.setattr("steingate.certificates.io.MAX_COSTS", 10_000)
-    source = Endless(data)
-    with pytest.raises(InputError, match=words):
+def test_sources_without_end_are_refused(monkeypatch):
+    monkeypatch.setattr("steingate.certificates.io.MAX_BYTES", 1 << 20)
+    source = Endless(b"1\n")
+    with pytest.raises(InputError, match="larger than 1 MiB"):
         read_costs("-", None, source)
     assert source.taken < 3 << 20
-
-
-def test_devices_and_pipes(tmp_path):
-    with pytest.raises(InputError, match="/dev/zero, line 1 is longer than 1 MiB"):
+    with pytest.raises(InputError, match="/dev/zero is larger than 1 MiB"):
         read_costs("/dev/zero")
+
+
+def test_named_pipes(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("1\n20.5\n0\n",))
     writer.start()
@@ -264,10 +255,10 @@ def test_folders_that_are_no_runs_are_refused(tmp_path):
         read_costs(tmp_path)
     row = ",".join(["x"] * len(EPISODE_COLUMNS))
     (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + f"\n{row}\n")
-    with pytest.raises(InputError, match=r"episodes\.csv is damaged: could not convert"):
+    with pytest.raises(InputError, match=r"episodes\.csv cannot be read \(could not convert"):
         read_costs(tmp_path)
     (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n1,2\n1,2\n")
-    with pytest.raises(InputError, match=r"episodes\.csv is damaged"):
+    with pytest.raises(InputError, match=r"episodes\.csv cannot be read"):
         read_costs(tmp_path)
 
 
@@ -275,13 +266,13 @@ def test_monitor_files_of_stable_baselines3(tmp_path):
     path = tmp_path / "0.monitor.csv"
     head = '#{"t_start": 1700000000.0, "env_id": "Safe-v0"}\n'
     path.write_text(head + "r,l,t,ep_cost\n1.5,200,0.5,30\n1.0,200,1.5,1\n")
-    data = read_costs(path)
+    data = read_costs(path, "ep_cost")
     assert data.costs.tolist() == [30.0, 1.0]
     assert not data.one_policy
     assert "info['ep_cost'] at the last step" in data.note
     assert read_costs(path, "r").costs.tolist() == [1.5, 1.0]
     path.write_text(head + "r,l,t\n1.0,2,3.0\n")
-    with pytest.raises(InputError, match=r"info_keywords=\('cost',\)"):
+    with pytest.raises(InputError, match=r"line 2: has no column 'cost' \(it has r, l, t\)"):
         read_costs(path)
     path.write_text(head + "r,l,t,cost\n1.0,2,3.0,x\n")
     with pytest.raises(InputError, match="line 3: 'x'"):

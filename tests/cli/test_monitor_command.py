@@ -68,7 +68,6 @@ def test_kinds_of_lines(tmp_path, capsys, text, options):
     [
         ("3\nnan\n", "Line 2: 'nan'"),
         ("3\n1_000\n", "Line 2: '1_000'"),
-        ('{"cost": "3"}\n', "Line 1: '3'"),
         ('{"other": 3}\n', "no key 'cost'"),
         ("{broken\n", "not JSON"),
         ("a,b\n1,2\n", "no column 'cost'"),

@@ -1,21 +1,19 @@
 """Episode costs from arrays, files and streams. What is not a list of costs is refused with one sentence.
 
-``read_costs`` reads the lines of a whole source with bounded memory, and ``CostParser`` turns lines into costs.
-``monitoring.follow`` has files that grow. Nothing in a file is executed.
+``read_costs`` reads a whole source, and ``CostParser`` turns lines into costs. ``monitoring.follow`` has files that
+grow. Nothing in a file is executed.
 """
 
 import csv
-import io
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, islice
+from io import BytesIO, TextIOWrapper
 from math import ceil, inf
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -27,10 +25,7 @@ from steingate.storage.tables import EPISODE_COLUMNS
 Costs = npt.NDArray[np.float64]
 
 LAST = 0.2  # fraction of the training episodes of a run that is taken
-MAX_COSTS = 50_000_000
-_BLOCK = 1 << 16
-_MAX_LINE = 1 << 20  # bytes
-_MAX_DOCUMENT = 1 << 27  # bytes of a file that is read as a whole: NPY, or one JSON document
+MAX_BYTES = 1 << 27  # of a source
 _MISSING = ("null", "na", "n/a", "nan", "none", "nil", "missing", "inf", "infinity")
 
 
@@ -113,7 +108,10 @@ def read_costs(
         name = str(path)
     try:
         with nullcontext(stdin or standard_input()) if str(source) == "-" else open(path, "rb") as stream:
-            return _read(iter(lambda: stream.read(_BLOCK), b""), name, path, column, cluster)
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InputError(f"{name} is larger than {MAX_BYTES >> 20} MiB; certify a part of it.")
+        return _read(data, name, path, column, cluster)
     except FileNotFoundError:
         raise InputError(f"There is no file {source}.") from None
     except InputError:
@@ -122,55 +120,83 @@ def read_costs(
         raise InputError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error}).") from None
 
 
-def _read(blocks: Iterator[bytes], name: str, path: Path, column: str | None, cluster: str | None) -> CostData:
-    start = next(blocks, b"")
-    blocks = chain([start], blocks)
-    if start.startswith(b"\x93NUMPY"):
-        return _from_npy(_document(blocks, name), name, column, cluster)
-    if start.startswith(b"PK"):
+def _read(data: bytes, name: str, path: Path, column: str | None, cluster: str | None) -> CostData:
+    if data.startswith(b"\x93NUMPY"):
+        return _from_npy(data, name, column, cluster)
+    if data.startswith(b"PK"):
         raise InputError(f"{name} is an archive; extract the array of costs and store it as .npy or .csv.")
-    parser = CostParser(("cost",), column, name, cluster)
-    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
-        text = _document(blocks, name).decode("utf-8-sig")
-        return _collect(_parse_json(text, parser), parser, name)
-    lines = chain.from_iterable(read_lines(blocks, name))
-    head = list(islice(lines, 2))
-    first, second = [*(line.text for line in head), "", ""][:2]
-    lines = chain(head, lines)
+    text = TextIOWrapper(BytesIO(data), encoding="utf-8-sig", errors="replace")
+    first, second = text.readline().strip(), text.readline()
+    text.seek(0)
     if first == ",".join(EPISODE_COLUMNS) and column in (None, "cost") and cluster is None:
-        return _from_run(lines, path)
+        return _from_run(data, path)
     note = ""
-    if _is_object(first.removeprefix("#")) and second.startswith("r,l,t"):
-        column = column or _monitor_column(second.split(",")[3:], name)
-        parser = CostParser(("cost",), column, name, cluster)
+    if first.startswith("#{") and second.startswith("r,l,t"):
+        column = column or "cost"
         note = (
             f"{name} is a Monitor file of Stable-Baselines3. Its column {column} is info[{column!r}] at the "
             "last step of each episode: the episode cost only if the environment adds it up. If the file was "
             "written in training, its episodes are of many policies, and none of them is certified."
         )
-    return _collect((parser.line(line.number, line.text) for line in lines), parser, name, note)
-
-
-def _collect(found: Iterable[dict[str, float] | None], parser: "CostParser", name: str, note: str = "") -> CostData:
-    costs = array("d")
-    for cost in found:
-        if cost is not None:
-            costs.append(cost["cost"])
-            if len(costs) > MAX_COSTS:
-                raise InputError(f"{name} has more than {MAX_COSTS:,} costs; certify a part of them.")
+    parser, costs = CostParser(("cost",), column, name, cluster), array("d")
+    document = _json_list(text.read()) if first.startswith(("{", "[")) else None
+    text.seek(0)
+    for number, item in enumerate(text if document is None else document, start=1):
+        found = parser.line(number, item.strip()) if document is None else parser.value(number, item)
+        if found is not None:
+            costs.append(found["cost"])
     if not costs:
         raise InputError(f"{name} is empty; it should hold one cost per episode.")
-    return CostData(np.frombuffer(costs), note, None if parser.label is None else np.array(parser.labels))
+    return CostData(np.frombuffer(costs), note, None if cluster is None else np.array(parser.labels))
 
 
-def _document(blocks: Iterable[bytes], name: str) -> bytes:
-    """Return all blocks as one, if they are not too large."""
-    found = bytearray()
-    for block in blocks:
-        found += block
-        if len(found) > _MAX_DOCUMENT:
-            raise InputError(f"{name} is larger than {_MAX_DOCUMENT >> 20} MiB; write one cost per line.")
-    return bytes(found)
+def _json_list(text: str) -> list[Any] | None:
+    """Return the entries of a JSON document, or ``None`` if the text is not one document."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, list) else [document]
+
+
+def _from_npy(data: bytes, name: str, column: str | None, cluster: str | None) -> CostData:
+    if column is not None or cluster is not None:
+        raise InputError(f"{name} is an array without columns; leave out --column and --cluster.")
+    try:
+        with catch_warnings():
+            simplefilter("error")
+            values = np.load(BytesIO(data), allow_pickle=False)
+    except Exception:  # NumPy parses headers as Python literals, and raises many kinds of errors
+        raise InputError(f"{name} is damaged or holds Python objects; store a plain array of numbers.") from None
+    try:
+        return CostData(check_costs(values))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _from_run(data: bytes, path: Path) -> CostData:
+    """Return the costs of the last training episodes in ``episodes.csv``, in whole epochs."""
+    complete = BytesIO(data[: data.rfind(b"\n") + 1])  # the last line may still be being written
+    columns = [EPISODE_COLUMNS.index(name) for name in ("epoch", "cost")]
+    with catch_warnings():
+        simplefilter("ignore")  # about a file without rows
+        rows = np.loadtxt(complete, delimiter=",", comments=None, skiprows=1, usecols=columns, ndmin=2)
+    if not rows.size:
+        raise InputError(f"{path} is empty: no episode of this run has finished yet.")
+    epochs, costs = rows.T
+    values = check_costs(np.maximum(costs, 0.0))  # as training counts them
+    first = epochs[len(epochs) - ceil(LAST * len(epochs))]
+    taken = epochs >= first
+    policies = len(set(epochs[taken].tolist()))
+    span = f"epoch {int(first) + 1}" if policies == 1 else f"epochs {int(first) + 1} to {int(epochs[-1]) + 1}"
+    note = (
+        f"{path} holds the {len(epochs):,} training episodes of a run. The last {int(taken.sum()):,} are "
+        f"taken, {span}: {'one policy' if policies == 1 else f'{policies} policies'} with exploration noise, "
+        f"so they do not certify the policy of the run. To test it: steingate evaluate {path.parent}."
+    )
+    if (costs < 0.0).any():
+        note += " Costs below 0 are taken as 0."
+    return CostData(values[taken], note)
 
 
 class CostParser:
@@ -191,23 +217,20 @@ class CostParser:
     def __init__(
         self, names: tuple[str, ...], column: str | None = None, source: str = "", label: str | None = None
     ) -> None:
-        single = len(names) == 1
-        self.keys = {name: column if single and column is not None else name for name in names}
-        self.unnamed = single and column is None and label is None
-        self.label, self.labels = label, list[str]()
-        self.source = f"{source}, line" if source else "Line"
-        self._indices: list[int] | None = None
-        self._delimiter = ","
-        self._width = self._label_index = 0
-        self._is_json = False
+        self.names, self.labels = names, list[str]()
+        self._keys = [*names] if column is None or len(names) > 1 else [column]
+        self._unnamed = len(names) == 1 and column is None and label is None
+        if label is not None:
+            self._keys.append(label)
+        self._source = f"{source}, line" if source else "Line"
+        self._columns: list[int] | None = None  # of the keys
+        self._delimiter, self._width, self._is_json = ",", 0, False
 
     def line(self, number: int, text: str) -> dict[str, float] | None:
         """Return the costs in a line by name, or ``None`` for a header, an empty line or a comment."""
-        if not text or (self._indices is None and text.startswith("#")):
+        if not text or (self._columns is None and text.startswith("#")):
             return None
-        if not text.startswith(("{", "[")):
-            if self._is_json:
-                raise self._error(number, f"{text[:60]!r} is not JSON")
+        if not self._is_json and not text.startswith(("{", "[")):
             return self._row(number, text)
         try:
             value = json.loads(text)
@@ -218,49 +241,37 @@ class CostParser:
 
     def value(self, number: int, value: Any) -> dict[str, float]:
         """Return the costs in a JSON value: an object, or the number itself."""
-        if isinstance(value, dict):
-            for key in (*self.keys.values(), *([] if self.label is None else [self.label])):
-                if key not in value:
-                    known = ", ".join(value) or "none"
-                    raise self._error(number, f"has no key {key[:60]!r} (it has {known[:200]}); use --column")
-            found = {name: value[key] for name, key in self.keys.items()}
-            if self.label is not None:
-                self.labels.append(str(value[self.label]))
-        elif self.unnamed:
-            found = dict.fromkeys(self.keys, value)
-        else:
+        if self._unnamed and not isinstance(value, dict):
+            return self._costs(number, [value])
+        if not isinstance(value, dict):
             raise self._error(number, f"{_shown(value)} is not an object with the key of --column")
-        for item in found.values():
-            if isinstance(item, str):
-                raise self._error(number, f"{_shown(item)} is text; write costs as JSON numbers")
-        return {name: self._cost(number, item) for name, item in found.items()}
+        for key in self._keys:
+            if key not in value:
+                known = ", ".join(value) or "none"
+                raise self._error(number, f"has no key {key[:60]!r} (it has {known[:200]}); use --column")
+        return self._costs(number, [value[key] for key in self._keys])
 
     def _row(self, number: int, text: str) -> dict[str, float] | None:
-        if self._indices is None:
+        if self._columns is None:
             self._delimiter = next((mark for mark in (",", "\t", ";") if mark in text), ",")
         try:
             cells = [cell.strip() for cell in next(csv.reader([text], delimiter=self._delimiter))]
         except csv.Error as error:
             raise self._error(number, f"is not CSV ({error})") from None
-        if self._indices is None:
-            lone = self.unnamed and len(cells) == 1
+        if self._columns is None:
+            lone = self._unnamed and len(cells) == 1
             # A lone word that is not a name, such as NA, is reported as a bad value below.
             no_name = lone and (not cells[0][:1].isalpha() or cells[0].lower() in _MISSING)
             header = not no_name and all(_number(cell) is None for cell in cells)
-            self._indices = [0 if lone else self._index(number, key, cells, header) for key in self.keys.values()]
+            self._columns = [0] if lone else [self._column(number, key, cells, header) for key in self._keys]
             self._width = len(cells)
-            if self.label is not None:
-                self._label_index = self._index(number, self.label, cells, header)
             if header:
                 return None
         if len(cells) != self._width:
             raise self._error(number, f"has {len(cells)} columns, but the first line has {self._width}")
-        if self.label is not None:
-            self.labels.append(cells[self._label_index])
-        found = zip(self.keys, self._indices, strict=True)
-        return {name: self._cost(number, cells[index]) for name, index in found}
+        return self._costs(number, [cells[index] for index in self._columns])
 
-    def _index(self, number: int, key: str, cells: list[str], header: bool) -> int:
+    def _column(self, number: int, key: str, cells: list[str], header: bool) -> int:
         if header and key in cells:
             return cells.index(key)
         if key.isdecimal() and len(key) < 10 and 1 <= int(key) <= len(cells):
@@ -268,50 +279,17 @@ class CostParser:
         known = ", ".join(cells) if header else f"{len(cells)} columns without names, numbered from 1"
         raise self._error(number, f"has no column {key[:60]!r} (it has {known[:200]}); use --column")
 
-    def _cost(self, number: int, value: Any) -> float:
-        cost = _number(value)
-        if cost is None or not 0.0 <= cost < inf:
-            raise self._error(number, f"{_shown(value)} is not a cost; costs are finite and not negative")
-        return cost
+    def _costs(self, number: int, values: list[Any]) -> dict[str, float]:
+        """Return the costs by name; a label follows them."""
+        self.labels += map(str, values[len(self.names) :])
+        costs = {name: _number(value) for name, value in zip(self.names, values, strict=False)}
+        for value, cost in zip(values, costs.values(), strict=False):
+            if cost is None or not 0.0 <= cost < inf:
+                raise self._error(number, f"{_shown(value)} is not a cost; costs are finite and not negative")
+        return costs  # type: ignore[return-value]
 
     def _error(self, number: int, problem: str) -> InputError:
-        return InputError(f"{self.source} {number}: {problem}.")
-
-
-class Line(NamedTuple):
-    """A complete line: its number from 1, its text, and the offset in bytes of the next one."""
-
-    number: int
-    text: str
-    end: int
-
-
-def split_lines(data: bytes, number: int, offset: int, source: str = "") -> tuple[list[Line], bytes, int, int]:
-    """Return complete lines, the rest, and the number and offset that they reach."""
-    *complete, rest = data.split(b"\n")
-    lines = []
-    for part in complete:
-        number, offset = number + 1, offset + len(part) + 1
-        lines.append(make_line(part, number, offset))
-    if len(rest) > _MAX_LINE:
-        place = f"{source}, line" if source else "Line"
-        raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
-    return lines, rest, number, offset
-
-
-def make_line(part: bytes, number: int, end: int) -> Line:
-    """Return a line; bytes that are not UTF-8 are replaced, and are no cost."""
-    return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip(), end)
-
-
-def read_lines(blocks: Iterable[bytes], source: str = "") -> Iterator[list[Line]]:
-    """Yield the complete lines of each block, and at the end a last one without a newline."""
-    rest, number, offset = b"", 0, 0
-    for data in blocks:
-        lines, rest, number, offset = split_lines(rest + data, number, offset, source)
-        yield lines
-    if rest.strip():
-        yield [make_line(rest, number + 1, offset + len(rest))]
+        return InputError(f"{self._source} {number}: {problem}.")
 
 
 def standard_input() -> BinaryIO:
@@ -319,89 +297,6 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise InputError("Standard input is closed; name a file, or pipe the costs in.")
     return sys.stdin.buffer
-
-
-def _from_npy(data: bytes, name: str, column: str | None, cluster: str | None) -> CostData:
-    try:
-        with catch_warnings():
-            simplefilter("error")
-            table = np.load(io.BytesIO(data), allow_pickle=False)
-    except Exception:  # NumPy parses headers as Python literals, and raises many kinds of errors
-        raise InputError(f"{name} is damaged or holds Python objects; store a plain array of numbers.") from None
-
-    def field(key: str) -> Any:
-        if table.dtype.names is None or key not in table.dtype.names:
-            raise InputError(f"{name} has no column {_shown(key)}; leave --column out for a plain NPY array.")
-        return table[key]
-
-    try:
-        costs = check_costs(table if column is None and cluster is None else field(column or "cost"))
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-    return CostData(costs, clusters=None if cluster is None else field(cluster))
-
-
-def _from_run(lines: Iterable[Line], path: Path) -> CostData:
-    """Return the costs of the last training episodes in ``episodes.csv``, in whole epochs."""
-    columns = [EPISODE_COLUMNS.index(name) for name in ("epoch", "cost")]
-    rows, torn = array("d"), ""
-    for line in islice(lines, 1, None):
-        cells = line.text.split(",")
-        try:
-            if torn:  # only the last line may be incomplete: it is still being written
-                raise ValueError(f"line {line.number - 1} is {_shown(torn)}")
-            if len(cells) == len(EPISODE_COLUMNS):
-                rows.extend([float(cells[index]) for index in columns])
-            else:
-                torn = line.text or " "
-        except ValueError as error:
-            raise InputError(f"{path} is damaged: {error}.") from None
-    if not rows:
-        raise InputError(f"{path} is empty: no episode of this run has finished yet.")
-    epochs, costs = np.frombuffer(rows).reshape(-1, 2).T
-    values = check_costs(np.maximum(costs, 0.0))  # as training counts them
-    first = epochs[len(epochs) - ceil(LAST * len(epochs))]
-    taken = epochs >= first
-    policies = len(set(epochs[taken].tolist()))
-    span = f"epoch {int(first) + 1}" if policies == 1 else f"epochs {int(first) + 1} to {int(epochs[-1]) + 1}"
-    note = (
-        f"{path} holds the {len(epochs):,} training episodes of a run. The last {int(taken.sum()):,} are "
-        f"taken, {span}: {'one policy' if policies == 1 else f'{policies} policies'} with exploration noise, "
-        f"so they do not certify the policy of the run. To test it: steingate evaluate {path.parent}."
-    )
-    if (costs < 0.0).any():
-        note += " Costs below 0 are taken as 0."
-    return CostData(values[taken], note)
-
-
-def _monitor_column(extra: list[str], name: str) -> str:
-    """Return the only column of a Monitor file that looks like a cost."""
-    costly = ["cost"] if "cost" in extra else [key for key in extra if "cost" in key.lower()]
-    if len(costly) != 1:
-        found = f"the columns {', '.join(extra)}" if extra else "returns and lengths only"
-        raise InputError(
-            f"{name} is a Monitor file of Stable-Baselines3 with {found}; choose one with --column, or "
-            "record the cost with Monitor(env, FILE, info_keywords=('cost',))."
-        )
-    return costly[0]
-
-
-def _parse_json(text: str, parser: CostParser) -> Iterator[dict[str, float] | None]:
-    """Yield the costs of one JSON document or, if the text is none, of each line."""
-    try:
-        whole = json.loads(text)
-    except (ValueError, RecursionError):
-        yield from (parser.line(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1))
-    else:
-        entries = whole if isinstance(whole, list) else [whole]
-        yield from (parser.value(number, value) for number, value in enumerate(entries, start=1))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _number(value: Any) -> float | None:

@@ -17,13 +17,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from steingate.certificates.formatting import percent, rate, upper
-from steingate.certificates.io import CostParser, Line, read_costs
+from steingate.certificates.io import CostParser, read_costs
 from steingate.certificates.violation import error_probability
 from steingate.cli.output import print_rows, shift_rows, warn
 from steingate.cli.parser import Parser, add_claim_options
 from steingate.errors import InputError
 from steingate.monitoring.episodes import COST
-from steingate.monitoring.follow import FileFollower, pipe
+from steingate.monitoring.follow import FileFollower, Line, pipe
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.monitors import Monitors, by_name, restore_monitor
 from steingate.monitoring.state import lock_state, read_state, write_state

@@ -3,16 +3,53 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
-from steingate.certificates.io import Line, make_line, read_lines, split_lines, standard_input
+from steingate.certificates.io import standard_input
 from steingate.errors import InputError
 
 POLL = 0.2  # seconds between looks at a file that may have grown
 _BLOCK = 1 << 16
+_MAX_LINE = 1 << 20  # bytes
 _HEAD = 1 << 12  # bytes at the beginning of a file by which it is recognized
+
+
+class Line(NamedTuple):
+    """A complete line: its number from 1, its text, and the offset in bytes of the next one."""
+
+    number: int
+    text: str
+    end: int
+
+
+def split_lines(data: bytes, number: int, offset: int, source: str = "") -> tuple[list[Line], bytes, int, int]:
+    """Return complete lines, the rest, and the number and offset that they reach."""
+    *complete, rest = data.split(b"\n")
+    lines = []
+    for part in complete:
+        number, offset = number + 1, offset + len(part) + 1
+        lines.append(make_line(part, number, offset))
+    if len(rest) > _MAX_LINE:
+        place = f"{source}, line" if source else "Line"
+        raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
+    return lines, rest, number, offset
+
+
+def make_line(part: bytes, number: int, end: int) -> Line:
+    """Return a line; bytes that are not UTF-8 are replaced, and are no cost."""
+    return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip(), end)
+
+
+def read_lines(blocks: Iterable[bytes], source: str = "") -> Iterator[list[Line]]:
+    """Yield the complete lines of each block, and at the end a last one without a newline."""
+    rest, number, offset = b"", 0, 0
+    for data in blocks:
+        lines, rest, number, offset = split_lines(rest + data, number, offset, source)
+        yield lines
+    if rest.strip():
+        yield [make_line(rest, number + 1, offset + len(rest))]
 
 
 class FileFollower:
