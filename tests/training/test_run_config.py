@@ -80,7 +80,7 @@ class TestErrors:
             ({"total_steps": 1000.5}, "total_steps must be an integer, got 1000.5"),
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
             ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
-            ({"threads": 0}, "threads is 0: it must be greater than zero, or none"),
+            ({"threads": 0}, "threads is 0: it must be greater than zero"),
             ({"env": 3}, "env is 3: give a name, or a class or function that makes an environment"),
             ({"num_envs": 3, "steps_per_epoch": 100}, r"is 100: it must be a multiple of num_envs \(3\)"),
             ({"env_options": {"cost": {1}}}, "'cost' of env_options is .*config.json cannot hold it"),

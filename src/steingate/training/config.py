@@ -1,9 +1,10 @@
 """RunConfig: everything that determines the results of a run, as one frozen dataclass."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ from steingate.storage.checkpoint import MAX_FILE_BYTES
 from steingate.tasks.catalog import TASKS
 from steingate.trust import require_trust
 
-_GROUPS = ("certify",)
-_POSITIVE = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every")
+_COUNTS = ("total_steps", "steps_per_epoch", "num_envs", "window", "checkpoint_every", "threads", "workers")
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,10 @@ class CertifyConfig:
     max_episodes: int = option(300, "maximum number of fresh episodes of one test")
 
     def __post_init__(self) -> None:
-        for name in ("budget", "delta"):
-            _require(f"certify.{name}", getattr(self, name), 0.0 < getattr(self, name) < 1.0, "between 0 and 1")
-        fraction, most = self.max_step_fraction, self.max_episodes
-        _require("certify.max_step_fraction", fraction, 0.0 <= fraction <= 1.0, "from 0 to 1")
-        _require("certify.max_episodes", most, most >= 1, "greater than zero")
+        _require(self, "certify.budget", lambda p: 0.0 < p < 1.0, "between 0 and 1")
+        _require(self, "certify.delta", lambda p: 0.0 < p < 1.0, "between 0 and 1")
+        _require(self, "certify.max_step_fraction", lambda p: 0.0 <= p <= 1.0, "from 0 to 1")
+        _require(self, "certify.max_episodes", lambda n: n >= 1, "greater than zero")
 
 
 @dataclass(frozen=True)
@@ -77,31 +76,27 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.algo, Algorithm):
             raise InputError(f"algo is {self.algo!r}: give an algorithm, or make the run with make_config.")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            _require(name, value, value > 0, "greater than zero")
-            _require(name, value, value < 2**63, "less than 2**63")
-        limit = self.cost_limit
-        _require("cost_limit", limit, 0.0 <= limit < float("inf"), "zero or a finite number above it")
-        _require("seed", self.seed, 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
-        for name in ("threads", "workers"):
-            value = getattr(self, name)
-            _require(name, value, value is None or value > 0, "greater than zero, or none")
+        for name in _COUNTS:
+            if getattr(self, name) is not None:
+                _require(self, name, lambda n: 0 < n < 2**63, "greater than zero and less than 2**63")
+        _require(self, "cost_limit", lambda limit: 0.0 <= limit < inf, "zero or a finite number above it")
+        _require(self, "seed", lambda seed: 0 <= seed < 2**63, "a whole number from 0 to 2**63 - 1")
+        steps, num_envs, hidden = self.steps_per_epoch, self.num_envs, self.algo.networks.hidden
+        multiple = f"a multiple of num_envs ({num_envs})"
+        _require(self, "steps_per_epoch", lambda n: n % num_envs == 0, multiple)
+        _require(self, "total_steps", lambda n: n >= steps, f"at least one epoch of {steps} steps (steps_per_epoch)")
+        weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
+        # Four bytes each, for 8 policies (7 are candidates), two critics, and 6 averages of optimizers.
+        if 4 * (8 + 2 + 6) * weights > MAX_FILE_BYTES:
+            raise InputError(
+                f"hidden is {hidden}: networks of that size do not fit a checkpoint; choose smaller ones."
+            )
         object.__setattr__(self, "env", env_name(self.env))
         cost = self.env_options.get("cost")
         if isinstance(cost, str):  # the path of a file is made absolute, so that it is found again
             object.__setattr__(self, "env_options", {**self.env_options, "cost": env_name(cost)})
-        _require_room(self.algo.networks.hidden)
         _require_json("env_options", self.env_options)
         _require_json("a setting of the algorithm", to_json(self.algorithm))
-        if self.steps_per_epoch % self.num_envs:
-            steps, number = self.steps_per_epoch, self.num_envs
-            raise InputError(f"steps_per_epoch is {steps}: it must be a multiple of num_envs ({number}).")
-        if self.total_steps < self.steps_per_epoch:
-            raise InputError(
-                f"total_steps is {self.total_steps}, less than one epoch of {self.steps_per_epoch} steps; "
-                "raise it or lower steps_per_epoch."
-            )
 
     @property
     def epochs(self) -> int:
@@ -116,11 +111,9 @@ class RunConfig:
     @property
     def time_limit(self) -> int | None:
         """Time limit of an episode in steps; None if there is none."""
-        task = TASKS.get(self.env.removeprefix("steingate/"))
-        known = gymnasium.registry.get(self.env.split(":")[-1])
-        stated = (self.env_options.get("max_episode_steps"), task and task.max_episode_steps)
-        limits = (*stated, known and known.max_episode_steps)
-        return next((int(steps) for steps in limits if steps), None)
+        task = TASKS.get(self.env.removeprefix("steingate/")) or gymnasium.registry.get(self.env.split(":")[-1])
+        steps = self.env_options.get("max_episode_steps") or (task and task.max_episode_steps)
+        return int(steps) if steps else None
 
     @property
     def episode_length(self) -> int:
@@ -139,11 +132,7 @@ class RunConfig:
 
     @property
     def identity(self) -> str:
-        """Digest of all settings that affect the results.
-
-        A longer run begins with the shorter one, so the number of steps counts only if the algorithm depends on
-        it.
-        """
+        """Digest of the settings that affect the results; ``total_steps`` only if every epoch depends on it."""
         return digest(self.to_dict(), steps=self.algo.depends_on_total_steps)
 
     @property
@@ -154,14 +143,13 @@ class RunConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON types: ``algo`` is the name, ``algorithm`` the options of the algorithm."""
         own = {item.name: to_json(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
-        name = self.algo.name
-        built_in = ALGORITHMS.get(name) is type(self.algo)
-        stored = name if built_in else settings.object_name(type(self.algo))
+        name, kind = self.algo.name, type(self.algo)
+        stored = name if ALGORITHMS.get(name) is kind else settings.object_name(kind)
         return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
 
 
 def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_code: bool = False) -> RunConfig:
-    """Return a run from names and values, over a TOML file, over the defaults.
+    """Return a run from names and values, over a file, over the defaults; InputError names the nearest option.
 
     Parameters
     ----------
@@ -174,11 +162,6 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_
     trust_code
         Import the code that a ``config.json`` from another machine names.
 
-    Raises
-    ------
-    InputError
-        If there is no such option, or a value cannot be used; the message names the nearest.
-
     Examples
     --------
     >>> make_config({"algo": "cpo", "max_kl": "0.02", "seed": 3}).algo.trust_region.max_kl
@@ -189,36 +172,35 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_
     algo = values.pop("algo", DEFAULT)
     if "env" in values and not isinstance(values["env"], str):
         values["env"] = env_name(values["env"])
-    own = settings.field_types(RunConfig)
-    groups = {name: value for name, value in values.items() if name.partition(".")[0] in _GROUPS}
-    values = {name: value for name, value in values.items() if name not in groups}
-    of_run = {name: settings.convert(own[name], value, name) for name, value in values.items() if name in own}
-    options = {name: value for name, value in values.items() if name not in own}
+    own, of_run, of_certify, options = settings.field_types(RunConfig), {}, {}, {}
+    for name, value in values.items():
+        if name.partition(".")[0] == "certify":
+            of_certify[name] = value
+        elif name in own:
+            of_run[name] = settings.convert(own[name], value, name)
+        else:
+            options[name] = value
     if isinstance(algo, type) and issubclass(algo, Algorithm):
         require_complete(algo)
         algo = algo()
     if isinstance(algo, Algorithm):
-        base, name = algo, algo.name
+        _check_names(options, algo, algo.name, list(own))
+        algorithm = with_options(algo, options, algo.name)
     elif isinstance(algo, str):
-        base, name = find_algorithm(algo)(), algo
+        _check_names(options, find_algorithm(algo)(), algo, list(own))
+        algorithm = make_algorithm(algo, str(of_run.get("env", RunConfig.env)), options)
     else:
         raise InputError(f"algo is {algo!r}: give a name, module:Class, or an algorithm.")
-    _check_names(options, base, name, list(own))
-    if isinstance(algo, Algorithm):
-        algorithm = with_options(algo, options, name)
-    else:
-        algorithm = make_algorithm(algo, str(of_run.get("env", RunConfig.env)), options)
-    return with_options(RunConfig(algo=algorithm, **of_run), groups, "A run")
+    return with_options(RunConfig(algo=algorithm, **of_run), of_certify, "A run")
 
 
 def _check_names(options: Mapping[str, Any], algorithm: Algorithm, name: str, own: list[str]) -> None:
     known = settings.option_names(algorithm)
     groups = {option.partition(".")[0] for option in known} | set(settings.field_types(type(algorithm)))
     for key in options:
-        if key.partition(".")[0] in groups:
-            continue
-        hint = settings.nearest_option(key, [*known, *own])
-        raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
+        if key.partition(".")[0] not in groups:
+            hint = settings.nearest_option(key, [*known, *own])
+            raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
 
 
 def load_options(file: str | Path, trust_code: bool = False) -> dict[str, Any]:
@@ -246,43 +228,28 @@ def _stored_parts(stored: Mapping[str, Any], source: str) -> tuple[dict[str, Any
 
     In another form they could name code that ``steingate.trust`` does not see.
     """
-    own, known = {name: value for name, value in stored.items() if name != "algorithm"}, settings.field_types(RunConfig)
-    for name, table in (("algorithm", stored.get("algorithm")), ("env_options", own.get("env_options", {}))):
+    own, options = dict(stored), stored.get("algorithm")
+    own.pop("algorithm", None)
+    for name, table in (("algorithm", options), ("env_options", own.get("env_options", {}))):
         if not isinstance(table, dict):
             raise InputError(f"{source} cannot be used: {name} is {table!r}: a table of names and values is expected.")
-    options = dict(stored["algorithm"])
+    known = settings.field_types(RunConfig)
     for name in (*(name for name in own if name not in known), *(n for n in options if n.replace("-", "_") in known)):
         raise InputError(f"{source} cannot be used: it has the setting {name!r} in a place where training writes none.")
-    return own, options
+    return own, dict(options)
 
 
-def _require(name: str, value: Any, holds: bool, expected: str) -> None:
-    if not holds:
+def _require(config: Any, name: str, holds: Callable[[Any], bool], expected: str) -> None:
+    value = getattr(config, name.rpartition(".")[2])
+    if not holds(value):
         raise InputError(f"{name} is {value!r}: it must be {expected}.")
-
-
-def _require_room(hidden: tuple[int, ...]) -> None:
-    """Refuse networks that no checkpoint could hold, before anything takes memory for them."""
-    weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
-    # Four bytes each, for 8 policies (7 are candidates), two critics, and 6 averages of optimizers.
-    if 4 * (8 + 2 + 6) * weights > MAX_FILE_BYTES:
-        raise InputError(
-            f"hidden is {','.join(map(str, hidden))}: networks of that size do not fit a checkpoint of "
-            f"at most {MAX_FILE_BYTES >> 20} MiB; choose smaller layers."
-        )
 
 
 def _require_json(name: str, table: Mapping[str, Any]) -> None:
     """Refuse what ``config.json`` cannot hold, because the run could not be resumed."""
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            _require_json(key, value)
-        elif callable(value):
-            raise InputError(
-                f"{key!r} of {name} is {value!r}: give it as text, 'module:function', so that the run can be resumed."
-            )
-        else:
-            try:
-                json.dumps(value)
-            except (TypeError, ValueError) as error:
-                raise InputError(f"{key!r} of {name} is {value!r}: config.json cannot hold it ({error}).") from error
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError) as error:
+            advice = "give functions as text, 'module:function'"
+            raise InputError(f"{key!r} of {name} is {value!r}: config.json cannot hold it; {advice}.") from error

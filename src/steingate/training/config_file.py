@@ -3,7 +3,7 @@
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,10 +25,7 @@ _PACKAGES = ("steingate", "numpy", "scipy", "jax", "jaxlib", "numba", "gymnasium
 
 
 def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], notes: Sequence[str] = ()) -> None:
-    """Write ``config.json``: all settings, package versions, the machine, and warnings about the settings.
-
-    A run that never finished an epoch is replaced; RunError if the folder holds one that did.
-    """
+    """Write ``config.json``, over a run that never finished an epoch; RunError if the folder holds one that did."""
     old = checkpoint_files(run.checkpoints)
     rows = read_regular(run.progress).count(b"\n") - 1 if run.progress.exists() else 0
     if rows > 0 or any(epoch > 0 for epoch, _ in old):
@@ -36,16 +33,12 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
         raise RunError(f"{run.path} already holds a run: {advice}, or choose another --out.")
     for path in (*(path for _, path in old), run.certified, run.certification):
         path.unlink(missing_ok=True)
-    order = cfg.algo.info.order
+    order, color = cfg.algo.info.order, cfg.algo.info.color
     record = {
         "config": cfg.to_dict(),
         "env_folder": import_folder(cfg.env),
         "identity": cfg.identity,
-        "plot_style": {
-            "name": cfg.algo.name,
-            "order": order if isfinite(order) else None,
-            "color": cfg.algo.info.color,
-        },
+        "plot_style": {"name": cfg.algo.name, "order": order if isfinite(order) else None, "color": color},
         "versions": versions(),
         "machine": machine(),
         "learner": learner,
@@ -57,11 +50,11 @@ def write_run_config(run: RunFolder, cfg: RunConfig, learner: dict[str, str], no
 
 def version_warnings(run: RunFolder) -> list[str]:
     """Return a warning for each package whose version differs from the one the run was started with."""
-    before, now = read_config(run.path).get("versions"), versions()
+    before = read_config(run.path).get("versions")
     return [
-        f"This run was started with {name} {old} and continues with {now[name]}: results may differ."
-        for name, old in (before.items() if isinstance(before, dict) else ())
-        if name in now and now[name] != old
+        f"This run was started with {name} {before[name]} and continues with {now}: results may differ."
+        for name, now in versions().items()
+        if isinstance(before, dict) and before.get(name, now) != now
     ]
 
 
@@ -83,12 +76,10 @@ def machine() -> dict[str, Any]:
 
 
 def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False, log: bool = False) -> RunConfig:
-    """Return the configuration of a run folder.
+    """Return the configuration of a run folder; RunError if it was edited, or names code that is not trusted.
 
-    ``env`` is the environment, if it was given as a Python object or has moved. ``trust_code`` imports the code that
-    the record names even if it comes from another machine. With ``log`` the run continues, and its log goes to the
-    Weights & Biases project that the record names. RunError if ``config.json`` cannot be used, names foreign code, or
-    was edited after the run was started.
+    ``env`` is the environment, if it was given as a Python object or has moved. With ``log`` the run continues, and its
+    log goes to the Weights & Biases project that the record names.
     """
     record = read_config(path)
     settings, folder = record.get("config"), record.get("env_folder")
@@ -115,11 +106,11 @@ def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False,
 
 def _edit_error(path: str | Path, settings: dict[str, Any], identity: Any) -> RunError:
     """Return the error that names the settings that differ from those in the newest checkpoint."""
-    before = None
+    changes = []
     with suppress(RunError):
         newest = latest_checkpoint(RunFolder(Path(path)).checkpoints)
-        before = newest.tree.get("config") if newest is not None else None
-    changes = list(_changes(deciding(settings), deciding(before))) if isinstance(before, dict) else []
+        if newest is not None and isinstance(newest.tree.get("config"), dict):
+            changes = _changes(deciding(settings), deciding(newest.tree["config"]))
     changes += ["its identity is missing"] if identity is None else []
     what = ", ".join(changes) or "its settings do not match its identity"
     return RunError(
@@ -130,8 +121,7 @@ def _edit_error(path: str | Path, settings: dict[str, Any], identity: Any) -> Ru
 
 def require_same_certify(run: RunFolder, before: dict[str, Any]) -> None:
     """Raise RunError if the settings of certification differ from those in a checkpoint: its tests used those."""
-    now = read_config(run.path)["config"].get("certify")
-    changes = list(_changes(now, before.get("certify"), "certify"))
+    changes = _changes(read_config(run.path)["config"].get("certify"), before.get("certify"), "certify")
     if changes:
         raise RunError(
             f"{run.config} was changed after the run was started: {', '.join(changes)}; restore it. "
@@ -139,12 +129,9 @@ def require_same_certify(run: RunFolder, before: dict[str, Any]) -> None:
         )
 
 
-def _changes(now: Any, before: Any, name: str = "") -> Iterator[str]:
-    """Yield a phrase for each setting that differs."""
+def _changes(now: Any, before: Any, name: str = "") -> list[str]:
+    """Return a phrase for each setting that differs."""
     if isinstance(now, dict) and isinstance(before, dict):
         prefix = f"{name}." if name and name != "algorithm" else ""
-        for key in {**now, **before}:
-            yield from _changes(now.get(key), before.get(key), f"{prefix}{key}")
-    elif now != before:
-        old, new = (text if len(text) <= 60 else f"{text[:57]}..." for text in (repr(before), repr(now)))
-        yield f"{name} is {new}, but was {old}"
+        return [text for key in {**now, **before} for text in _changes(now.get(key), before.get(key), prefix + key)]
+    return [] if now == before else [f"{name} is {now!r:.60}, but was {before!r:.60}"]

@@ -20,8 +20,7 @@ from steingate.training.config import RunConfig
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
 
-# Bytes of memory, by a low estimate: of an environment, and of a step beside observation and action.
-_PER_ENV, _PER_STEP = 2500, 40
+_PER_ENV, _PER_STEP = 2500, 40  # bytes of memory, by a low estimate: of an environment and of a step
 
 
 def source_digest(env: str) -> str | None:
@@ -31,7 +30,7 @@ def source_digest(env: str) -> str | None:
         if isinstance(source, str):
             module, name = split_name(source)
             if not name or module == "python":
-                return None  # a native task, an id registered with Gymnasium, or an object that was not given again
+                return None  # a registered id, or an object that was not given again
             source = find_module(module)
         file = inspect.getsourcefile(getattr(source, "func", source))
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
@@ -40,7 +39,7 @@ def source_digest(env: str) -> str | None:
 
 
 class TrainerEnv(Protocol):
-    """A vector environment with same-step autoreset and ``info["cost"]``.
+    """A vector environment of E environments with same-step autoreset and ``info["cost"]``.
 
     ``info["final_obs"]`` holds the last observations of episodes that ended, and ``info["original_reward"]``
     the true reward where the one returned is another.
@@ -64,10 +63,7 @@ class TrainerEnv(Protocol):
         """Start new episodes everywhere."""
 
     def step(self, actions: Array) -> tuple[Array, Array, Flags, Flags, Info]:
-        """Step every environment once: observations, rewards, terminated, truncated, info.
-
-        Actions are (E, a), or (E,) integers if discrete.
-        """
+        """Take actions (E, a), or (E,) integers; return observations, rewards, terminated, truncated, info."""
 
     def snapshot(self) -> dict[str, npt.NDArray[Any]]:
         """Return the whole state, also within an episode; not every environment can."""
@@ -97,40 +93,35 @@ def make_envs(
     """
     from steingate.envs.make import make_vec
 
-    require_memory(cfg, num_envs)
+    require_memory(cfg)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
-    networks = cfg.algo.networks
+    algorithm, networks, params = cfg.algorithm, cfg.algo.networks, params or EnvParams()
     if networks.lidar_powers or networks.lidar_positions:
         from steingate.envs.lidar_features import LidarFeatureWrapper
 
         envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
-    params = params or EnvParams()
-    algorithm = cfg.algorithm
     if training and type(algorithm).ends_episode is not Algorithm.ends_episode:
         from steingate.envs.early_termination import EarlyTerminationWrapper
 
         envs = EarlyTerminationWrapper(envs, algorithm, cfg.context)
-    if algorithm.safety_state(cfg.context, params) is None:
-        return cast(TrainerEnv, envs)
-    from steingate.envs.safety_state import SafetyStateWrapper
+    if algorithm.safety_state(cfg.context, params) is not None:
+        from steingate.envs.safety_state import SafetyStateWrapper
 
-    return SafetyStateWrapper(envs, algorithm, cfg.context, params)
+        envs = SafetyStateWrapper(envs, algorithm, cfg.context, params)
+    return cast(TrainerEnv, envs)
 
 
-def require_memory(cfg: RunConfig, num_envs: int | None = None) -> None:
-    """Refuse sizes that need more memory than the machine has; with ``num_envs`` these environments only play."""
-    available = machine_bytes()
-    needed = (num_envs or cfg.num_envs) * _PER_ENV
-    if num_envs is None:
-        task = TASKS.get(cfg.env.removeprefix("steingate/"))
-        width = 2 if task is None else task.observation_size + task.action_size
-        needed += cfg.steps_per_epoch * (4 * width + _PER_STEP)
+def require_memory(cfg: RunConfig) -> None:
+    """Refuse sizes that need more memory than the machine has."""
+    available, task = machine_bytes(), TASKS.get(cfg.env.removeprefix("steingate/"))
+    width = 2 if task is None else task.observation_size + task.action_size
+    needed = cfg.num_envs * _PER_ENV + cfg.steps_per_epoch * (4 * width + _PER_STEP)
     if available is not None and needed > available:
         raise InputError(
-            f"num_envs is {num_envs or cfg.num_envs} and steps_per_epoch {cfg.steps_per_epoch}: that takes "
-            f"at least {needed / 2**30:.3g} GiB of memory, and this machine has {available / 2**30:.3g}; lower them."
+            f"num_envs is {cfg.num_envs} and steps_per_epoch {cfg.steps_per_epoch}: that takes at least "
+            f"{needed / 2**30:.3g} GiB of memory, and this machine has {available / 2**30:.3g}; lower them."
         )
 
 
@@ -144,9 +135,7 @@ def machine_bytes() -> int | None:
 
 def set_params(envs: TrainerEnv, params: EnvParams) -> None:
     """Pass an algorithm's parameters to its environments, if they have a safety state."""
-    setter = getattr(envs, "set_params", None)
-    if setter is not None:
-        setter(params)
+    getattr(envs, "set_params", lambda params: None)(params)
 
 
 def require_snapshots(cfg: RunConfig, envs: TrainerEnv) -> None:
