@@ -44,6 +44,7 @@ class TimedEnvs:
         self.envs = envs
         self.num_envs, self.current_env = envs.num_envs, None
         self.single_action_space = envs.single_action_space
+        self.single_observation_space = envs.single_observation_space
         self.seconds = 0.0
 
     def reset(self, **options):
@@ -65,8 +66,7 @@ class Training:
         self.cfg: RunConfig = make_config({"env": task, "algo": "steingate", "threads": THREADS})
         self.algorithm = self.cfg.algorithm
         self.envs = TimedEnvs(make_envs(self.cfg))
-        spec = TASKS[task]
-        self.state: TrainState = first_state(self.cfg, self.algorithm, spec.observation_size, spec.action_size)
+        self.state: TrainState = first_state(self.cfg, self.algorithm, self.envs)
 
     def epochs(self, count: int, pool: Executor) -> list[dict[str, float]]:
         """Train some epochs and return the seconds of the parts of each."""

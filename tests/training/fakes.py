@@ -7,7 +7,6 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import GateOutput, Objective
-from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
@@ -128,9 +127,7 @@ IMPROVE = (Objective(),)
 
 def run_epochs(cfg, algorithm, envs, count=1):
     """Run epochs in this thread; return the last state and all reports."""
-    space = envs.single_action_space
-    dims = envs.single_observation_space.shape[0], n_outputs(space)
-    state, reports = first_state(cfg, algorithm, *dims, discrete_actions(space) is not None), []
+    state, reports = first_state(cfg, algorithm, envs), []
     for _ in range(count):
         state, report = run_epoch(algorithm, cfg, state, envs, InlineExecutor())
         reports.append(report)

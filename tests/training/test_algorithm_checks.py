@@ -25,7 +25,7 @@ MISTAKES = {
     "SetInState": "SetInState.init returned a state with a set: NamedTuples, dicts, lists and tuples of numbers, texts",
     "FunctionInState": "FunctionInState.decide returned a state with a builtin_function_or_method: NamedTuples",
     "TextInMetrics": "TextInMetrics.decide returned the metric 'Gate/Phase' = 'warm-up': metrics are numbers",
-    "OneMessage": "OneMessage.decide returned the messages 'hello': a tuple of sentences is expected.",
+    "OneMessage": "OneMessage.decide returned (tuple, GateOutput): the next state and a GateOutput with an Objective",
     "OnlyPolicy": "OnlyPolicy.update returned a dict: the next state, the updated policy (a dict) and metrics",
     "OtherShapes": "OtherShapes.update returned a policy with the arrays {'w': ",
     "TextInLoss": "TextInLoss.update returned the metric 'Loss/Kind' = 'none': metrics are numbers",

@@ -34,7 +34,7 @@ def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     algorithm, envs = cfg.algorithm, probe(num_envs)
     if algorithm.safety_state(cfg.context, EnvParams()) is not None:
         envs = SafetyStateWrapper(envs, algorithm, cfg.context)
-    state, rows = first_state(cfg, algorithm, envs.single_observation_space.shape[0], 1), []
+    state, rows = first_state(cfg, algorithm, envs), []
     for _ in range(epochs):
         state, report = run_epoch(algorithm, cfg, state, envs, InlineExecutor())
         rows.append(report.row)

@@ -7,9 +7,9 @@ from steingate.algorithms.common.networks import forward, init_policy
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats, normalize, push
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.rollout import collect
 from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED
+from steingate.training.stop import RolloutStoppedError
 
 
 def rng(seed=0):

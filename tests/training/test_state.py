@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.training.fakes import small
+from tests.training.fakes import FakeEnv, small
 
 from steingate.errors import RunError
 from steingate.training.state import TrainState, first_state, from_tree, to_tree
@@ -11,7 +11,7 @@ from steingate.training.state import TrainState, first_state, from_tree, to_tree
 def initial(name="cpo", **changes):
     cfg = small(name, **changes)
     algorithm = cfg.algorithm
-    return first_state(cfg, algorithm, 3 + ("saute" in name), 2)
+    return first_state(cfg, algorithm, FakeEnv())
 
 
 class TestForeignCheckpoints:
@@ -20,18 +20,18 @@ class TestForeignCheckpoints:
     @pytest.mark.parametrize(
         ("change", "cause"),
         [
-            (lambda tree: tree["policy"]["w"].__setitem__(0, np.zeros((3, 4))), "the type float64 instead of float32"),
-            (
-                lambda tree: tree["policy"]["w"].__setitem__(0, np.zeros((3, 9), np.float32)),
-                r"the shape \(3, 9\) instead of \(3, 4\)",
-            ),
-            (lambda tree: tree["stats"].update(mean=np.zeros(7)), r"the shape \(7,\) instead of \(3,\)"),
+            (lambda tree: tree["policy"]["w"].__setitem__(0, np.zeros((3, 4))), "float64.* instead of float32"),
+            (lambda tree: tree["policy"]["w"].__setitem__(0, np.zeros((3, 9), np.float32)), r"\[3, 9\] instead of"),
+            (lambda tree: tree["stats"].update(mean=np.zeros(7)), r"float64\[7\] instead of float64\[3\]"),
             (lambda tree: tree["critics"].pop(), "one of its sequences has a different length"),
             (lambda tree: tree["policy"].update(bias=tree["policy"].pop("b")), "it lacks one of w, b, log_std"),
-            (lambda tree: tree["algorithm"].__setitem__(0, np.arange(3)), "the type int64 instead of float64"),
+            (
+                lambda tree: tree["algorithm"].__setitem__(0, np.arange(3)),
+                "int64.* instead of float64",
+            ),
             (lambda tree: tree.update(epoch="x"), "a number that is no count"),
-            (lambda tree: tree.update(env_state=3), "it has a int instead of a table"),
-            (lambda tree: tree.update(window="x"), "an array has the type"),
+            (lambda tree: tree.update(env_state=3), "object is not iterable"),
+            (lambda tree: tree.update(window="x"), "it has an array <U1"),
             (lambda tree: tree["selection"].__setitem__(2, -1), "a number that is no count"),
             (lambda tree: tree["selection"].__setitem__(7, {"epoch": 1}), "finished"),
             *((lambda tree, field=field: tree.pop(field), field) for field in TrainState._fields),

@@ -10,62 +10,51 @@ from steingate.errors import InputError, is_real
 
 def check_state(algorithm: Algorithm, method: str, state: State) -> State:
     """Return a state that checkpoints can store."""
-    bad = _not_storable(state)
-    if bad is not None:
-        expected = "NamedTuples, dicts, lists and tuples of numbers, texts and NumPy arrays can be stored"
-        raise _error(algorithm, method, f"a state with a {type(bad).__name__}", expected)
+    for value in _leaves(state):
+        if not (value is None or isinstance(value, bool | int | float | str) or _is_numeric(value)):
+            expected = "NamedTuples, dicts, lists and tuples of numbers, texts and NumPy arrays can be stored"
+            raise _error(algorithm, method, f"a state with a {type(value).__name__}", expected)
     return state
 
 
 def check_decision(algorithm: Algorithm, result: Any) -> tuple[State, GateOutput]:
     """Return the result of ``decide``."""
     match result:
-        case (state, GateOutput(objective=Objective()) as output):
-            pass
-        case _:
-            expected = "the next state and a GateOutput with an Objective are expected"
-            raise _error(algorithm, "decide", _describe(result), expected)
-    if isinstance(output.messages, str) or not all(isinstance(text, str) for text in output.messages):
-        raise _error(algorithm, "decide", f"the messages {output.messages!r}", "a tuple of sentences is expected")
-    _check_metrics(algorithm, "decide", output.metrics)
-    return check_state(algorithm, "decide", state), output
+        case (state, GateOutput(objective=Objective(), metrics=dict(), messages=tuple() | list()) as output):
+            _check_metrics(algorithm, "decide", output.metrics)
+            return check_state(algorithm, "decide", state), output
+    expected = "the next state and a GateOutput with an Objective, metrics (a dict) and messages (a tuple) are expected"
+    raise _error(algorithm, "decide", _describe(result), expected)
 
 
 def check_update(algorithm: Algorithm, policy: Params, result: Any) -> tuple[State, Params, Metrics]:
     """Return the result of ``update``, whose policy has the shapes of ``policy``."""
     match result:
         case (state, dict() as updated, dict() as metrics):
-            pass
-        case _:
-            expected = "the next state, the updated policy (a dict) and metrics (a dict) are expected"
-            raise _error(algorithm, "update", _describe(result), expected)
-    if _shapes(updated) != _shapes(policy):
-        expected = f"the arrays {_shapes(policy)} are expected"
-        raise _error(algorithm, "update", f"a policy with the arrays {_shapes(updated)}", expected)
-    _check_metrics(algorithm, "update", metrics)
-    return check_state(algorithm, "update", state), updated, metrics
+            if _shapes(updated) != _shapes(policy):
+                expected = f"the arrays {_shapes(policy)} are expected"
+                raise _error(algorithm, "update", f"a policy with the arrays {_shapes(updated)}", expected)
+            _check_metrics(algorithm, "update", metrics)
+            return check_state(algorithm, "update", state), updated, metrics
+    expected = "the next state, the updated policy (a dict) and metrics (a dict) are expected"
+    raise _error(algorithm, "update", _describe(result), expected)
 
 
-def _check_metrics(algorithm: Algorithm, method: str, metrics: Any) -> None:
-    if not isinstance(metrics, dict):
-        raise _error(algorithm, method, f"metrics of type {type(metrics).__name__}", "a dict is expected")
+def _check_metrics(algorithm: Algorithm, method: str, metrics: Metrics) -> None:
     for name, value in metrics.items():
-        if not (is_real(value) or isinstance(value, bool) or (np.ndim(value) == 0 and hasattr(value, "dtype"))):
+        if not (is_real(value) or isinstance(value, bool) or (_is_numeric(value) and np.ndim(value) == 0)):
             expected = "metrics are numbers (a GateOutput has messages for texts)"
             raise _error(algorithm, method, f"the metric {name!r} = {value!r}", expected)
 
 
-def _not_storable(value: Any) -> Any:
-    """Return a part of a tree that checkpoints cannot store; None if there is none."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return None
-    if isinstance(value, dict):
-        parts = [*(key for key in value if not isinstance(key, str)), *value.values()]
-    elif isinstance(value, tuple | list):
-        parts = list(value)
-    else:
-        return None if hasattr(value, "dtype") and np.dtype(value.dtype).kind in "biuf" else value
-    return next((bad for part in parts if (bad := _not_storable(part)) is not None), None)
+def _is_numeric(value: Any) -> bool:
+    return hasattr(value, "dtype") and np.dtype(value.dtype).kind in "biuf"
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [*(key for key in tree if not isinstance(key, str)), *_leaves(list(tree.values()))]
+    return [leaf for part in tree for leaf in _leaves(part)] if isinstance(tree, tuple | list) else [tree]
 
 
 def _shapes(policy: Params) -> dict[str, Any]:

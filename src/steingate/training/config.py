@@ -88,9 +88,7 @@ class RunConfig:
         weights = sum(before * after for before, after in pairwise(hidden)) + sum(hidden)
         # Four bytes each, for 8 policies (7 are candidates), two critics, and 6 averages of optimizers.
         if 4 * (8 + 2 + 6) * weights > MAX_FILE_BYTES:
-            raise InputError(
-                f"hidden is {hidden}: networks of that size do not fit a checkpoint; choose smaller ones."
-            )
+            raise InputError(f"hidden is {hidden}: networks of that size do not fit a checkpoint; choose smaller ones.")
         object.__setattr__(self, "env", env_name(self.env))
         cost = self.env_options.get("cost")
         if isinstance(cost, str):  # the path of a file is made absolute, so that it is found again

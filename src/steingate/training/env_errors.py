@@ -9,11 +9,7 @@ from steingate.errors import RunError, SteingateError
 from steingate.training import rollout_kernels as kernels
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
-from steingate.training.stop import Stopped
-
-
-class RolloutStoppedError(Exception):
-    """The rollout was abandoned because the user asked the run to stop."""
+from steingate.training.stop import RolloutStoppedError, Stopped
 
 
 class EnvErrors:

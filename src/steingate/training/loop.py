@@ -16,7 +16,6 @@ from typing import Any
 from steingate.algorithms.base import Algorithm, OnPolicyAlgorithm
 from steingate.errors import InputError
 from steingate.training.config import RunConfig
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import EpochReport, run_epoch
 from steingate.training.logging.display import Display
@@ -31,7 +30,7 @@ from steingate.training.selection import (
     make_candidate,
 )
 from steingate.training.state import TrainState
-from steingate.training.stop import StopRequest
+from steingate.training.stop import RolloutStoppedError, StopRequest
 
 EpochFunction = Callable[..., tuple[TrainState, EpochReport]]
 EPOCH_FUNCTIONS: dict[Any, EpochFunction] = {OnPolicyAlgorithm: run_epoch}

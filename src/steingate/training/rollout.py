@@ -11,8 +11,9 @@ from steingate.errors import InputError
 from steingate.policies.action_space import action_map, discrete_actions
 from steingate.policies.normalizer import Stats
 from steingate.training import rollout_kernels as kernels
-from steingate.training.env_errors import EnvErrors, RolloutStoppedError
+from steingate.training.env_errors import EnvErrors
 from steingate.training.environment import TrainerEnv
+from steingate.training.stop import RolloutStoppedError
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 

@@ -3,18 +3,16 @@
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from steingate.algorithms.common.jax_setup import configure
 from steingate.errors import InputError
-from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.runs import RunFolder, folder_lock, newest_checkpoint, read_config, require_no_rows, write_config
 from steingate.storage.checkpoint import checkpoint_files, put_aside
 from steingate.training.background import background_thread
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config, require_same_certify, version_warnings, write_run_config
-from steingate.training.env_errors import RolloutStoppedError
-from steingate.training.environment import make_envs, new_messages, require_snapshots, source_digest
+from steingate.training.environment import make_envs, new_messages, require_snapshots
 from steingate.training.logging.display import Display
 from steingate.training.logging.rows import default_limit_note
 from steingate.training.logging.run_writer import RunWriter
@@ -22,7 +20,7 @@ from steingate.training.logging.trackers import TensorBoardLog, WandbLog
 from steingate.training.loop import Trainer, epoch_function, last_candidate, train_epochs
 from steingate.training.selection import CertifiedCheckpointSelector
 from steingate.training.state import TrainState, first_state, from_tree
-from steingate.training.stop import StopRequest, stop_on_signals
+from steingate.training.stop import RolloutStoppedError, StopRequest, stop_on_signals
 
 
 def train(cfg: RunConfig, quiet: bool = False, stop: StopRequest | None = None) -> Path:
@@ -40,28 +38,22 @@ def resume(
 ) -> Path:  # fmt: skip
     """Continue a run from its last intact checkpoint, or from its start, to its end; return the run folder.
 
-    ``total_steps`` extends the run, which then equals one that was longer from the start. ``env`` is the
-    environment, if it was given as a Python object or has moved. ``trust_code`` imports code of
-    a run that was started on another machine (see ``steingate.trust``).
+    Arguments as in :func:`steingate.resume`; a run that ``total_steps`` extends equals one that was longer from the
+    start.
     """
     cfg = load_run_config(path, env, trust_code, log=True)
-    if total_steps is not None:
-        cfg = _extended(cfg, total_steps, path)
-    return _run(cfg, RunFolder(Path(path)), quiet, stop, fresh=False)
-
-
-def _extended(cfg: RunConfig, total_steps: int, path: str | Path) -> RunConfig:
-    if total_steps < cfg.total_steps:
+    steps = cfg.total_steps if total_steps is None else total_steps
+    if steps < cfg.total_steps:
         raise InputError(
-            f"total_steps is {total_steps}, but {path} was started with {cfg.total_steps} and runs can only be made "
-            f"longer; to judge it as it is: steingate evaluate {path} --until-certified."
+            f"total_steps is {steps}, but {path} was started with {cfg.total_steps} and runs can only be made longer; "
+            f"to judge it as it is: steingate evaluate {path} --until-certified."
         )
-    if cfg.algo.depends_on_total_steps and total_steps != cfg.total_steps:
+    if cfg.algo.depends_on_total_steps and steps != cfg.total_steps:
         raise InputError(
             f"{path} cannot be extended: the learning rate of {cfg.algo.name} falls to 0 over the steps it "
             "was started with; train anew, with --no-ppo.lr-decay to be able to extend the run later."
         )
-    return replace(cfg, total_steps=total_steps)
+    return _run(replace(cfg, total_steps=steps), RunFolder(Path(path)), quiet, stop, fresh=False)
 
 
 def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, fresh: bool) -> Path:
@@ -75,42 +67,30 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         envs = stack.enter_context(closing(make_envs(cfg, training=True)))
         stop.check()
         require_snapshots(cfg, envs)
-        space = envs.single_action_space
-        sizes = (envs.single_observation_space.shape[0], n_outputs(space))
-        state = first_state(cfg, algorithm, *sizes, discrete=discrete_actions(space) is not None)
+        state = first_state(cfg, algorithm, envs)
         stop.check()
         stack.enter_context(folder_lock(run))
         display = stack.enter_context(Display(cfg, quiet=quiet))
-        marks: dict[str, Any] = {}
-        env_source = None
+        saved: dict[str, Any] = {}  # the checkpoint to continue from
         if fresh:
             messages = [*algorithm.initial_messages(cfg.context), *default_limit_note(cfg)]
             write_run_config(run, cfg, learner, messages)
         else:
             messages = version_warnings(run)
-            state, marks, env_source = _last_state(run, state, display)
+            state, saved = _last_state(run, state, display)
             record = read_config(run.path)
-            if record["config"].get("total_steps") != cfg.total_steps:
-                write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
+            write_config(run, {**record, "config": {**record["config"], "total_steps": cfg.total_steps}})
         tests = "; certification tests policies without it, in fresh episodes" * cfg.certify.enabled
         noise = f"Epochs show training episodes, with exploration noise{tests}."
-        for message in (*messages, *new_messages(envs), noise):
-            display.message(message)
         files = RunWriter(run, envs, cfg, algorithm)
-        files.truncate(state, marks)
+        files.truncate(state, saved.get("tables", {}))
         if fresh:
             files.save(state)  # a run that is killed before its next checkpoint can be resumed, too
-        if not fresh and marks and env_source != source_digest(cfg.env):
-            display.message(
-                f"The source file of {cfg.env} has changed since the last checkpoint: the run continues in another "
-                "environment, and earlier certificates do not count."
-            )
-            state = state._replace(selection=files.drop_certification(state.selection))
-        elif not fresh:
-            selection, message = files.restore_certification(state.selection)
-            state = state._replace(selection=selection)
-            if message:
-                display.message(message)
+        else:
+            selection, changes = files.restore_certification(state.selection, saved)
+            state, messages = state._replace(selection=selection), [*messages, *changes]
+        for message in (*messages, *new_messages(envs), noise):
+            display.message(message)
         if state.env_state is not None:
             envs.reset(seed=0)
             envs.restore(state.env_state)
@@ -137,16 +117,17 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
             if selection is not state.selection:  # the number of tests first: no file may give delta back
                 files.save(state._replace(selection=selection), replace=True)
                 files.write_certification(selection.report)
-            assert selection.report is not None
-            certified = selection.report["certified"]
-            command = f"export {run.path} --to policy.npz" if certified else f"resume {run.path} --total-steps N"
-            advice = "" if selection.report["failure"] else f" Next: steingate {command}"
-            display.message(f"{selection.report['sentence']}{advice}", result=True)
+            report = cast(dict[str, Any], selection.report)
+            command = (
+                f"export {run.path} --to policy.npz" if report["certified"] else f"resume {run.path} --total-steps N"
+            )
+            advice = "" if report["failure"] else f" Next: steingate {command}"
+            display.message(f"{report['sentence']}{advice}", result=True)
     return run.path
 
 
-def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any], Any]:
-    """Return the state in the newest usable checkpoint, its marks of the tables and the environment's digest.
+def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[TrainState, dict[str, Any]]:
+    """Return the state in the newest usable checkpoint and the checkpoint's tree.
 
     Damaged checkpoints and those of other runs are reported and renamed.
     """
@@ -155,10 +136,9 @@ def _last_state(run: RunFolder, first: TrainState, display: Display) -> tuple[Tr
     )
     if checkpoint is None:
         require_no_rows(run)
-        return first, {}, None
+        return first, {}
     require_same_certify(run, checkpoint.tree["config"])
     for epoch, path in checkpoint_files(run.checkpoints):
         if epoch > checkpoint.epoch:
             put_aside(path)
-    state = from_tree(checkpoint.tree, first, str(checkpoint.path))
-    return state, checkpoint.tree["tables"], checkpoint.tree["env_source"]
+    return from_tree(checkpoint.tree, first, str(checkpoint.path)), checkpoint.tree

@@ -25,10 +25,10 @@ from steingate.training.certification import (
     min_episodes,
 )
 from steingate.training.config import RunConfig
-from steingate.training.env_errors import RolloutStoppedError
 from steingate.training.environment import TrainerEnv, make_envs, set_params
 from steingate.training.play import make_player, play, stored_player
 from steingate.training.seeding import Purpose, certification_seed
+from steingate.training.stop import RolloutStoppedError
 
 if TYPE_CHECKING:
     from steingate.training.logging.run_writer import RunWriter

@@ -12,9 +12,12 @@ from steingate.algorithms.common.minibatch import Adam
 from steingate.algorithms.common.networks import init_policy
 from steingate.errors import RunError
 from steingate.monitoring.state import as_count
+from steingate.policies.action_space import discrete_actions, n_outputs
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.algorithm_checks import check_state
+from steingate.training.background import completed
 from steingate.training.config import RunConfig
+from steingate.training.environment import TrainerEnv
 from steingate.training.logging.rows import Window
 from steingate.training.rollout import Carry
 from steingate.training.seeding import Purpose, stream
@@ -36,18 +39,12 @@ class TrainState(NamedTuple):
     selection: SelectionState = SelectionState()  # of the certified checkpoint; not used by epochs
 
 
-def completed(value: Critics) -> "Future[Critics]":
-    """Return a completed future with the given result."""
-    future: Future[Critics] = Future()
-    future.set_result(value)
-    return future
-
-
-def first_state(cfg: RunConfig, algorithm: Algorithm, obs_dim: int, act_dim: int, discrete: bool = False) -> TrainState:
-    """Return the state before the first epoch; ``act_dim`` is the number of actions if they are discrete."""
-    networks = algorithm.networks
+def first_state(cfg: RunConfig, algorithm: Algorithm, envs: TrainerEnv) -> TrainState:
+    """Return the state before the first epoch."""
+    networks, space, obs_dim = algorithm.networks, envs.single_action_space, envs.single_observation_space.shape[0]
+    discrete = discrete_actions(space) is not None
     rngs = {purpose: stream(cfg.seed, 0, purpose) for purpose in Purpose}
-    policy = init_policy(rngs[Purpose.POLICY], obs_dim, act_dim, networks.hidden, discrete, networks.init_std)
+    policy = init_policy(rngs[Purpose.POLICY], obs_dim, n_outputs(space), networks.hidden, discrete, networks.init_std)
     critics = init_critics(rngs[Purpose.REWARD_CRITIC], rngs[Purpose.COST_CRITIC], obs_dim, networks.hidden)
     has_safety_state = algorithm.safety_state(cfg.context, EnvParams()) is not None
     stats = init_stats(obs_dim - has_safety_state)  # the safety state is not normalized
@@ -73,7 +70,8 @@ def from_tree(tree: dict[str, Any], first: TrainState, name: str) -> TrainState:
             algorithm=_like(first.algorithm, tree["algorithm"], fixed=False),
             critics=completed(_like(first.critics.result(), tree["critics"])), stats=Stats(stats["count"], mean, m2),
             window=_like(first.window, tree["window"], fixed=False), finished=as_count(tree["finished"]),
-            carry=None if tree["carry"] is None else Carry(*tree["carry"]), env_state=_table(tree["env_state"]),
+            carry=None if tree["carry"] is None else Carry(*tree["carry"]),
+            env_state=None if tree["env_state"] is None else dict(tree["env_state"]),
             selection=selection_from_tree(tree["selection"], lambda policy: _like(first.policy, policy)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
@@ -91,12 +89,6 @@ def plain(value: Any) -> Any:
     return np.asarray(value)
 
 
-def _table(value: Any) -> Any:
-    if value is not None and not isinstance(value, dict):
-        raise ValueError(f"it has a {type(value).__name__} instead of a table")
-    return value
-
-
 def _like(model: Any, value: Any, fixed: bool = True) -> Any:
     """Return ``value`` with the types of ``model``, and with the shapes of its arrays if ``fixed``.
 
@@ -112,12 +104,11 @@ def _like(model: Any, value: Any, fixed: bool = True) -> Any:
             raise ValueError("one of its sequences has a different length")
         items = [_like(item, other, fixed) for item, other in zip(model, value, strict=True)]
         return type(model)(*items) if hasattr(model, "_fields") else type(model)(items)
-    if isinstance(model, np.ndarray | np.generic) or hasattr(model, "dtype"):
+    if hasattr(model, "dtype"):
         array = np.asarray(value)
-        if array.dtype != model.dtype:
-            raise ValueError(f"an array has the type {array.dtype} instead of {model.dtype}")
-        if fixed and array.shape != np.shape(model):
-            raise ValueError(f"an array has the shape {array.shape} instead of {np.shape(model)}")
+        if array.dtype != model.dtype or (fixed and array.shape != np.shape(model)):
+            found, expected = (f"{each.dtype}{list(np.shape(each))}" for each in (array, model))
+            raise ValueError(f"it has an array {found} instead of {expected}")
         return array
     if isinstance(value, np.ndarray | dict | list):
         raise ValueError(f"it has a {type(value).__name__} instead of a number")

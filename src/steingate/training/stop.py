@@ -16,11 +16,14 @@ class Stopped(SystemExit):
     """The process ends because a signal asked it to; environments may raise a SystemExit of their own."""
 
 
+class RolloutStoppedError(Exception):
+    """The rollout was abandoned because the user asked the run to stop."""
+
+
 class StopRequest:
     """Whether a signal asked the run to stop, and which."""
 
-    def __init__(self) -> None:
-        self.signum: int | None = None
+    signum: int | None = None
 
     def __call__(self) -> bool:
         """Return whether the run should stop."""
@@ -32,7 +35,7 @@ class StopRequest:
             self.leave()
         return False
 
-    def leave(self) -> None:
+    def leave(self) -> NoReturn:
         """Raise the exception that ends the process with status 128 + signal number, 130 after Ctrl-C."""
         if self.signum is None or self.signum == signal.SIGINT:
             raise KeyboardInterrupt
@@ -42,8 +45,7 @@ class StopRequest:
 def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
     """Signal handler that ends the process immediately, with status 128 + signal number.
 
-    An exception could be raised anywhere, for example during clean-up, and would print a traceback. Files need no
-    clean-up: they are replaced atomically or only appended to.
+    Files need no clean-up: they are replaced atomically or only appended to.
     """
     with suppress(OSError, ValueError, AttributeError):
         if sys.stderr.isatty():
@@ -53,25 +55,22 @@ def end_at_once(number: int, frame: FrameType | None = None) -> NoReturn:
 
 @contextmanager
 def stop_on_signals(process: bool = False) -> Iterator[StopRequest]:
-    """Turn the first SIGINT, SIGTERM or SIGHUP into a request; a second one takes effect immediately.
-
-    A SIGHUP that is ignored (``nohup``) stays ignored.
-
-    Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a ``KeyboardInterrupt``
-    raised there is lost. Outside the main thread no handler can be set, and the signals are handled as before.
+    """Turn the first SIGINT, SIGTERM or SIGHUP into a request; a second one is handled as before the block.
 
     With ``process`` the process ends after the block: a second signal then ends it immediately, also while the block is
-    being left. Otherwise the second signal is handled as before the block.
+    being left. A SIGHUP that is ignored (``nohup``) stays ignored. Outside the main thread no handler can be set.
+
+    Enter it before JAX is imported: JAX runs Python code whenever garbage is collected, and a ``KeyboardInterrupt``
+    raised there is lost.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
-    numbers = [signal.SIGINT, signal.SIGTERM, *([hangup] if hangup else [])]
-    before = {number: signal.getsignal(number) for number in numbers}
-    if hangup and before[hangup] == signal.SIG_IGN:
-        del before[hangup]
+    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+    before = {getattr(signal, name): signal.getsignal(getattr(signal, name)) for name in names}
+    if names[-1] == "SIGHUP" and before[signal.SIGHUP] == signal.SIG_IGN:
+        del before[signal.SIGHUP]
     second = dict.fromkeys(before, end_at_once) if process else before
 
     def handle(number: int, frame: FrameType | None) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from steingate import runs
 from steingate.algorithms.base import Algorithm, EnvParams
-from steingate.errors import RunError
+from steingate.errors import RunError, is_real
 from steingate.monitoring.state import as_count
 from steingate.policies.action_space import action_arrays
 from steingate.policies.load import policy_arrays
@@ -22,10 +22,9 @@ from steingate.training.state import TrainState, plain, to_tree
 
 
 class RunWriter:
-    """Appends to ``progress.csv`` and ``episodes.csv``, and writes checkpoints.
+    """Appends to ``progress.csv`` and ``episodes.csv``, and writes checkpoints and ``certification.json``.
 
-    The action space of ``envs`` and what is done with observations are stored with each checkpoint, so that a policy
-    can be used without the environment.
+    Each checkpoint also holds what is needed to use its policy without the environment.
     """
 
     def __init__(self, run: runs.RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
@@ -59,8 +58,7 @@ class RunWriter:
 
     def _mark(self, epoch: int) -> None:
         # By epoch, because a checkpoint may be written after further rows have been added.
-        tables = {"progress": self.progress, "episodes": self.episodes}
-        self._marks[epoch] = {name: table.fingerprint() for name, table in tables.items()}
+        self._marks[epoch] = {"progress": self.progress.fingerprint(), "episodes": self.episodes.fingerprint()}
 
     def save(self, state: TrainState, replace: bool = False) -> None:
         """Write a checkpoint of the state, after syncing the rows that belong to it; ``replace`` one of the epoch."""
@@ -70,12 +68,11 @@ class RunWriter:
         self.episodes.sync()
         self.progress.sync()
         params = self._algorithm.env_params(self._cfg.context, state.algorithm)
-        context = self._policy_context(params.cost_budget_fraction)
-        tree |= {**context, "tables": self._marks[state.epoch]}
+        tree |= {**self._policy_context(params.cost_budget_fraction), "tables": self._marks[state.epoch]}
         self._check_policy(state.epoch, tree)
         runs.write_checkpoint(self.run.checkpoints, state.epoch, tree)
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
-            del self._marks[epoch]
+            del self._marks[epoch]  # the other thread may be adding one
 
     def _check_policy(self, epoch: int, tree: dict[str, Any]) -> None:
         """Raise RunError unless the policy can be loaded and its actions are finite."""
@@ -121,34 +118,38 @@ class RunWriter:
         else:
             runs.write_certification(self.run, report)
 
-    def drop_certification(self, selection: SelectionState) -> SelectionState:
-        """Put what was certified in another environment aside; the tests stay counted."""
-        if self.run.certified.exists():
-            put_aside(self.run.certified, "old-environment")
-        self.write_certification(None)
-        return SelectionState(tests=selection.tests, steps=selection.steps, final_tests=selection.final_tests)
+    def restore_certification(
+        self, selection: SelectionState, saved: dict[str, Any]
+    ) -> tuple[SelectionState, list[str]]:
+        """Return the selection of a resumed run and messages; write ``certification.json`` if it does not fit.
 
-    def restore_certification(self, selection: SelectionState) -> tuple[SelectionState, str]:
-        """Write ``certification.json`` again if it does not fit the checkpoint; return the state and a message.
-
-        A file that a killed run wrote after its checkpoint stays: the same tests follow again. Tests that only the
-        file counts are counted.
+        Certificates for another environment are put aside; their tests stay counted. A file that a killed run wrote
+        after its checkpoint ``saved`` stays: the same tests follow again. Tests that only the file counts are counted.
         """
-        stored, message = None, ""
+        if saved and saved["env_source"] != self._shared["env_source"]:
+            if self.run.certified.exists():
+                put_aside(self.run.certified, "old-environment")
+            self.write_certification(None)
+            counted = {name: getattr(selection, name) for name in ("tests", "steps", "final_tests")}
+            return SelectionState(**counted), [
+                f"The source file of {self._cfg.env} has changed since the last checkpoint: the run continues in "
+                "another environment, and earlier certificates do not count."
+            ]
+        messages = []
         try:
             stored = runs.load_certification(self.run.path)
-        except RunError as error:
-            message = f"{str(error).partition(';')[0]}: it is written again from the checkpoint."
-        try:
             if stored is not None and stored.get("identity") == self._cfg.identity:
                 spent, epoch = as_count(stored["ledger"]["final_tests"]), as_count(stored["epoch"])
                 selection = selection._replace(final_tests=max(selection.final_tests, spent))
                 if selection.report is None or epoch > selection.report["epoch"]:
-                    return selection, message
-        except (KeyError, TypeError, ValueError):
-            message = f"{self.run.certification} is damaged: it is written again from the checkpoint."
+                    return selection, []
+        except (RunError, KeyError, TypeError, ValueError) as error:
+            problem = (
+                str(error).partition(";")[0] if isinstance(error, RunError) else f"{self.run.certification} is damaged"
+            )
+            messages = [f"{problem}: it is written again from the checkpoint."]
         self.write_certification(selection.report)
-        return selection, message
+        return selection, messages
 
     def _policy_context(self, fraction: float) -> dict[str, Any]:
         """Return what is needed to use a policy besides its parameters.
@@ -164,10 +165,5 @@ class RunWriter:
         """Return the time spent on the epochs that are already in ``progress.csv``."""
         if not self.run.progress.exists() or not self.run.progress.stat().st_size:
             return 0.0
-        seconds = (runs.read_progress(self.run.path).get("Time/Total") or [None])[-1]
-        if not isinstance(seconds, int | float) or not 0.0 <= seconds < inf:
-            raise RunError(
-                f"{self.run.progress} is damaged: the last Time/Total is {seconds!r}, not a number of "
-                "seconds; restore the file."
-            )
-        return float(seconds)
+        seconds = (runs.read_progress(self.run.path).get("Time/Total") or [0.0])[-1]
+        return float(seconds) if is_real(seconds) and 0.0 <= seconds < inf else 0.0
