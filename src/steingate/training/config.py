@@ -226,8 +226,8 @@ def _stored_parts(stored: Mapping[str, Any], source: str) -> tuple[dict[str, Any
 
     In another form they could name code that ``steingate.trust`` does not see.
     """
-    own, options = dict(stored), stored.get("algorithm")
-    own.pop("algorithm", None)
+    own = dict(stored)
+    options: Any = own.pop("algorithm", None)
     for name, table in (("algorithm", options), ("env_options", own.get("env_options", {}))):
         if not isinstance(table, dict):
             raise InputError(f"{source} cannot be used: {name} is {table!r}: a table of names and values is expected.")
