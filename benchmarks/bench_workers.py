@@ -1,8 +1,7 @@
 """Time of a step of eight Gymnasium environments in one process and in several, by the time of one step.
 
 ``python benchmarks/bench_workers.py`` writes results/bench_workers.csv. Times are the shortest of several
-alternating runs. The last column is the speedup that training expects when it chooses the number of
-processes.
+alternating runs.
 """
 
 import csv
@@ -15,7 +14,6 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from steingate.envs.make import make_vec
-from steingate.envs.worker_pool import expected_speedup
 from steingate.tasks.validation import usable_cores
 
 OUT = Path(__file__).resolve().parent.parent / "results" / "bench_workers.csv"
@@ -58,7 +56,7 @@ def seconds_per_step(vec, actions: np.ndarray) -> float:
 def main() -> None:
     count, load = min(ENVS, len(usable_cores())), os.getloadavg()[0]
     print(f"load average {load:.1f} on {os.cpu_count()} processors at the start")
-    print(f"{'step':>10}{'one process':>14}{f'{count} processes':>14}{'speedup':>9}{'expected':>10}")
+    print(f"{'step':>10}{'one process':>14}{f'{count} processes':>14}{'speedup':>9}")
     rows = []
     for compute in COMPUTE:
         spec = f"{Path(__file__).resolve()}:Busy"
@@ -72,7 +70,6 @@ def main() -> None:
             for vec in vecs:
                 vec.close()
         one, several = np.min(times, axis=0)
-        expected = expected_speedup(one / ENVS, ENVS, count)
         rows.append(
             {
                 "step_ms": compute * 1e3,
@@ -81,13 +78,9 @@ def main() -> None:
                 "one_ms": one * 1e3,
                 "several_ms": several * 1e3,
                 "speedup": one / several,
-                "expected": expected,
             }
         )
-        print(
-            f"{compute * 1e3:>7.1f} ms{one * 1e3:>11.2f} ms{several * 1e3:>11.2f} ms"
-            f"{one / several:>9.2f}{expected:>10.2f}"
-        )
+        print(f"{compute * 1e3:>7.1f} ms{one * 1e3:>11.2f} ms{several * 1e3:>11.2f} ms{one / several:>9.2f}")
     OUT.parent.mkdir(exist_ok=True)
     with OUT.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -4,9 +4,8 @@ from gymnasium.spaces import Box
 from tests.training.fakes import small
 
 from steingate.algorithms.base import EnvParams
-from steingate.envs.lidar_features import LidarFeatureWrapper
 from steingate.envs.make import make_vec
-from steingate.envs.safety_state import SafetyStateWrapper
+from steingate.envs.wrappers import LidarFeatureWrapper, SafetyStateWrapper
 
 TASK, LIDAR = "SafetyPointGoal1-v0", slice(12, 60)
 

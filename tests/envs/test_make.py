@@ -106,12 +106,11 @@ def test_the_cost_may_be_given_by_name():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("SafetyPointGoal9-v0", "did you mean 'SafetyPointGoal"),
-        ("Pendulumm-v1", "did you mean 'Pendulum-v1'"),
+        ("SafetyPointGoal9-v0", "did you mean SafetyPointGoal"),
+        ("Pendulumm-v1", "did you mean Pendulum-v1"),
         ("zzzzzzzzzzzz", "steingate envs"),
-        ("user_tasks:Lin", "did you mean 'user_tasks:Line'"),
-        ("user_tasks:number", "'user_tasks:number' has the type int: name a class or function"),
-        ("os:pathh", "has no 'pathh' to make an environment of"),
+        ("user_tasks:Lin", "Module 'user_tasks' has no class or function 'Lin' .*did you mean Line"),
+        ("user_tasks:number", "no class or function 'number' that makes an environment"),
         ("user_missing:Line", "no module 'user_missing'"),
         ("user_broken:Line", "a_missing_package"),
         ("user_wrong:Line", "cannot be imported"),
@@ -208,7 +207,7 @@ def test_a_file_and_its_neighbors(folder):
     assert short_name(name) == "my_file:Mine"
     one = make_vec("./my_file.py:Mine", 2, cost="./my_file.py:cost", workers=2)
     try:
-        assert one.worker_pool.num_processes == 2
+        assert len(one.worker_pool.processes) == 2
         one.reset(seed=0)
         assert one.step(one.action_space.sample())[4]["cost"].tolist() == [0.25, 0.25]
     finally:
@@ -218,9 +217,9 @@ def test_a_file_and_its_neighbors(folder):
     assert env_name(type(made)) == name
     with pytest.raises(InputError, match=r"There is no file .*none\.py: give the path"):
         make_vec("./none.py:Mine", 1)
-    with pytest.raises(InputError, match=r"has no 'Mina' to make an environment of; did you mean .*Mine'"):
+    with pytest.raises(InputError, match=r"no class or function 'Mina' .*did you mean Mine"):
         make_vec("my_file.py:Mina", 1)
-    with pytest.raises(InputError, match=r"wrong\.py' cannot be imported: No module named 'a_missing_package'"):
+    with pytest.raises(InputError, match=r"wrong\.py' cannot be imported: .*No module named 'a_missing_package'"):
         make_vec("wrong.py:Mine", 1)
 
 

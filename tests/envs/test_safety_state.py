@@ -9,8 +9,8 @@ from steingate.algorithms import make_algorithm
 from steingate.algorithms.allowance import Allowance
 from steingate.algorithms.base import EnvParams, RunContext
 from steingate.algorithms.ppo import PPO
-from steingate.envs.safety_state import SafetyStateWrapper
 from steingate.envs.vector_env import AdapterVectorEnv
+from steingate.envs.wrappers import SafetyStateWrapper
 from steingate.policies.safety_state import SafetyState
 
 
@@ -55,7 +55,7 @@ def make(algorithm, params=FULL, limit=4.0, **options):
     """Return two wrapped environments with an algorithm, or with a safety state alone."""
     if isinstance(algorithm, SafetyState):
         algorithm = Shows(state=algorithm)
-    envs = AdapterVectorEnv(lambda: Script(**options), 2, name="script", copy=False)
+    envs = AdapterVectorEnv(lambda: Script(**options), 2, name="script")
     return SafetyStateWrapper(envs, algorithm, RunContext(cost_limit=limit), params)
 
 

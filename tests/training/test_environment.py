@@ -3,7 +3,7 @@
 import pytest
 from tests.training.fakes import FakeEnv, RestorableEnv, small
 
-from steingate.envs.safety_state import SafetyStateWrapper
+from steingate.envs.wrappers import SafetyStateWrapper
 from steingate.errors import InputError
 from steingate.training.config import make_config
 from steingate.training.environment import make_envs, require_snapshots

@@ -9,7 +9,7 @@ from tests.training.fakes import TRUST_REGION, RestorableEnv, record, recording,
 
 from steingate.algorithms.base import EnvParams, Mode, Objective
 from steingate.algorithms.common.networks import forward
-from steingate.envs.safety_state import SafetyStateWrapper
+from steingate.envs.wrappers import SafetyStateWrapper
 from steingate.training import epoch as epoch_module
 from steingate.training import targets
 from steingate.training.seeding import Purpose, action_noise, epoch_seeds, stream

@@ -7,7 +7,7 @@ from tests.training.vector_probes import Gamble
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import EnvParams, Episodes, Mode, RunContext
 from steingate.algorithms.common.networks import init_policy
-from steingate.envs.safety_state import SafetyStateWrapper
+from steingate.envs.wrappers import SafetyStateWrapper
 from steingate.settings import option_names
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config

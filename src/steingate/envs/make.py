@@ -9,7 +9,6 @@ A run records its environment as text (:func:`env_name`). A Python object that c
 'python:lambda'
 """
 
-import difflib
 import hashlib
 import importlib
 import importlib.util
@@ -18,16 +17,18 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from steingate.envs.adapters import CostFunction, EnvAdapter
+from steingate.envs.adapters import CostFunction
 from steingate.envs.vector_env import AdapterVectorEnv
-from steingate.envs.worker_pool import EnvSpec, SyncWorkers
-from steingate.errors import InputError, SteingateError, needs
+from steingate.envs.worker_pool import describe_error
+from steingate.errors import InputError, SteingateError, nearest, needs
 from steingate.tasks.catalog import TASKS
 
 _NATIVE_PREFIX = "steingate/"
@@ -49,26 +50,29 @@ def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -
         Number of environments.
     **options
         Native tasks: those of :class:`~steingate.tasks.environments.SafetyVectorEnv`. Others: ``cost`` (a function of
-        (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``copy``, ``workers`` (number
-        of worker processes: 1 by default, which means this process; None measures what is faster, with at most
-        ``threads`` processes); others are passed to the environment.
-
-    Raises
-    ------
-    InputError
-        If there is no such environment, or it cannot be used.
+        (obs, action, next_obs, info), or ``"module:function"``), ``max_episode_steps``, ``workers`` (number of worker
+        processes: 1 by default, which means this process; None measures what is faster, with at most ``threads``
+        processes); others are passed to the environment.
     """
     if not isinstance(num_envs, int) or num_envs < 1:
         raise InputError(f"The number of environments is {num_envs!r}: a positive integer is expected.")
-    source = env.source if isinstance(env, EnvName) else env
+    source: Any = env
+    while isinstance(source, EnvName):
+        source = source.source
     native = source.removeprefix(_NATIVE_PREFIX) if isinstance(source, str) else ""
     if native in TASKS:
         options.pop("workers", None)  # native tasks are stepped by threads
         return make_native_vec(native, num_envs, **options)
-    own: dict[str, Any] = {key: options.pop(key) for key in ("copy", "workers") if key in options}
-    own |= {"max_processes": options.pop("threads", None), "spec": _env_spec(env, options)}
-    factory, adapter_options = _make_factory(env, options)
-    return AdapterVectorEnv(factory, num_envs, **adapter_options, **own)
+    name = short_name(env) if isinstance(env, EnvName) else getattr(env, "__qualname__", str(env))
+    options.pop("copy", None)  # observations are always copies
+    workers, threads = options.pop("workers", 1), options.pop("threads", None)
+    remote = _for_workers(source, options)
+    make, limit = _find_factory(source)
+    cost, limit = _cost_function(options.pop("cost", None)), options.pop("max_episode_steps", limit)
+    return AdapterVectorEnv(
+        lambda: _call(make, name, options), num_envs, name=name, cost=cost, max_episode_steps=limit,
+        workers=workers, max_processes=threads, remote=remote,
+    )  # fmt: skip
 
 
 def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv[Any, Any, Any]:
@@ -85,95 +89,42 @@ def make_native_vec(env_id: str, num_envs: int = 1, **options: Any) -> VectorEnv
     return SafetyVectorEnv(env_id, num_envs, **options)
 
 
-def make_sync_workers(spec: EnvSpec, num_envs: int) -> SyncWorkers:
-    """Return the environments of a worker process."""
-    factory, options = _make_factory(spec.name, spec.options)
-    return SyncWorkers(lambda: EnvAdapter(factory(), **options), num_envs)
+def _find_factory(env: str | Callable[..., Any]) -> tuple[Callable[..., Any], int | None]:
+    """Return what makes an environment, and its time limit in the Gymnasium registry.
 
-
-class EnvFactory(NamedTuple):
-    """How an environment is made."""
-
-    make: Callable[..., Any]
-    name: str  # in error messages
-    max_episode_steps: int | None = None  # time limit of the Gymnasium registry
-
-
-def find_factory(env: str | Callable[..., Any]) -> EnvFactory:
-    """Return the factory of a callable, of an id registered with Gymnasium, or of ``module:name``."""
-    if isinstance(env, EnvName):
-        return find_factory(env.source)._replace(name=short_name(env))
+    Gymnasium's checker and time limit accept only five values from ``step``, so both are disabled and the adapter
+    applies the time limit.
+    """
     if not isinstance(env, str):
-        name = getattr(env, "__qualname__", repr(env))
-        return EnvFactory(lambda **options: _call(env, name, options), name)
+        return env, None
     if env.startswith(_PYTHON_PREFIX):
         raise InputError(
             f"The environment {short_name(env)!r} was a Python object that cannot be imported by name: "
             "pass it again as env=..., or use --env module:Name."
         )
+    env_id, module = env, None
     if ":" in env:
-        return _factory_from_module(env)
-    if env in gymnasium.registry:
-        return _registered_factory(env)
-    names = {name.casefold(): name for name in (*gymnasium.registry, *TASKS) if "steingate/" not in name}
-    query = env.removeprefix(_NATIVE_PREFIX).casefold()
-    close = difflib.get_close_matches(query, names, n=1, cutoff=0.5)
-    advice = f"; did you mean {names[close[0]]!r}?" if close else ": `steingate envs` lists the native ones."
-    raise InputError(f"There is no environment {env!r}{advice}")
+        module_name, env_id = split_name(env)
+        module = _import_or_explain(module_name, env)
+        if callable(getattr(module, env_id, None)):
+            return getattr(module, env_id), None
+    if env_id in gymnasium.registry:
+        make = partial(gymnasium.make, env_id, max_episode_steps=-1, disable_env_checker=True)
+        return make, gymnasium.spec(env_id).max_episode_steps
+    if module is None:
+        known = [name for name in (*gymnasium.registry, *TASKS) if _NATIVE_PREFIX not in name]
+        raise InputError(f"There is no environment {env!r}{nearest(env, known)}; `steingate envs` lists native ones.")
+    known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+    hint = nearest(env_id, known)
+    raise InputError(f"Module {module_name!r} has no class or function {env_id!r} that makes an environment{hint}.")
 
 
-def _factory_from_module(env: str) -> EnvFactory:
-    """Return the factory of ``module:name``: a callable, or an id that the module registers."""
-    module_name, attribute = split_name(env)
-    module = _import_or_explain(module_name, env)
-    found = getattr(module, attribute, None)
-    if callable(found):
-        return EnvFactory(lambda **options: _call(found, env, options), env)
-    if attribute in gymnasium.registry:
-        return _registered_factory(attribute)
-    if hasattr(module, attribute):
-        raise InputError(f"{env!r} has the type {type(found).__name__}: name a class or function that makes one.")
-    names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-    close = difflib.get_close_matches(attribute, names, n=1)
-    hint = f"; did you mean {module_name + ':' + close[0]!r}?" if close else "."
-    raise InputError(f"Module {module_name!r} has no {attribute!r} to make an environment of{hint}")
-
-
-def _registered_factory(env_id: str) -> EnvFactory:
-    """Return the factory of an id registered with Gymnasium.
-
-    Gymnasium's checker and time limit accept only five values from ``step``, so both are disabled and the adapter
-    applies the time limit.
-    """
-
-    def make(**options: Any) -> Any:
-        try:
-            return gymnasium.make(env_id, max_episode_steps=-1, disable_env_checker=True, **options)
-        except (gymnasium.error.Error, ImportError, TypeError) as error:
-            raise InputError(f"Environment {env_id!r} cannot be made: {_one_line(error)}") from error
-
-    return EnvFactory(make, env_id, gymnasium.spec(env_id).max_episode_steps)
-
-
-def _make_factory(env: str | Callable[..., Any], options: dict[str, Any]) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """Return a factory without arguments, and the options of the adapter."""
-    found, options = find_factory(env), dict(options)
-    adapter_options = {
-        "name": found.name,
-        "cost": _cost_function(options.pop("cost", None)),
-        "max_episode_steps": options.pop("max_episode_steps", found.max_episode_steps),
-    }
-    return lambda: found.make(**options), adapter_options
-
-
-def _env_spec(env: str | Callable[..., Any], options: dict[str, Any]) -> EnvSpec | None:
-    """Return the specification for worker processes; None if they cannot import it."""
-    while isinstance(env, EnvName):
-        env = env.source
-    name = env if isinstance(env, str) else env_name(env)
+def _for_workers(env: str | Callable[..., Any], options: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Return name and options with which a worker process makes the environment; None if it cannot import it."""
+    name = env_name(env)
     if isinstance(name, EnvName) or name.startswith("__main__:") or callable(options.get("cost")):
         return None
-    return EnvSpec(name, dict(options))
+    return name, dict(options)
 
 
 def _cost_function(cost: str | CostFunction | None) -> CostFunction | None:
@@ -189,23 +140,17 @@ def _cost_function(cost: str | CostFunction | None) -> CostFunction | None:
 
 def _call(make: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
     """Call a factory, without ``render_mode`` if it does not accept it; convert its errors to InputError."""
-    if "render_mode" in options and not _accepts(make, "render_mode"):
-        options = {key: value for key, value in options.items() if key != "render_mode"}
+    if "render_mode" in options:
+        with suppress(TypeError, ValueError):  # it has no signature
+            parameters = inspect.signature(make).parameters.values()
+            if not any(one.name == "render_mode" or one.kind is one.VAR_KEYWORD for one in parameters):
+                options = {key: value for key, value in options.items() if key != "render_mode"}
     try:
         return make(**options)
     except SteingateError:
         raise
-    except (TypeError, ValueError, LookupError, AssertionError, ImportError, gymnasium.error.Error) as error:
-        raise InputError(f"Environment {name!r} cannot be made with {options}: {_one_line(error)}") from error
-
-
-def _accepts(make: Callable[..., Any], argument: str) -> bool:
-    """Return whether a callable accepts a keyword argument; True if its signature is unknown."""
-    try:
-        parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError):
-        return True
-    return argument in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    except Exception as error:
+        raise InputError(f"Environment {name!r} cannot be made with {options}: {describe_error(error)}.") from error
 
 
 def _import_or_explain(module_name: str, env: str) -> Any:
@@ -217,16 +162,11 @@ def _import_or_explain(module_name: str, env: str) -> Any:
     except Exception as error:
         missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not (module_name + ".").startswith(missing + "."):
-            raise InputError(f"Module {module_name!r} cannot be imported: {_one_line(error)}") from error
+            raise InputError(f"Module {module_name!r} cannot be imported: {describe_error(error)}.") from error
         raise InputError(
             f"There is no module {missing!r} for {env!r}: install it, run in its folder, or "
             "give its file, ./FILE.py:NAME."
         ) from error
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if text.endswith(".") else text + "."
 
 
 class EnvName(str):
@@ -260,11 +200,6 @@ def env_name(env: Any) -> str:
     wrapped = getattr(env, "func", env)  # functools.partial
     name = str(getattr(wrapped, "__qualname__", None) or type(wrapped).__qualname__)
     return _import_name(env) or EnvName(_PYTHON_PREFIX + name.rpartition(".")[2].strip("<>"), env)
-
-
-def env_with_source(name: str, env: Any) -> str:
-    """Return the recorded name of an environment with a new source: a callable, or another name."""
-    return EnvName(name, env if callable(env) else env_name(env))
 
 
 def short_name(name: str) -> str:
@@ -322,30 +257,22 @@ def add_to_path(folder: str | None) -> None:
 
 def import_folder(env: str) -> str | None:
     """Return the current folder if importing ``module:Name`` needs it on the path, else None."""
-    module, name = split_name(str(env))
-    if not name or module.endswith(".py"):
+    module, name = split_name(env)
+    file = getattr(sys.modules.get(module.partition(".")[0]), "__file__", None)
+    if file is None or not name:
         return None
-    file = getattr(sys.modules.get(module.split(".")[0]), "__file__", None)
-    if file is None:
-        return None
-    folder = Path(file).absolute().parent
-    folder = folder.parent if Path(file).stem == "__init__" else folder
+    path = Path(file).absolute()
+    folder = path.parents[1] if path.stem == "__init__" else path.parent
     return str(folder) if folder == Path.cwd() else None
 
 
 def _import_name(env: Any) -> str | None:
     """Return ``module:Name`` if another process that imports it gets the same object, else None."""
-    module, name = getattr(env, "__module__", None), getattr(env, "__qualname__", None)
-    if not module or not name or module == "__main__" or not name.isidentifier():
-        return None
+    module, name = getattr(env, "__module__", None) or "", getattr(env, "__qualname__", "")
     loaded = sys.modules.get(module)
-    if getattr(loaded, name, None) is not env:
+    if module == "__main__" or not name or getattr(loaded, name, None) is not env:
         return None
-    if module.startswith(_FILE_MODULE):
-        return f"{loaded.__file__}:{name}" if loaded is not None and loaded.__file__ else None
-    try:
-        spec = importlib.util.find_spec(module)
-    except (ImportError, ValueError):
+    file = getattr(loaded, "__file__", None)
+    if file is None or not Path(file).is_file():
         return None
-    origin = getattr(spec, "origin", None)
-    return f"{module}:{name}" if origin and Path(origin).is_file() else None
+    return f"{file if module.startswith(_FILE_MODULE) else module}:{name}"

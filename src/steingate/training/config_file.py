@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from steingate.envs.make import add_to_path, env_with_source, import_folder
+from steingate.envs.make import EnvName, add_to_path, env_name, import_folder
 from steingate.errors import InputError, RunError
 from steingate.runs import RunFolder, deciding, digest, latest_checkpoint, read_config, write_config
 from steingate.storage.checkpoint import checkpoint_files
@@ -101,7 +101,7 @@ def load_run_config(path: str | Path, env: Any = None, trust_code: bool = False,
         raise RunError(str(error)) from error
     if identity not in (cfg.identity, digest(settings, cfg.algo.depends_on_total_steps)):
         raise _edit_error(path, settings, identity)
-    return cfg if env is None else replace(cfg, env=env_with_source(cfg.env, env))
+    return cfg if env is None else replace(cfg, env=EnvName(cfg.env, env if callable(env) else env_name(env)))
 
 
 def _edit_error(path: str | Path, settings: dict[str, Any], identity: Any) -> RunError:

@@ -26,9 +26,8 @@ class EnvErrors:
         handled = SteingateError | RolloutStoppedError | Stopped
         if not isinstance(error, Exception | SystemExit) or isinstance(error, handled):
             return
-        message, location = describe_error(error)
         raise RunError(
-            f"{self._where(self._envs.current_env)} failed at {self._step()} with {message}{location}; "
+            f"{self._where(self._envs.current_env)} failed at {self._step()} with {describe_error(error)}; "
             f"{self._hint}fix the environment."
         ) from error
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import Algorithm, Array, EnvParams
-from steingate.envs.make import find_module, split_name
+from steingate.envs.make import find_module, make_vec, split_name
+from steingate.envs.wrappers import EarlyTerminationWrapper, LidarFeatureWrapper, SafetyStateWrapper
 from steingate.errors import InputError
 from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
@@ -91,24 +92,16 @@ def make_envs(
     ``num_envs`` replaces the number of environments; ``params`` are those of the algorithm's safety state and reward,
     and ``options`` are further options of the environment. With ``training``, the algorithm may end episodes.
     """
-    from steingate.envs.make import make_vec
-
     require_memory(cfg)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
     algorithm, networks, params = cfg.algorithm, cfg.algo.networks, params or EnvParams()
     if networks.lidar_powers or networks.lidar_positions:
-        from steingate.envs.lidar_features import LidarFeatureWrapper
-
         envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
     if training and type(algorithm).ends_episode is not Algorithm.ends_episode:
-        from steingate.envs.early_termination import EarlyTerminationWrapper
-
         envs = EarlyTerminationWrapper(envs, algorithm, cfg.context)
     if algorithm.safety_state(cfg.context, params) is not None:
-        from steingate.envs.safety_state import SafetyStateWrapper
-
         envs = SafetyStateWrapper(envs, algorithm, cfg.context, params)
     return cast(TrainerEnv, envs)
 

@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from steingate.algorithms.base import EnvParams
-from steingate.envs.wrapper import VectorEnvWrapper
+from steingate.envs.wrappers import VectorEnvWrapper
 from steingate.errors import InputError, MissingExtraError
 from steingate.storage.files import temporary_path
 from steingate.tasks.catalog import TASKS
-from steingate.training.environment import make_envs
+from steingate.training.environment import TrainerEnv, make_envs
 from steingate.training.play import Player, play
 
 Frame = npt.NDArray[np.uint8]
@@ -56,7 +56,6 @@ class RecordingEnv(VectorEnvWrapper):
 
     def __init__(self, envs: Any, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
         super().__init__(envs)
-        self.single_observation_space = envs.single_observation_space
         self._show, self._every = show, every
         self._status, self._ended = EpisodeStatus(), False
         self._frame: Frame = np.zeros((2, 2, 3), np.uint8)
@@ -154,7 +153,7 @@ def record_video(
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _encoder(target, rate / every) as write:
-            play(RecordingEnv(envs, show, every), player, seeds, sample, stop)
+            play(cast(TrainerEnv, RecordingEnv(envs, show, every)), player, seeds, sample, stop)
     except OSError as error:
         raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
     return frames
