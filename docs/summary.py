@@ -29,8 +29,6 @@ ALL_GRIDS = (
     "baselines", "cpo-variants", "gates", "goal", "equal",
 )  # fmt: skip
 GRIDS = tuple(grid for grid in ALL_GRIDS if (RESULTS / "runs" / f"{grid}.jsonl.xz").exists())
-EARLIER_SCHEDULE = ("allowance-0.2", "unseen")  # runs of the allowance's earlier schedule, which cannot be repeated
-ALLOWANCE = "allowance" if "allowance" in GRIDS else "allowance-0.2"  # runs of the present schedule, if they are stored
 JUDGED_AT = {"equal": 25.0}  # cost limit of the statistics where it is not that of training
 TASKS = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
 METHODS = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate", "allowance")
@@ -205,14 +203,13 @@ def mean_over_seeds(values: Array) -> Estimate:
     return Estimate(mean, mean - half, mean + half)
 
 
-def feasible_mean(group: Sequence[Row], by: str) -> Estimate:
-    """Return the mean return over feasible epochs or episodes of all seeds, with the interval over seeds."""
-    some = [row for row in group if row[f"return_by_{by}"]]
-    returns, weights = (column(some, f"{name}_by_{by}") for name in ("return", "feasible"))
-    over_seeds = mean_over_seeds(returns)
+def epoch_return_mean(group: Sequence[Row]) -> Estimate:
+    """Return the mean return over feasible epochs of all seeds, with the interval over seeds."""
+    some = [row for row in group if row["return_by_epoch"]]
+    over_seeds = mean_over_seeds(column(some, "return_by_epoch"))
     if not some:
         return over_seeds
-    mean = float(np.average(returns, weights=weights))
+    mean = float(np.average(column(some, "return_by_epoch"), weights=column(some, "feasible_by_epoch")))
     shift = mean - over_seeds.value
     return Estimate(mean, over_seeds.low + shift, over_seeds.high + shift)
 
@@ -220,18 +217,9 @@ def feasible_mean(group: Sequence[Row], by: str) -> Estimate:
 def proportion(values: Array, points: float, seeds: int = 0, mean: float | None = None) -> Estimate:
     """Return a mean fraction with the wider of Student's and the Clopper-Pearson interval.
 
-    Seeds that all have the same fraction give Student's interval no width; the number of points does.
-
-    Parameters
-    ----------
-    values
-        One fraction per seed.
-    points
-        Number of independent points behind each fraction.
-    seeds
-        Number of seeds to assume (default: those given).
-    mean
-        Put the interval around this number instead of the mean.
+    Seeds that all have the same fraction give Student's interval no width; the number of points does. ``values``
+    has a fraction per seed, each of ``points`` independent points. With ``seeds`` and ``mean``, the interval is that
+    of so many seeds around this mean.
     """
     center, seeds = float(values.mean()) if mean is None else mean, seeds or len(values)
     if len(values) < 2:
@@ -253,64 +241,45 @@ class Cell:
     epochs: Estimate  # fraction of feasible epochs
     epoch_return: Estimate  # mean return over them
     episodes: Estimate  # fraction of episodes within the limit
-    episode_return: Estimate
     ret: Estimate
     over: Estimate
     paper: PaperResult | None
-    paper_epochs: Estimate
-    paper_episodes: Estimate
-    paper_return: Estimate
-
-    @property
-    def differences(self) -> list[str]:
-        """Quantities, counted by epoch, whose intervals are disjoint from the paper's."""
-        if self.paper is None or self.seeds < 2:
-            return []
-        pairs = {
-            "feasible epochs": (self.epochs, self.paper_epochs),
-            "return": (self.epoch_return, self.paper_return),
-        }
-        return [name for name, (ours, theirs) in pairs.items() if ours.differs(theirs)]
-
-    @property
-    def differs_by_episode(self) -> bool:
-        """Whether the fraction of feasible episodes is disjoint from the paper's feasibility."""
-        return self.paper is not None and self.seeds > 1 and self.episodes.differs(self.paper_episodes)
+    differences: tuple[str, ...]  # of "epochs" and "return", those whose intervals are disjoint from the paper's
+    differs_by_episode: bool  # whether the interval of ``episodes`` is disjoint from the paper's
 
 
 def table1_cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
     """Return one cell. The paper prints no intervals: its six seeds are assumed to vary as ours do."""
-    episodes = column(group, "episodes").mean()
-    windows = episodes / WINDOW
-    epochs, returns = column(group, "feasible_by_epoch"), column(group, "return_by_epoch")
-    within = column(group, "feasible_by_episode")
-    paper = paper_numbers(env, algo)
-    paper_epochs = paper_episodes = paper_return = Estimate(nan)
-    if paper is not None:
-        paper_epochs = proportion(epochs, windows, PAPER_SEEDS, paper.feasibility)
-        paper_episodes = proportion(within, episodes, PAPER_SEEDS, paper.feasibility)
-        half = half_width(returns, PAPER_SEEDS) if len(returns) > 1 else nan
-        paper_return = Estimate(paper.ret, paper.ret - half, paper.ret + half)
+    n = column(group, "episodes").mean()
+    by_epoch, by_episode = column(group, "feasible_by_epoch"), column(group, "feasible_by_episode")
+    epochs, episodes = proportion(by_epoch, n / WINDOW), proportion(by_episode, n)
+    epoch_return, paper = epoch_return_mean(group), paper_numbers(env, algo)
+    different, differs_by_episode = list[str](), False
+    if paper is not None and len(group) > 1:
+        half = half_width(column(group, "return_by_epoch"), PAPER_SEEDS)
+        if epochs.differs(proportion(by_epoch, n / WINDOW, PAPER_SEEDS, paper.feasibility)):
+            different.append("epochs")
+        if epoch_return.differs(Estimate(paper.ret, paper.ret - half, paper.ret + half)):
+            different.append("return")
+        differs_by_episode = episodes.differs(proportion(by_episode, n, PAPER_SEEDS, paper.feasibility))
     return Cell(
         env=env,
         algo=algo,
         seeds=len(group),
-        epochs=proportion(epochs, windows),
-        epoch_return=feasible_mean(group, "epoch"),
-        episodes=proportion(within, episodes),
-        episode_return=feasible_mean(group, "episode"),
+        epochs=epochs,
+        epoch_return=epoch_return,
+        episodes=episodes,
         ret=mean_over_seeds(column(group, "return")),
-        over=proportion(1.0 - within, episodes),
+        over=proportion(1.0 - by_episode, n),
         paper=paper,
-        paper_epochs=paper_epochs,
-        paper_episodes=paper_episodes,
-        paper_return=paper_return,
+        differences=tuple(different),
+        differs_by_episode=differs_by_episode,
     )
 
 
 def table1_cells() -> dict[tuple[str, str], Cell]:
     """Return the cells of Table 1 and of the allowance by task and method."""
-    found = [*rows(grid="table1"), *rows(grid=ALLOWANCE)]
+    found = [*rows(grid="table1"), *rows(grid="allowance")]
     groups = {
         (env, algo): [row for row in found if (row["env"], row["algo"]) == (env, algo)]
         for env in TASKS
