@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import beta as beta_law
+from tests.certificates.risks import Hinge, Power
 
 from steingate.certificates.factors import (
     matern_norm,
@@ -16,7 +17,7 @@ from steingate.certificates.factors import (
 )
 from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta, HybridReference, LogitNormal
-from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid
+from steingate.certificates.risk import Exceedance, Sigmoid
 
 SIGMOID = Sigmoid(0.5, 0.02)
 MATERN = Kernel("matern52", 0.2)
@@ -116,15 +117,6 @@ def test_the_grid_never_exceeds_the_factor_of_other_references(interior, operato
     assert 0.995 * found < grid_factor(interior, SIGMOID, MATERN, operator, 300) < found
 
 
-def test_a_risk_that_cannot_be_hashed_has_the_same_factor():
-    plain = valid_stein_factor(Beta(2, 5), SIGMOID, MATERN, "weighted").value
-
-    class Unhashable(Sigmoid):
-        __hash__ = None
-
-    assert valid_stein_factor(Beta(2, 5), Unhashable(), MATERN, "weighted").value == plain
-
-
 @pytest.mark.parametrize(
     ("interior", "risk"),
     [
@@ -162,7 +154,7 @@ def test_a_reference_that_underflows_has_no_factor():
     assert "underflows" in found.reason
 
 
-@pytest.mark.parametrize("name", ["matern52", "rbf", "imq"])
+@pytest.mark.parametrize("name", ["matern52", "rbf"])
 def test_a_constant_risk_needs_no_factor(name):
     found = valid_stein_factor(Beta(2, 5), lambda x: np.full(np.shape(x), 0.3), Kernel(name, 0.2), "weighted")
     assert found.value == 0.0

@@ -35,7 +35,7 @@ def test_recorded_medians_of_the_noise_term(m, median):
     ("interior", "kernel", "operator"),
     [
         (Beta(2, 6.506), MATERN, "weighted"),
-        (Beta(1, 10), Kernel("imq", 0.1), "weighted"),
+        (Beta(1, 10), Kernel("matern52", 0.1), "weighted"),
         (LogitNormal(-1.0, 1.0), MATERN, "weighted"),
         (Beta(2, 5), Kernel("rbf", 0.1), "langevin"),
     ],

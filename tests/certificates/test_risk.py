@@ -5,24 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steingate.certificates.risk import Exceedance, Hinge, Power, Sigmoid, check_risk
+from steingate.certificates.risk import Exceedance, Sigmoid, check_risk
 from steingate.errors import InputError
 
 thresholds = st.floats(0.0, 0.99)
 risks = st.one_of(
     st.builds(Sigmoid, thresholds, st.floats(1e-5, 10.0)),
-    st.builds(Power, st.floats(0.01, 50.0)),
     st.builds(Exceedance, thresholds),
-    st.builds(Hinge, thresholds),
 )
 
 
 def test_values():
     assert Sigmoid()(0.5) == 0.5
     assert Sigmoid(0.5, 0.02)(0.54) == pytest.approx(1 / (1 + np.exp(-2.0)), rel=1e-12)
-    np.testing.assert_allclose(Power(2.0)([0.0, 0.5, 1.0]), [0.0, 0.25, 1.0])
     np.testing.assert_array_equal(Exceedance(0.5)([0.4, 0.5, 0.6]), [0.0, 0.0, 1.0])
-    np.testing.assert_allclose(Hinge(0.6)([0.0, 0.6, 0.8, 1.0]), [0.0, 0.0, 0.5, 1.0])
 
 
 @settings(deadline=None)
@@ -59,9 +55,8 @@ def test_bad_risks_are_refused(risk, message):
         lambda: Sigmoid(width=0.0),
         lambda: Sigmoid(threshold=1.5),
         lambda: Sigmoid(width=float("nan")),
-        lambda: Power(0.0),
         lambda: Exceedance(-0.1),
-        lambda: Hinge(1.0),
+        lambda: Exceedance(1.0),
     ],
 )
 def test_bad_parameters_are_refused(make):

@@ -7,7 +7,7 @@ import pytest
 
 from steingate import certify
 from steingate.certificates.reference import Beta, LogitNormal
-from steingate.certificates.risk import Exceedance, Power
+from steingate.certificates.risk import Exceedance
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import InputError, MissingExtraError
 from steingate.report.certificate_figure import stein_figure, violation_figure
@@ -67,7 +67,7 @@ def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
         {"reference": LogitNormal(-1.0, 0.5), "zero_mass": 0.2, "one_mass": 0.05},
         {"reference": Beta(2.0, 1.0)},
         {"risk_function": Exceedance(0.7)},
-        {"risk_function": Power(2.0), "cost_scale": 25.0},
+        {"risk_function": np.square, "cost_scale": 25.0},
     ],
 )
 @pytest.mark.parametrize("costs", [[0.0], [80.0], COSTS])

@@ -37,7 +37,7 @@ from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
 from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, PPOConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.certificates.stein import SteinCertificate
-from steingate.certificates.text_forms import from_text
+from steingate.certificates.text_forms import from_text, to_text
 from steingate.certificates.violation import certify, episodes_needed
 from steingate.errors import is_real
 from steingate.policies.safety_state import SafetyState
@@ -122,10 +122,10 @@ class _SteinGate(OnPolicyAlgorithm):
         else:
             scale = from_text(self.certificate.get("cost_scale"))
             limit = scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0
-            known = make_certificate(self.preset, self.certificate, limit).to_dict()
+            make_certificate(self.preset, self.certificate, limit)
             # "exceedance" without a threshold is that of the limit, which is not known here.
             options = {
-                name: value if value == "exceedance" else known[name] for name, value in self.certificate.items()
+                name: value if value == "exceedance" else to_text(value) for name, value in self.certificate.items()
             }
         return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
 

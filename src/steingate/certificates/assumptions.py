@@ -1,12 +1,4 @@
-"""Assumptions of a Stein certificate, which can be checked before any episode is seen.
-
-========== ===============================================
-reference  h_ref is below the budget, so that U can be
-factor     lambda_int is a valid Stein factor
-form       U has the form that is proven
-violations P(cost > limit) is at most the risk
-========== ===============================================
-"""
+"""Assumptions of a Stein certificate, which can be checked before any episode is seen."""
 
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,29 +22,31 @@ class Assumption(NamedTuple):
 
 
 def check_assumptions(certificate: "SteinCertificate") -> tuple[Assumption, ...]:
-    """Return the assumptions of a certificate, in the order of the table above."""
+    """Return whether U can be within the budget, lambda_int is valid, U is as proven, and violations are bounded."""
     budget, h_ref, factor = certificate.budget, certificate.reference_risk, certificate.factor
-    required, reason = certificate.found_factor
-    smallest = f"unknown: {reason}" if required is None else f"{required:.4g}"
     reference = f"h_ref = {h_ref:.6g}, budget {budget:g}"
     if not certificate.attainable:
         reference += "; only the guard can open the gate" if certificate.guard else "; the gate never opens"
-    doubts = _doubts(certificate)
+    smallest, reason = certificate.found_factor
+    known = f"unknown: {reason}" if smallest is None else f"{smallest:.4g}"
+    needed = required_discrete_weight(certificate.hybrid_reference, certificate.risk_function)
+    hidden = hidden_risk(certificate)
+    doubts = {
+        f"discrete_weight is below {needed:.4g}": certificate.discrete_weight < needed,
+        f"atom_tol and interior_clip may hide a risk of {hidden:.2g}": hidden > 1e-9,
+        f"below {certificate.min_interior} interior episodes, SD_int is 0": certificate.min_interior > 1,
+        "the guard replaces U by the mean risk of the episodes": certificate.guard,
+    }
+    form = "; ".join(text for text, applies in doubts.items() if applies)
     multiple = violation_factor(certificate)
     most = f"P(cost > {number(certificate.limit)}) <= {multiple * budget:.3g}"
+    violations = f"risk {budget:g}: {most if multiple * budget < 1.0 else 'no bound on violations'}"
+    is_valid = smallest is not None and factor >= smallest * (1.0 - 1e-9)
     return (
         Assumption("reference", certificate.attainable, reference),
-        Assumption(
-            "factor",
-            required is not None and factor >= required * (1.0 - 1e-9),
-            f"lambda_int = {factor:.4g}; smallest valid factor: {smallest}",
-        ),
-        Assumption("form", not doubts, "; ".join(doubts) or "as proven"),
-        Assumption(
-            "violations",
-            multiple <= 1.0 + 1e-9,
-            f"risk {budget:g}: {most if multiple * budget < 1.0 else 'no bound on violations'}",
-        ),
+        Assumption("factor", is_valid, f"lambda_int = {factor:.4g}; smallest valid factor: {known}"),
+        Assumption("form", not form, form or "as proven"),
+        Assumption("violations", multiple <= 1.0 + 1e-9, violations),
     )
 
 
@@ -75,17 +69,3 @@ def hidden_risk(certificate: "SteinCertificate") -> float:
     mean = HybridReference(certificate.interior).expectation(certificate.risk_function)
     share = certificate.zero_mass if zero_top <= mean else 1.0
     return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
-
-
-def _doubts(certificate: "SteinCertificate") -> list[str]:
-    """Return what in the configuration differs from the bound that is proven."""
-    needed = required_discrete_weight(certificate.hybrid_reference, certificate.risk_function)
-    hidden = hidden_risk(certificate)
-    found = {
-        "the KSD is squared": certificate.squared_ksd,
-        f"discrete_weight is below {needed:.4g}": certificate.discrete_weight < needed,
-        f"atom_tol and interior_clip may hide a risk of {hidden:.2g}": hidden > 1e-9,
-        f"below {certificate.min_interior} interior episodes, SD_int is 0": certificate.min_interior > 1,
-        "the guard replaces U by the mean risk of the episodes": certificate.guard,
-    }
-    return [text for text, applies in found.items() if applies]

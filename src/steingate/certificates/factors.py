@@ -9,9 +9,9 @@ that of the Langevin operator.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import lru_cache
 from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,27 +24,10 @@ from steingate.certificates.risk import Risk
 from steingate.errors import InputError
 
 Array = npt.NDArray[np.float64]
-P = ParamSpec("P")
-R = TypeVar("R")
 
 ORDER = 14  # Gauss nodes per panel
 PANELS = (12, 24, 48, 96, 192, 384, 768)  # panels of (0, 1), until the norm converges
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
-
-
-def cached(function: Callable[P, R]) -> Callable[P, R]:
-    """Cache a function; arguments of users that are not hashable are computed again."""
-    remember = lru_cache(maxsize=128)(function)
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            hash(args)
-        except TypeError:
-            return function(*args, **kwargs)
-        return remember(*args, **kwargs)  # type: ignore[arg-type]
-
-    return call
 
 
 class SteinFactor(NamedTuple):
@@ -54,7 +37,7 @@ class SteinFactor(NamedTuple):
     reason: str = ""
 
 
-@cached
+@lru_cache(maxsize=128)
 def valid_stein_factor(interior: Interior, risk: Risk, kernel: Kernel, operator: Operator) -> SteinFactor:
     """Return the smallest factor that is valid for the KSD: the RKHS norm of the Stein solution of a risk.
 
@@ -97,7 +80,7 @@ def required_discrete_weight(reference: HybridReference, risk: Risk) -> float:
     return max(needed, inner - float(at_zero)) if reference.zero_mass > 0.0 else needed
 
 
-@cached
+@lru_cache(maxsize=128)
 def half_budget_reference(budget: float, risk: Risk, zero_mass: float, one_mass: float) -> Beta:
     """Return the Beta(2, b) whose mean risk, together with the atoms, is ``budget / 2``."""
 

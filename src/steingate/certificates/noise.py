@@ -5,13 +5,14 @@ low rank on them. One simulation of growing samples with a fixed seed gives the 
 Sizes between are interpolated; larger ones follow the m^(-1/2) law of the limit.
 """
 
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, logit
 
-from steingate.certificates.factors import cached, partial_integrals
+from steingate.certificates.factors import partial_integrals
 from steingate.certificates.kernels import Kernel, Operator, stein_kernel
 from steingate.certificates.reference import Interior
 
@@ -43,13 +44,13 @@ def null_quantile(
     return float(np.interp(np.log(m), _LOG_LADDER, scaled)) / sqrt(m)
 
 
-@cached
+@lru_cache(maxsize=128)
 def _quantiles(interior: Interior, kernel: Kernel, operator: Operator, clip: float, level: float) -> Array:
     """Return the quantiles of sqrt(m) KSD along the ladder."""
     return np.asarray(np.quantile(scaled_table(interior, kernel, operator, clip), level, axis=1))
 
 
-@cached
+@lru_cache(maxsize=128)
 def scaled_table(interior: Interior, kernel: Kernel, operator: Operator, clip: float) -> Array:
     """Return sqrt(m) KSD of DRAWS simulated samples for each m of the ladder, shape (sizes, draws)."""
     points, mass = _cells(interior, clip)

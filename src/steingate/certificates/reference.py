@@ -41,14 +41,10 @@ class Interior(ABC):
         x = np.asarray(x, dtype=np.float64)
         return np.asarray((self.logit_score(x) - (1.0 - 2.0 * x)) / (x * (1.0 - x)))
 
-    def log_pdf(self, x: npt.ArrayLike) -> Array:
-        """Return log p(x)."""
-        x = np.asarray(x, dtype=np.float64)
-        return np.asarray(self.logit_log_pdf(logit(x)) - np.log(x) - np.log1p(-x))
-
     def pdf(self, x: npt.ArrayLike) -> Array:
         """Return p(x)."""
-        return np.asarray(np.exp(self.log_pdf(x)))
+        x = np.asarray(x, dtype=np.float64)
+        return np.asarray(np.exp(self.logit_log_pdf(logit(x)) - np.log(x) - np.log1p(-x)))
 
 
 @dataclass(frozen=True)

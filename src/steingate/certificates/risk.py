@@ -42,49 +42,22 @@ class Sigmoid:
 
 
 @dataclass(frozen=True)
-class Power:
-    """Risk x ** exponent; exponent 1 is the mean normalized cost."""
-
-    exponent: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_interval("risk exponent", self.exponent, 0.0, inf)
-
-    def __call__(self, x: npt.ArrayLike) -> Array:
-        """Return the risk of each normalized cost."""
-        return np.asarray(np.asarray(x, dtype=np.float64) ** self.exponent)
-
-
-@dataclass(frozen=True)
-class _Threshold:
-    """Settings of a risk function that is not smooth at a threshold."""
+class Exceedance:
+    """Hard exceedance: 1 where x > threshold, 0 elsewhere."""
 
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
         check_interval("risk threshold", self.threshold, 0.0, 1.0, "[)")
 
-    @property
-    def breaks(self) -> tuple[float, ...]:
-        """The jump or kink."""
-        return _inside((self.threshold,))
-
-
-class Exceedance(_Threshold):
-    """Hard exceedance: 1 where x > threshold, 0 elsewhere."""
-
     def __call__(self, x: npt.ArrayLike) -> Array:
         """Return the risk of each normalized cost."""
         return np.asarray(np.asarray(x) > self.threshold, dtype=np.float64)
 
-
-class Hinge(_Threshold):
-    """Excess over a threshold, as in CVaR: clip((x - threshold) / (1 - threshold), 0, 1)."""
-
-    def __call__(self, x: npt.ArrayLike) -> Array:
-        """Return the risk of each normalized cost."""
-        rise = (np.asarray(x, dtype=np.float64) - self.threshold) / (1.0 - self.threshold)
-        return np.asarray(np.clip(rise, 0.0, 1.0))
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The jump."""
+        return _inside((self.threshold,))
 
 
 def check_risk(risk: Risk) -> Risk:
@@ -92,7 +65,7 @@ def check_risk(risk: Risk) -> Risk:
     if not callable(risk):
         raise InputError(
             f"The risk function is {risk!r}: give a function of the normalized cost, or a text such as "
-            "exceedance, hinge:0.5, power:2 or sigmoid:0.5,0.02."
+            "exceedance or sigmoid:0.5,0.02."
         )
     edges = np.concatenate([np.geomspace(1e-9, 1e-3, 200), [0.0]])
     breaks = np.asarray(getattr(risk, "breaks", ()), dtype=np.float64)

@@ -10,6 +10,7 @@ after the guard or the noise correction, is at most the budget. The result is a 
 a bound for the policy: use ``steingate.certify`` for that.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import inf, isfinite
@@ -26,7 +27,7 @@ from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, re
 from steingate.certificates.noise import null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
 from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
-from steingate.certificates.text_forms import from_text, to_text
+from steingate.certificates.text_forms import from_text
 from steingate.errors import InputError, check_interval, nearest
 
 DecidedBy = Literal["bound", "guard", "noise_corrected", "mean_risk"]
@@ -59,7 +60,6 @@ _OPTIONAL = ("cost_scale", "kernel_length", "stein_factor", "noise_level")
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "kernel": get_args(KernelName),
     "operator": get_args(Operator),
-    "squared_ksd": (True, False),
     "interior_weighted": (True, False),
     "guard": (True, False),
 }
@@ -93,14 +93,12 @@ class SteinCertificate:
     min_interior
         With fewer costs between the atoms, SD_int is 0.
     kernel, kernel_length
-        Base kernel (``rbf``, ``matern52`` or ``imq``) and its length; ``None``: the rule of the released
-        code, which depends on the samples.
+        Base kernel (``rbf`` or ``matern52``) and its length; ``None``: the rule of the released code, which
+        depends on the samples.
     min_bandwidth
         Smallest length of that rule.
     operator
         Stein operator: ``langevin``, or ``weighted`` by x (1 - x).
-    squared_ksd
-        Use the squared KSD, as in the appendix of the paper.
     interior_weighted
         Multiply the interior term by w; Algorithm 2 of the paper does not.
     stein_factor
@@ -131,7 +129,6 @@ class SteinCertificate:
     kernel_length: float | None = 0.2
     min_bandwidth: float = 0.05
     operator: Operator = "weighted"
-    squared_ksd: bool = False
     interior_weighted: bool = True
     stein_factor: float | None = None
     discrete_weight: float = 1.0
@@ -161,7 +158,7 @@ class SteinCertificate:
     def from_name(cls, name: str, limit: float, *, imports: bool = True, **options: Any) -> "SteinCertificate":
         """Return the certificate ``paper``, ``released`` or ``corrected`` with some options changed.
 
-        Options may be texts such as ``Beta(1, 10)``, ``hinge:0.3`` or ``module:function``, see
+        Options may be texts such as ``Beta(1, 10)`` or ``module:function``, see
         :mod:`steingate.certificates.text_forms`. With ``imports=False``, for stored data, ``module:function``
         is refused. The risk function ``exceedance`` without a threshold is that of the limit.
 
@@ -191,10 +188,6 @@ class SteinCertificate:
             values["risk_function"] = Exceedance(limit / scale)
         return cls(limit, name=name, **values)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the options as JSON types; a risk function or density must have a text form."""
-        return {item.name: to_text(getattr(self, item.name)) for item in fields(self)}
-
     def __post_init__(self) -> None:
         for name, interval in _RANGES.items():
             if getattr(self, name) is not None or name not in _OPTIONAL:
@@ -213,6 +206,9 @@ class SteinCertificate:
             raise InputError("The noise correction needs a kernel_length; give one, or noise_level=None.")
         if not isfinite(self.scale):
             raise InputError(f"The limit {self.limit!r} is too large; rescale the costs.")
+        for part in (self.reference, self.risk_function):
+            if not isinstance(part, Hashable):
+                raise InputError(f"{part!r} has no hash; make its class a frozen dataclass.")
         check_risk(self.risk_function)
         assert 0.0 <= self.reference_risk <= 1.0  # an error here if no reference has half of the budget
         if self.stein_factor is None and self.found_factor.value is None:
@@ -307,7 +303,7 @@ class SteinCertificate:
         excess_mass = max(one_mass - self.one_mass, 0.0)
         discrete = max(self.zero_mass - zero_mass, 0.0) + excess_mass
         discrete_term = self.discrete_weight * discrete
-        interior_term = self.factor * weight * self._power(discrepancy)
+        interior_term = self.factor * weight * discrepancy
         bound = stein_bound = self.reference_risk + discrete_term + interior_term
 
         value, quantile = bound, None
@@ -317,7 +313,7 @@ class SteinCertificate:
             decided_by = "guard"
         elif self.noise_level is not None:
             quantile = self._null_quantile(m)
-            rest = self.factor * weight * self._power(max(discrepancy - quantile, 0.0))
+            rest = self.factor * weight * max(discrepancy - quantile, 0.0)
             value, decided_by = self.reference_risk + discrete_term + rest, "noise_corrected"
             if value < empirical_risk:
                 value, decided_by = empirical_risk, "mean_risk"
@@ -331,7 +327,7 @@ class SteinCertificate:
             stein_bound=stein_bound,
             empirical_risk=empirical_risk,
             discrete_discrepancy=discrete,
-            interior_discrepancy=self._power(discrepancy),
+            interior_discrepancy=discrepancy,
             null_quantile=quantile,
             episodes=n,
             interior_episodes=m,
@@ -356,9 +352,6 @@ class SteinCertificate:
             return 0.0
         parts = (self.interior, self.base_kernel, self.operator)
         return null_quantile(*parts, m, self.noise_level, self.interior_clip)
-
-    def _power(self, discrepancy: float) -> float:
-        return discrepancy * discrepancy if self.squared_ksd else discrepancy
 
 
 @dataclass(frozen=True)
@@ -427,11 +420,6 @@ class SteinResult:
         return self.decided_by == "guard"
 
     @property
-    def bounds_sample_risk(self) -> bool:
-        """Whether U is proven to be at least the mean risk of these episodes; not a bound for their policy."""
-        return self.certificate.bounds_sample_risk
-
-    @property
     def blocked_by(self) -> BlockedBy | None:
         """What keeps the gate closed, or ``None`` if it is open."""
         if self.is_open:
@@ -482,12 +470,13 @@ class SteinResult:
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and texts as JSON types."""
         names = [item.name for item in fields(self) if item.name != "certificate"]
-        names += ["is_open", "budget", "blocked_by", "advice", "bounds_sample_risk"]
+        names += ["is_open", "budget", "blocked_by", "advice"]
         certificate = self.certificate
         return {
             "certificate": certificate.name,
             "limit": certificate.limit,
             "scale": certificate.scale,
             **{name: getattr(self, name) for name in names},
+            "bounds_sample_risk": certificate.bounds_sample_risk,
             "assumptions": [item._asdict() for item in certificate.assumptions],
         }

@@ -55,7 +55,7 @@ def certify_arguments(parser: Parser) -> None:
         "--certificate",
         action="append",
         metavar="KEY=VALUE",
-        help="option of the Stein certificate, such as 'reference=Beta(2, 9)' or risk_function=hinge:0.5",
+        help="option of the Stein certificate, such as 'reference=Beta(2, 9)' or risk_function=exceedance",
     )
     add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
     add("--cluster", metavar="C", help="column of clusters of dependent episodes: days, robots, training seeds")
@@ -175,11 +175,12 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
     scale = number(certificate.scale)
     atoms = f"{rate(result.zero_mass)} cost nothing, {rate(result.one_mass)} cost {scale} or more"
     interior = f"lambda_int {certificate.factor:.4g}, SD_int {result.interior_discrepancy:.4g}"
+    proven = "at least the mean risk (proven)" if certificate.bounds_sample_risk else "not proven"
     rows = [
         ("h_ref", result.reference_risk, f"risk of the reference {certificate.reference_name}"),
         ("+ atoms", result.discrete_term, f"SD_disc {result.discrete_discrepancy:.4g}; {atoms}"),
         ("+ interior", result.interior_term, f"{interior}; {count(result.interior_episodes)}"),
-        ("= U", result.stein_bound, "at least the mean risk (proven)" if result.bounds_sample_risk else "not proven"),
+        ("= U", result.stein_bound, proven),
         ("mean risk", result.empirical_risk, "of the episodes"),
         ("decision", result.decision_value, result.decided_by.replace("_", " ")),
         ("budget", result.budget, "the gate is open up to this value"),
