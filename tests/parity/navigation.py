@@ -80,8 +80,8 @@ class Case:
 
     def set_states(self, task: Navigation, rows: Array) -> None:
         """Put the agents and vases of all simulations into recorded states."""
-        task.q[:], task.v[:], task.warm[:] = self.q[rows], self.v[rows], 0.0
-        task.vase_q[:], task.vase_v[:], task.vase_warm[:] = self.vase_q[rows], self.vase_v[rows], 0.0
+        task.q[:], task.v[:] = self.q[rows], self.v[rows]
+        task.vase_q[:], task.vase_v[:] = self.vase_q[rows], self.vase_v[rows]
         speed = np.linalg.norm(task.vase_v[:, :, :3], axis=2)
         turn = np.linalg.norm(task.vase_v[:, :, 3:], axis=2)
         task.status[:] = np.where((speed < CALM_SPEED) & (turn < CALM_TURN), AT_REST, MOVING)

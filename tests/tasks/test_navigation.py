@@ -11,7 +11,7 @@ from steingate.tasks.catalog import HAZARD_RADIUS, VASE_SPEED_LIMIT, WALL, find_
 from steingate.tasks.environments import SafetyVectorEnv
 from steingate.tasks.mujoco_handoff import MOVING
 from steingate.tasks.navigation import Navigation
-from steingate.tasks.navigation_kernels import add_lidar_target, write_rotation
+from steingate.tasks.navigation_kernels import add_lidar_target, rotation
 from steingate.tasks.navigation_models import compile_world, settling_curve
 
 RECORDINGS = Path(__file__).parents[1] / "data" / "envs"
@@ -97,10 +97,10 @@ def lidar(targets, position, turn, reach):
 
 
 def test_lidar_follows_its_definition_also_when_tilted():
-    rng, turn = np.random.default_rng(0), np.zeros((3, 3))
+    rng = np.random.default_rng(0)
     for _ in range(200):
         quaternion = rng.normal(size=4)
-        write_rotation(quaternion, turn)
+        turn = np.array(rotation(quaternion))
         np.testing.assert_allclose(turn, matrix(quaternion), atol=1e-14)
         position, targets, bins = rng.uniform(-2, 2, 3), rng.uniform(-3, 3, (5, 2)), np.zeros(16)
         for x, y in targets:
@@ -224,9 +224,9 @@ def test_both_kinds_of_physics_agree_while_agents_push_vases(name):
         used.append(auto._active.any(axis=1))
         pushed += int((np.linalg.norm(full.vase_v[..., :3], axis=2) > 0.01).sum())
         # The Point's servo amplifies rounding errors, so both continue from the same state.
-        for field in ("q", "v", "warm", "distance", "xy", "streams"):
+        for field in ("q", "v", "distance", "xy", "streams"):
             getattr(auto, field)[...] = getattr(full, field)
-        for field in ("vase_q", "vase_v", "vase_warm"):
+        for field in ("vase_q", "vase_v"):
             getattr(auto, field)[auto._active] = getattr(full, field)[auto._active]
     agents, vases = np.concatenate(agents), np.concatenate(vases)
     assert pushed > 100

@@ -84,8 +84,8 @@ def _find_near_vases(q, v, vase_q, status, reach, speed_gain, period, near):
 
 @compiled(error_model="numpy")
 def advance_agents(
-    actions, ctrl, q, v, acc, vase_q, vase_v, vase_warm, status, clock, curve, touch, parts, reach, speed_gain,
-    timestep, substeps, per_step, use_mujoco, cars, edges, active, group_size, group_ids, step_counts,
+    actions, ctrl, q, v, acc, vase_q, vase_v, status, clock, curve, touch, parts, reach, speed_gain, timestep,
+    substeps, per_step, use_mujoco, cars, edges, active, group_size, group_ids, step_counts,
 ):  # fmt: skip
     """Clip the actions, advance every agent as far as possible without MuJoCo, and group those that need it.
 
@@ -131,40 +131,28 @@ def advance_agents(
                     done, kind = 0, VASE_CONTACT - done
         clock[i] += 1
         step_counts[kind] += substeps > 0
-        if kind == CLOSED_FORM:
-            for j in range(total):
-                active[i, j] = False
-                if status[i, j] == AT_REST:
-                    _stop(vase_v, vase_warm, i, j)
-            continue
-        count, left = total, substeps - done
-        if use_mujoco:
-            for j in range(total):
-                active[i, j] = True
+        left = substeps - done
+        if kind == CLOSED_FORM or use_mujoco:
+            count = total if use_mujoco else 0
+            active[i] = use_mujoco
         else:
             count = choose_active_vases(
                 q[i], v[i], vase_q[i], vase_v[i], status[i], reach, speed_gain, timestep * left, active[i]
             )
-            for j in range(total):
-                if status[i, j] == AT_REST and not active[i, j]:
-                    _stop(vase_v, vase_warm, i, j)
-                elif status[i, j] == SETTLING and active[i, j]:
-                    row = min((clock[i] - 1) * per_step + done, curve.shape[0] - 1)
-                    vase_q[i, j, 2] = curve[row, 0]
-                    vase_v[i, j, 2] = curve[row, 1]
-                    status[i, j] = MOVING
+        for j in range(total):
+            if status[i, j] == AT_REST and not active[i, j]:
+                vase_v[i, j] = 0.0
+            elif status[i, j] == SETTLING and active[i, j]:
+                row = min((clock[i] - 1) * per_step + done, curve.shape[0] - 1)
+                vase_q[i, j, 2] = curve[row, 0]
+                vase_v[i, j, 2] = curve[row, 1]
+                status[i, j] = MOVING
+        if kind == CLOSED_FORM:
+            continue
         group_ids[count, left, group_size[count, left]] = i
         group_size[count, left] += 1
         waiting += 1
     return waiting
-
-
-@compiled(error_model="numpy")
-def _stop(vase_v, vase_warm, i, j):
-    """Set the velocity of a vase and its solver warm start to 0."""
-    for n in range(6):
-        vase_v[i, j, n] = 0.0
-        vase_warm[i, j, n] = 0.0
 
 
 @compiled(error_model="numpy")
@@ -182,35 +170,30 @@ def _get(row, start, values):
 
 
 @compiled(error_model="numpy")
-def write_mujoco_state(ids, columns, ctrl, q, v, warm, vase_q, vase_v, vase_warm, active, state):
+def write_mujoco_state(ids, q, v, vase_q, vase_v, active, ctrl, columns, state):
     """Copy agents and active vases into MuJoCo's state rows, in which fields start at ``columns``."""
-    at_q, at_v, at_warm, at_ctrl = columns
+    at_q, at_v, at_ctrl = columns
     for i in ids:
         row = state[i]
         _put(row, at_ctrl, ctrl[i])
         _put(row, at_q, q[i])
         _put(row, at_v, v[i])
-        _put(row, at_warm, warm[i])
         a, b = q.shape[1], v.shape[1]
         for j in range(vase_q.shape[1]):
             if active[i, j]:
                 _put(row, at_q + a, vase_q[i, j])
                 _put(row, at_v + b, vase_v[i, j])
-                _put(row, at_warm + b, vase_warm[i, j])
                 a, b = a + 7, b + 6
 
 
 @compiled(error_model="numpy")
-def read_mujoco_state(
-    ids, columns, q, v, warm, acc, vase_q, vase_v, vase_warm, active, status, calm, touch, state, qacc, sensors
-):  # fmt: skip
+def read_mujoco_state(ids, q, v, vase_q, vase_v, active, acc, status, calm, touch, columns, state, qacc, sensors):
     """Copy agents and active vases back from MuJoCo, and update the status of the vases."""
-    at_q, at_v, at_warm, _ = columns
+    at_q, at_v, _ = columns
     for i in ids:
         row = state[i]
         _get(row, at_q, q[i])
         _get(row, at_v, v[i])
-        _get(row, at_warm, warm[i])
         _get(qacc[i], 0, acc[i])
         if q.shape[1] == 3:
             acc[i, 2] = 0.0  # the third coordinate is the heading
@@ -222,7 +205,6 @@ def read_mujoco_state(
                 continue
             _get(row, at_q + a, vase_q[i, j])
             _get(row, at_v + b, vase_v[i, j])
-            _get(row, at_warm + b, vase_warm[i, j])
             a, b = a + 7, b + 6
             w = vase_v[i, j]
             slow = w[0] * w[0] + w[1] * w[1] + w[2] * w[2] < CALM_SPEED * CALM_SPEED

@@ -22,7 +22,7 @@ from steingate.tasks.navigation_models import STATE_SIZE, WorldBatch, compile_wo
 _REACH = {"point": (point.REACH, point.SPEED_GAIN), "car": (0.24, 1.5)}
 
 _SAVED = (
-    "q", "v", "warm", "acc", "ctrl", "xy", "yaw", "vase_q", "vase_v", "vase_warm",
+    "q", "v", "acc", "ctrl", "xy", "yaw", "vase_q", "vase_v",
     "status", "calm", "clock", "distance", "streams", "edges",
 )  # fmt: skip
 
@@ -40,12 +40,12 @@ class Navigation:
 
     Attributes
     ----------
-    q, v, warm : (N, n) states of the agents and solver warm starts, in MuJoCo's order and world axes
+    q, v : (N, n) states of the agents, in MuJoCo's order and world axes
     acc : (N, 3) accelerations of the agents' origins
     ctrl : (N, 2) clipped actions of the last step
     xy, yaw : (N, R, 2), (N, R) layouts in the rows of ``placement``; agent and vases as they were when the
         goal was drawn last
-    vase_q, vase_v, vase_warm : (N, V, 7 or 6) states of the vases
+    vase_q, vase_v : (N, V, 7), (N, V, 6) states of the vases
     status, calm : (N, V) status of the vases (see ``mujoco_handoff``), number of steps they have been calm
     clock : (N,) steps since the reset
     distance : (N,) distance to the goal
@@ -61,11 +61,10 @@ class Navigation:
         n, rows, vases = num_envs, len(self.placement.kinds), task.count("vases")
         nq, nv = STATE_SIZE[task.agent]
         self.out = Outputs(task, n)
-        self.q, self.v, self.warm = np.zeros((n, nq)), np.zeros((n, nv)), np.zeros((n, nv))
+        self.q, self.v = np.zeros((n, nq)), np.zeros((n, nv))
         self.acc, self.ctrl = np.zeros((n, 3)), np.zeros((n, task.action_size))
         self.xy, self.yaw, self.distance = np.zeros((n, rows, 2)), np.zeros((n, rows)), np.zeros(n)
         self.vase_q, self.vase_v = np.zeros((n, vases, 7)), np.zeros((n, vases, 6))
-        self.vase_warm = np.zeros((n, vases, 6))
         self.status, self.calm = np.zeros((n, vases), np.int64), np.zeros((n, vases), np.int64)
         self.clock, self.edges = np.zeros(n, np.int64), np.zeros((n, 5), np.int64)
         self.streams = seeded_states([None] * n, layout_stream)
@@ -79,8 +78,7 @@ class Navigation:
         self._car = car_parameters(world) if task.agent == "car" and not self._use_mujoco else None
         self._agent = agent_parts(world), *_REACH[task.agent]
         self._curve = settling_curve(task) if vases else np.zeros((1, 2))
-        self._hazard_row = self.placement.rows("hazards").start
-        self._vase_row = self.placement.rows("vases").start
+        self._rows = (self.placement.goal, *(self.placement.rows(kind).start for kind in ("hazards", "vases")))
         self._worlds: dict[int, WorldBatch] = {}  # by number of vases
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
@@ -98,22 +96,19 @@ class Navigation:
 
     def start(self, ids: Ids) -> None:
         """Start new episodes with the layouts in ``xy`` and ``yaw``."""
-        for array in (self.q, self.v, self.warm, self.acc, self.ctrl, self.vase_q, self.vase_v, self.vase_warm):
+        for array in (self.q, self.v, self.acc, self.ctrl, self.vase_q, self.vase_v):
             array[ids] = 0.0
         self.edges[ids], self.calm[ids], self.clock[ids], self._touch[ids] = 0, 0, 0, False
         self.status[ids] = handoff.SETTLING
-        kernels.start_episodes(ids, self.q, self.xy, self.yaw, self.vase_q, VASE_HEIGHT, self._vase_row)
+        kernels.start_episodes(
+            ids, self.q, self.xy, self.yaw, self.vase_q, VASE_HEIGHT, self.placement.goal, self._rows[2],
+            self.distance,
+        )  # fmt: skip
         if self._use_mujoco or self.task.agent == "car":
             self._active[ids] = self._use_mujoco
             self._run_mujoco(self.vase_q.shape[1] if self._use_mujoco else 0, ids, 0)
-        lidar_range = self.task.lidar_range
-        if self.task.family == "goal":
-            kernels.observe_goal_starts(
-                ids, self.q, self.v, self.acc, self.xy, self.vase_q, self.distance, self.placement.goal,
-                self._hazard_row, self._vase_row, lidar_range, self.out.obs,
-            )  # fmt: skip
-        else:
-            kernels.observe_circle_starts(ids, self.q, self.v, self.acc, lidar_range, self.out.obs)
+        agents = self.q, self.v, self.acc, self.xy, self.vase_q
+        kernels.observe(ids, *agents, *self._rows, self.task.lidar_range, self.out.obs)
 
     def step(self, actions: Array) -> None:
         """Advance all simulations by one environment step; actions are clipped to ±1."""
@@ -127,8 +122,8 @@ class Navigation:
 
     def _advance(self, actions: Array, substeps: int) -> None:
         waiting = handoff.advance_agents(
-            actions, self.ctrl, self.q, self.v, self.acc, self.vase_q, self.vase_v, self.vase_warm,
-            self.status, self.clock, self._curve, self._touch, *self._agent,
+            actions, self.ctrl, self.q, self.v, self.acc, self.vase_q, self.vase_v, self.status,
+            self.clock, self._curve, self._touch, *self._agent,
             self.task.timestep, substeps, self.task.substeps, self._use_mujoco, self._car, self.edges,
             self._active, self._group_size, self._group_ids, self.step_counts,
         )  # fmt: skip
@@ -139,34 +134,26 @@ class Navigation:
 
     def _run_mujoco(self, vases: int, ids: Ids, substeps: int) -> None:
         """Advance simulations that have the same number of active vases."""
-        world = self._worlds.get(vases)
-        if world is None:
+        if vases not in self._worlds:
             model = compile_world(self.task, vases)
             # Keeping MuJoCo's data pays only if a world is used in consecutive steps.
-            world = WorldBatch(model, len(self.q), self._threads, persistent=self._use_mujoco)
-            self._worlds[vases] = world
-        handoff.write_mujoco_state(
-            ids, world.columns, self.ctrl, self.q, self.v, self.warm, self.vase_q, self.vase_v,
-            self.vase_warm, self._active, world.state,
-        )  # fmt: skip
+            self._worlds[vases] = WorldBatch(model, len(self.q), self._threads, persistent=self._use_mujoco)
+        world = self._worlds[vases]
+        agents = self.q, self.v, self.vase_q, self.vase_v, self._active
+        handoff.write_mujoco_state(ids, *agents, self.ctrl, world.columns, world.state)
         world.advance(ids, substeps)
         handoff.read_mujoco_state(
-            ids, world.columns, self.q, self.v, self.warm, self.acc, self.vase_q, self.vase_v,
-            self.vase_warm, self._active, self.status, self.calm, self._touch, world.state, world.qacc, world.touch,
+            ids, *agents, self.acc, self.status, self.calm, self._touch, world.columns, world.state, world.qacc,
+            world.touch,
         )  # fmt: skip
 
     def _finish(self) -> None:
         out, task, rule = self.out, self.task, self.placement
-        results = (out.obs, out.reward, out.cost, out.parts, out.terminated, out.goal_met)
-        if task.family == "goal":
-            kernels.finish_goal(
-                self.q, self.v, self.acc, self.xy, self.vase_q, self.vase_v, self._touch, self.distance,
-                self.streams, rule.low, rule.high, rule.keepout, rule.goal, self._hazard_row,
-                self._vase_row, task.lidar_range, *results,
-            )  # fmt: skip
-        else:
-            agents = self.q, self.v, self.acc
-            kernels.finish_circle(*agents, self.streams, task.level, task.lidar_range, *results)
+        kernels.finish_step(
+            self.q, self.v, self.acc, self.xy, self.vase_q, self.vase_v, self._touch, self.distance, self.streams,
+            rule.low, rule.high, rule.keepout, *self._rows, task.level, task.lidar_range,
+            out.obs, out.reward, out.cost, out.parts, out.terminated, out.goal_met,
+        )  # fmt: skip
 
     def snapshot(self) -> State:
         """Return the complete state."""

@@ -140,14 +140,14 @@ class WorldBatch:
 
     Attributes
     ----------
-    columns : columns of ``state`` at which qpos, qvel, qacc_warmstart and ctrl start
+    columns : columns of ``state`` at which qpos, qvel and ctrl start
     qacc, touch : (count, ...) accelerations and contact sensors, valid after ``advance``
     """
 
     def __init__(self, model: mujoco.MjModel, count: int, threads: int, *, persistent: bool) -> None:
         self.batch = mujoco.batch.Batch(model, count, min(threads, count), persistent=persistent)
         self.state: npt.NDArray[np.float64] = self.batch.state
-        fields = [self.batch.bind(name) for name in ("qpos", "qvel", "qacc_warmstart", "ctrl")]
+        fields = [self.batch.bind(name) for name in ("qpos", "qvel", "ctrl")]
         start, size = self.state.ctypes.data, self.state.itemsize
         self.columns = tuple((field.ctypes.data - start) // size for field in fields)
         self.qacc: npt.NDArray[Any] = self.batch.bind("qacc")
