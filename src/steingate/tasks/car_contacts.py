@@ -51,6 +51,17 @@ def _edge_pair(bits, k, stiffness, mu):
 
 
 @compiled(**FUSED)
+def _active_cone(bits, stiffness, mu):
+    """Return the contributions of the active edges to (jₙ, jₙ), to the five (jₙ, jₖ) and to the five (jₖ, jₖ)."""
+    b1, n1, k1 = _edge_pair(bits, 0, stiffness, mu[0])
+    b2, n2, k2 = _edge_pair(bits, 1, stiffness, mu[0])
+    b3, n3, k3 = _edge_pair(bits, 2, stiffness, mu[1])
+    b4, n4, k4 = _edge_pair(bits, 3, stiffness, mu[2])
+    b5, n5, k5 = _edge_pair(bits, 4, stiffness, mu[2])
+    return b1 + b2 + b3 + b4 + b5, (n1, n2, n3, n4, n5), (k1, k2, k3, k4, k5)
+
+
+@compiled(**FUSED)
 def _add_linear(w, nn, n1, k1, n2, k2, fx, fy, fz):
     """Add the linear parts of a contact's rows, which are the axes themselves, and its constant forces."""
     w[SYSTEM] += k2
@@ -70,12 +81,7 @@ def _add_ball(w, mu, ball, bits):
     The first rotation couples to the tangent along y, the second to that along x, all to the normal.
     """
     stiffness, offset, sy, sx = w[STIFFNESS], w[OFFSET], w[ROTOR_Y], w[ROTOR_X]
-    b1, n1, k1 = _edge_pair(bits, 0, stiffness, mu[0])
-    b2, n2, k2 = _edge_pair(bits, 1, stiffness, mu[0])
-    b3, n3, k3 = _edge_pair(bits, 2, stiffness, mu[1])
-    b4, n4, k4 = _edge_pair(bits, 3, stiffness, mu[2])
-    b5, n5, k5 = _edge_pair(bits, 4, stiffness, mu[2])
-    nn = b1 + b2 + b3 + b4 + b5
+    nn, (n1, n2, n3, n4, n5), (k1, k2, k3, k4, k5) = _active_cone(bits, stiffness, mu)
     py, px, pn = 1.0 / (ball + sy * sy * k1 + k5), 1.0 / (ball + sx * sx * k2 + k4), 1.0 / (ball + k3)
     uy, ux, ny, nx = sy * k1, sx * k2, sy * n1 + n5, sx * n2 + n4
     ry = py * (w[FORCE + 8] - offset * ny)
@@ -106,12 +112,7 @@ def _add_rim(w, mu, bits, i):
     """Add the contact of rim i (1 to 4) to the system."""
     c, u = COLUMNS * i, WHEELS if i < 3 else WHEELS + 8
     stiffness, offset, sy, sx = w[c + STIFFNESS], w[c + OFFSET], w[c + ROTOR_Y], w[c + ROTOR_X]
-    b1, n1, k1 = _edge_pair(bits, 0, stiffness, mu[0])
-    b2, n2, k2 = _edge_pair(bits, 1, stiffness, mu[0])
-    b3, n3, k3 = _edge_pair(bits, 2, stiffness, mu[1])
-    b4, n4, k4 = _edge_pair(bits, 3, stiffness, mu[2])
-    b5, n5, k5 = _edge_pair(bits, 4, stiffness, mu[2])
-    nn = b1 + b2 + b3 + b4 + b5
+    nn, (n1, n2, n3, n4, n5), (k1, k2, k3, k4, k5) = _active_cone(bits, stiffness, mu)
     s3, s4, s5 = w[ROLLING + 3], w[ROLLING + 7], w[ROLLING + 11]
     _add_linear(w, nn, n1, k1, n2, k2, offset * n2, offset * n1, offset * nn)
     for j in range(3):
@@ -138,75 +139,32 @@ def _add_rim(w, mu, bits, i):
 
 
 @compiled(**FUSED)
-def _eliminate_rotor(A, g, w, u):
-    """Return the 6×6 system (21 lower entries, right side) without the rotor at ``w[u:]``; unrolled."""
-    a, b, c, d, e, f = w[u], w[u + 1], w[u + 2], w[u + 3], w[u + 4], w[u + 5]
+def _eliminate_rotor(w, u):
+    """Eliminate the rotor at ``w[u:]`` from the 6×6 system."""
     pivot, right = 1.0 / w[u + 6], w[u + 7]
-    pa, pb, pc, pd, pe, pf = pivot * a, pivot * b, pivot * c, pivot * d, pivot * e, pivot * f
-    A = (
-        A[0] - pa * a,
-        A[1] - pb * a, A[2] - pb * b,
-        A[3] - pc * a, A[4] - pc * b, A[5] - pc * c,
-        A[6] - pd * a, A[7] - pd * b, A[8] - pd * c, A[9] - pd * d,
-        A[10] - pe * a, A[11] - pe * b, A[12] - pe * c, A[13] - pe * d, A[14] - pe * e,
-        A[15] - pf * a, A[16] - pf * b, A[17] - pf * c, A[18] - pf * d, A[19] - pf * e, A[20] - pf * f,
-    )  # fmt: skip
-    g = (
-        g[0] - pa * right, g[1] - pb * right, g[2] - pc * right,
-        g[3] - pd * right, g[4] - pe * right, g[5] - pf * right,
-    )  # fmt: skip
-    return A, g
+    for i in range(6):
+        p = pivot * w[u + i]
+        for j in range(i + 1):
+            w[SYSTEM + i * (i + 1) // 2 + j] -= p * w[u + j]
+        w[RIGHT + i] -= p * right
 
 
 @compiled(**FUSED)
-def _solve_6x6(A, g):
-    """Return the solution of a symmetric 6×6 system (21 lower entries, right side) by LDLᵀ; unrolled."""
-    (
-        a00,
-        a10, a11,
-        a20, a21, a22,
-        a30, a31, a32, a33,
-        a40, a41, a42, a43, a44,
-        a50, a51, a52, a53, a54, a55,
-    ) = A  # fmt: skip
-    g0, g1, g2, g3, g4, g5 = g
-    p0 = 1.0 / a00
-    s1, s2, s3, s4, s5 = a10 * p0, a20 * p0, a30 * p0, a40 * p0, a50 * p0
-    a11 = a11 - s1 * a10
-    a21, a22 = a21 - s2 * a10, a22 - s2 * a20
-    a31, a32, a33 = a31 - s3 * a10, a32 - s3 * a20, a33 - s3 * a30
-    a41, a42, a43, a44 = a41 - s4 * a10, a42 - s4 * a20, a43 - s4 * a30, a44 - s4 * a40
-    a51, a52, a53, a54, a55 = a51 - s5 * a10, a52 - s5 * a20, a53 - s5 * a30, a54 - s5 * a40, a55 - s5 * a50
-    g1, g2, g3, g4, g5 = g1 - s1 * g0, g2 - s2 * g0, g3 - s3 * g0, g4 - s4 * g0, g5 - s5 * g0
-    p1 = 1.0 / a11
-    s2, s3, s4, s5 = a21 * p1, a31 * p1, a41 * p1, a51 * p1
-    a22 = a22 - s2 * a21
-    a32, a33 = a32 - s3 * a21, a33 - s3 * a31
-    a42, a43, a44 = a42 - s4 * a21, a43 - s4 * a31, a44 - s4 * a41
-    a52, a53, a54, a55 = a52 - s5 * a21, a53 - s5 * a31, a54 - s5 * a41, a55 - s5 * a51
-    g2, g3, g4, g5 = g2 - s2 * g1, g3 - s3 * g1, g4 - s4 * g1, g5 - s5 * g1
-    p2 = 1.0 / a22
-    s3, s4, s5 = a32 * p2, a42 * p2, a52 * p2
-    a33 = a33 - s3 * a32
-    a43, a44 = a43 - s4 * a32, a44 - s4 * a42
-    a53, a54, a55 = a53 - s5 * a32, a54 - s5 * a42, a55 - s5 * a52
-    g3, g4, g5 = g3 - s3 * g2, g4 - s4 * g2, g5 - s5 * g2
-    p3 = 1.0 / a33
-    s4, s5 = a43 * p3, a53 * p3
-    a44 = a44 - s4 * a43
-    a54, a55 = a54 - s5 * a43, a55 - s5 * a53
-    g4, g5 = g4 - s4 * g3, g5 - s5 * g3
-    p4 = 1.0 / a44
-    s5 = a54 * p4
-    a55 = a55 - s5 * a54
-    g5 = g5 - s5 * g4
-    x5 = g5 / a55
-    x4 = p4 * (g4 - a54 * x5)
-    x3 = p3 * (g3 - a43 * x4 - a53 * x5)
-    x2 = p2 * (g2 - a32 * x3 - a42 * x4 - a52 * x5)
-    x1 = p1 * (g1 - a21 * x2 - a31 * x3 - a41 * x4 - a51 * x5)
-    x0 = p0 * (g0 - a10 * x1 - a20 * x2 - a30 * x3 - a40 * x4 - a50 * x5)
-    return x0, x1, x2, x3, x4, x5
+def _solve_6x6(w):
+    """Write the solution of the symmetric 6×6 system to ``w[Y:]`` by LDLᵀ; the system is overwritten."""
+    for k in range(6):
+        pivot = 1.0 / w[SYSTEM + k * (k + 3) // 2]
+        for i in range(k + 1, 6):
+            row = SYSTEM + i * (i + 1) // 2
+            p = w[row + k] * pivot
+            for j in range(k + 1, i + 1):
+                w[row + j] -= p * w[SYSTEM + j * (j + 1) // 2 + k]
+            w[RIGHT + i] -= p * w[RIGHT + k]
+    for k in range(5, -1, -1):
+        rest = w[RIGHT + k]
+        for i in range(k + 1, 6):
+            rest -= w[SYSTEM + i * (i + 1) // 2 + k] * w[Y + i]
+        w[Y + k] = rest / w[SYSTEM + k * (k + 3) // 2]
 
 
 @compiled(**FUSED)
@@ -227,20 +185,12 @@ def _solve_active(w, mass, inertia, wheel, ball, mu, edges):
     for i in range(1, CONTACTS):
         if edges[i]:
             _add_rim(w, mu, edges[i], i)
-    six = (
-        w[SYSTEM], w[SYSTEM + 1], w[SYSTEM + 2], w[SYSTEM + 3], w[SYSTEM + 4], w[SYSTEM + 5], w[SYSTEM + 6],
-        w[SYSTEM + 7], w[SYSTEM + 8], w[SYSTEM + 9], w[SYSTEM + 10], w[SYSTEM + 11], w[SYSTEM + 12],
-        w[SYSTEM + 13], w[SYSTEM + 14], w[SYSTEM + 15], w[SYSTEM + 16], w[SYSTEM + 17], w[SYSTEM + 18],
-        w[SYSTEM + 19], w[SYSTEM + 20],
-    )  # fmt: skip
-    right = (w[RIGHT], w[RIGHT + 1], w[RIGHT + 2], w[RIGHT + 3], w[RIGHT + 4], w[RIGHT + 5])
     if edges[1] | edges[2]:
-        six, right = _eliminate_rotor(six, right, w, WHEELS)
+        _eliminate_rotor(w, WHEELS)
     if edges[3] | edges[4]:
-        six, right = _eliminate_rotor(six, right, w, WHEELS + 8)
-    x = _solve_6x6(six, right)
-    for i in range(6):
-        w[Y + i] = x[i]
+        _eliminate_rotor(w, WHEELS + 8)
+    _solve_6x6(w)
+    x = (w[Y], w[Y + 1], w[Y + 2], w[Y + 3], w[Y + 4], w[Y + 5])
     for i in range(2):
         u = WHEELS + 8 * i
         rest = w[u + 7] - w[u] * x[0] - w[u + 1] * x[1] - w[u + 2] * x[2]
