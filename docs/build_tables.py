@@ -25,6 +25,7 @@ from summary import (
     grid_runs,
     markdown_table,
     over_limit,
+    paper_numbers,
     rows,
     table1_cells,
 )

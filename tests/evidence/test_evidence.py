@@ -26,8 +26,8 @@ from steingate.training.evaluations import read_evaluations
 from steingate.training.runner import train
 
 FILES = [
-    "SHA256SUMS", "argument.md", "argument.mmd", "config.json", "contract.json", "episodes.csv", "evidence.html",
-    "evidence.json", "plan.toml", "policy.npz", "policy.onnx",
+    "SHA256SUMS", "argument.md", "config.json", "contract.json", "episodes.csv", "evidence.html", "evidence.json",
+    "plan.toml", "policy.npz", "policy.onnx",
 ]  # fmt: skip
 PLAN = Plan(limit=9.0, budget=0.3, episodes=40, domain="<b>walks</b> \x1b[1m of | a robot")
 

@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, ecdf, mannwhitneyu, norm, trim_mean
 
-from steingate.errors import InputError
 from steingate.report.statistics import (
     bootstrap,
     cvar,
     feasible_return,
     interquartile_mean,
-    mode_lengths,
     probability_of_improvement,
-    switches,
     tail_feasibility,
     violation_rate,
     window_cvar,
@@ -71,13 +68,6 @@ def test_cvar_solves_its_variational_problem(cost, level):
     cost = np.array(cost, float)
     least = min(u + np.maximum(cost - u, 0.0).mean() / (1 - level) for u in cost)
     assert cvar(cost, level) == pytest.approx(least)
-
-
-@given(st.lists(st.integers(0, 2), max_size=60))
-def test_sequences_of_modes(modes):
-    lengths = {mode: mode_lengths(modes, mode) for mode in range(3)}
-    assert all(lengths[mode].sum() == modes.count(mode) for mode in range(3))
-    assert switches(modes) == max(sum(map(len, lengths.values())) - 1, 0)
 
 
 # Scores of seeds
@@ -171,12 +161,3 @@ def test_resampling_stays_within_tasks():
     found = aggregate([[0.2, 0.2, 0.2], [0.8, 0.8]])
     for estimate in (found.iqm, found.median, found.gap):
         assert (estimate.low, estimate.high) == pytest.approx((estimate.value, estimate.value))
-
-
-def test_missing_scores_are_refused():
-    with pytest.raises(InputError, match="at least one score"):
-        bootstrap([[1.0], []])
-    with pytest.raises(InputError, match="at least one score"):
-        probability_of_improvement([[]], [[1.0]])
-    with pytest.raises(InputError, match="there are 1 and 2"):
-        probability_of_improvement([[1.0]], [[1.0], [2.0]])

@@ -120,10 +120,8 @@ def dashboard(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     from steingate.report.dashboard import ADDRESS, make_server
     from steingate.report.load import require_runs
-    from steingate.report.monitors import monitor_files
 
-    if not monitor_files(args.runs):
-        require_runs(args.runs)
+    require_runs(args.runs)
     with make_server(args.runs, args.port) as server:
         print(f"http://{ADDRESS}:{server.server_address[1]}/", flush=True)
         print("Press Ctrl-C to stop.", flush=True)

@@ -116,15 +116,3 @@ def argument_markdown(evidence: Mapping[str, Any], plan: Plan) -> str:
 
 def _table(head: tuple[str, ...], rows: list[Any]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
-
-
-def argument_mermaid(evidence: Mapping[str, Any], plan: Plan) -> str:
-    """Return ``argument.mmd``: the argument as a Mermaid diagram."""
-    shapes = {"G": '["{}"]', "S": '[/"{}"/]', "C": '(["{}"])', "A": '(["{}"])', "Sn": '(("{}"))'}
-    lines = ["flowchart TB"]
-    for each in argument(evidence, plan):
-        text = f"{each.id}: {each.text}"[:200].translate(str.maketrans('"<>`;#&\\', "'()'...."))
-        lines.append(f"  {each.id}{shapes[each.id.rstrip('0123456789')].format(text)}")
-        if each.parent:
-            lines.append(f"  {each.parent} {'-.->' if each.id[0] in 'CA' else '-->'} {each.id}")
-    return "\n".join((*lines, ""))

@@ -12,7 +12,7 @@ import numpy as np
 
 import steingate
 from steingate.errors import InputError, RunError
-from steingate.evidence.argument import argument_markdown, argument_mermaid, claim_sentence, statements
+from steingate.evidence.argument import argument_markdown, claim_sentence, statements
 from steingate.evidence.contract import contract
 from steingate.evidence.files import (
     CONFIG,
@@ -156,7 +156,6 @@ def write_bundle(
     }  # fmt: skip
     files[EVIDENCE] = to_json(evidence)
     files["argument.md"] = argument_markdown(evidence, plan).encode()
-    files["argument.mmd"] = argument_mermaid(evidence, plan).encode()
     files["evidence.html"] = page(evidence, plan, table).encode()
     files[SUMS] = sums(files)
     for name, content in files.items():

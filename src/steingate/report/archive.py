@@ -83,12 +83,35 @@ def write_archive(
             raise InputError(f"{run.path} cannot be archived: one of its files is a symbolic link.")
         if run.edited:
             raise InputError(f"{run.path} cannot be archived: {', '.join(run.edited)} was edited after training.")
-        name = _name(run, roots)
+        below = [root for root in roots if run.path != Path(root) and run.path.is_relative_to(root)]
+        name = run.path.relative_to(below[0]).as_posix() if below else f"{run.algo}/{run.env}/seed-{run.seed}"
         if name in stored:
             raise InputError(f"{stored[name]} and {run.path} would both be archived as {name}.")
         stored[name] = run.path
-        chunks.append(compressor.compress(_line(_entry(run, name, digits))))
+        # The folders and the seal of this machine mean nothing to other readers.
+        record = {key: value for key, value in run.record.items() if key != "seal"}
+        content = {
+            "run": name,
+            "config": record | {"config": {**run.config, "out": "runs"}, "env_folder": None},
+            "certification": run.certification,
+            "progress": {key: _numbers(cells, digits) for key, cells in run.progress.items()},
+            "episodes": {key: _numbers(run.episodes[key], digits) for key in EPISODE_COLUMNS},
+        }
+        chunks.append(compressor.compress(_line(content)))
     replace_file(target, b"".join([*chunks, compressor.flush()]))
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _numbers(cells: Array, digits: int | None) -> list[float | None]:
+    def number(cell: float) -> float | None:
+        if digits is not None and not cell.is_integer():
+            cell = float(f"{cell:.{digits}g}")
+        return int(cell) if cell.is_integer() else cell
+
+    return [number(cell) if np.isfinite(cell) else None for cell in cells.tolist()]
 
 
 def read_archive(path: str | Path) -> Iterator[RunData]:
@@ -107,39 +130,6 @@ def read_archive(path: str | Path) -> Iterator[RunData]:
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RunError(f"{file} is damaged: one of its runs cannot be read ({error}).") from error
         yield run
-
-
-def _name(run: "Run", roots: Sequence[str | Path]) -> str:
-    """Return the path of a run below the root that it was found in, or algorithm, task and seed."""
-    for root in roots:
-        if run.path != Path(root) and run.path.is_relative_to(root):
-            return run.path.relative_to(root).as_posix()
-    return f"{run.algo}/{run.env}/seed-{run.seed}"
-
-
-def _entry(run: "Run", name: str, digits: int | None) -> dict[str, Any]:
-    # The folders and the seal of this machine mean nothing to other readers.
-    record = {key: value for key, value in run.record.items() if key != "seal"}
-    return {
-        "run": name,
-        "config": record | {"config": {**run.config, "out": "runs"}, "env_folder": None},
-        "certification": run.certification,
-        "progress": {key: _numbers(cells, digits) for key, cells in run.progress.items()},
-        "episodes": {key: _numbers(run.episodes[key], digits) for key in EPISODE_COLUMNS},
-    }
-
-
-def _numbers(cells: Array, digits: int | None) -> list[float | None]:
-    def number(cell: float) -> float | None:
-        if digits is not None and not cell.is_integer():
-            cell = float(f"{cell:.{digits}g}")
-        return int(cell) if cell.is_integer() else cell
-
-    return [number(cell) if np.isfinite(cell) else None for cell in cells.tolist()]
-
-
-def _line(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _lines(path: Path) -> Iterator[Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from steingate.errors import InputError
 from steingate.report.load import run_files, signature
-from steingate.report.monitors import monitors_data
 from steingate.report.page import make_data, page, to_json
 from steingate.report.summary import load_report
 
@@ -29,48 +28,19 @@ _HEADERS = {
 }
 
 
-class Source:
-    """Data of the runs in ``roots`` as JSON, computed again when a file has changed."""
-
-    def __init__(self, roots: Sequence[str | Path], pause: float = _PAUSE) -> None:
-        self.roots = list(roots)
-        self._pause, self._next = pause, 0.0
-        self._lock = Lock()
-        self._state: object = None
-        self._content = b""
-
-    def content(self) -> bytes:
-        """Return the data of the page."""
-        with self._lock:
-            start = monotonic()
-            if start >= self._next:
-                # Taken before loading, so that files written meanwhile count as changed at the next request.
-                state = [(path, signature(path)) for path in run_files(self.roots)]
-                if state != self._state:
-                    self._content = to_json(make_data(load_report(self.roots))).encode()
-                    self._state = state
-                    now = monotonic()
-                    self._next = now + self._pause * (now - start)
-            return self._content
-
-
 class _Handler(BaseHTTPRequestHandler):
-    source: Source
-    document: bytes
+    server: "_Server"
     timeout = 10  # seconds for the request, and for sending all of an answer
 
     def do_GET(self) -> None:
-        """Send the page, its data, or the data of monitors."""
+        """Send the page or its data."""
         # Refuse other host names: a foreign page could point its own name at this machine (DNS rebinding).
         if self.headers.get("Host", "").rsplit(":", 1)[0] not in (ADDRESS, "localhost"):
             self._send(HTTPStatus.FORBIDDEN, b"Forbidden\n", "text/plain")
         elif self.path == "/":
-            self._send(HTTPStatus.OK, self.document, "text/html; charset=utf-8")
+            self._send(HTTPStatus.OK, self.server.document, "text/html; charset=utf-8")
         elif self.path == "/data.json":
-            self._send(HTTPStatus.OK, self.source.content(), "application/json")
-        elif self.path == "/monitors.json":
-            monitors = to_json({"monitors": monitors_data(self.source.roots)})
-            self._send(HTTPStatus.OK, monitors.encode(), "application/json")
+            self._send(HTTPStatus.OK, self.server.data(), "application/json")
         else:
             self._send(HTTPStatus.NOT_FOUND, b"Not found\n", "text/plain")
 
@@ -83,21 +53,39 @@ class _Handler(BaseHTTPRequestHandler):
             status, content = HTTPStatus.NOT_MODIFIED, b""
         with suppress(OSError):  # the client has gone, or does not read
             self.send_response(status)
-            for name, value in (("Content-Type", kind), ("ETag", tag), *_HEADERS.items()):
+            length = str(len(content))
+            for name, value in {"Content-Type": kind, "ETag": tag, **_HEADERS, "Content-Length": length}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves a limited number of clients at a time; further ones are disconnected."""
+    """Server of the runs in ``roots`` for a limited number of clients at a time; further ones are disconnected."""
 
     daemon_threads = True
 
-    def __init__(self, *arguments: Any) -> None:
-        self._free = BoundedSemaphore(_MAX_CLIENTS)
-        super().__init__(*arguments)
+    def __init__(self, port: int, roots: Sequence[str | Path], pause: float) -> None:
+        self.document = page(None, "SteinGate runs, live", POLL).encode()
+        self._roots, self._pause, self._next = list(roots), pause, 0.0
+        self._free, self._lock = BoundedSemaphore(_MAX_CLIENTS), Lock()
+        self._state: object = None
+        self._data = b""
+        super().__init__((ADDRESS, port), _Handler)
+
+    def data(self) -> bytes:
+        """Return the data of the page as JSON, computed again when a file has changed."""
+        with self._lock:
+            start = monotonic()
+            if start >= self._next:
+                # Taken before loading, so that files written meanwhile count as changed at the next request.
+                state = [(path, signature(path)) for path in run_files(self._roots)]
+                if state != self._state:
+                    self._data = to_json(make_data(load_report(self._roots))).encode()
+                    self._state = state
+                    now = monotonic()
+                    self._next = now + self._pause * (now - start)
+            return self._data
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread of its own."""
@@ -121,10 +109,8 @@ class _Server(ThreadingHTTPServer):
 
 def make_server(roots: Sequence[str | Path], port: int = 0, pause: float = _PAUSE) -> ThreadingHTTPServer:
     """Return a server of the live page on 127.0.0.1; port 0 takes any free one."""
-    document = page(None, "SteinGate runs, live", POLL).encode()
-    handler = type("Handler", (_Handler,), {"source": Source(roots, pause), "document": document})
     try:
-        return _Server((ADDRESS, port), handler)
+        return _Server(port, roots, pause)
     except (OSError, OverflowError) as error:
         reason = f"Port {port} of {ADDRESS} cannot be used ({error}); choose another --port."
         raise InputError(reason) from None

@@ -26,7 +26,6 @@ from steingate.report.plot_style import (
     save_figure,
     styled,
 )
-from steingate.report.run_settings import plot_style
 from steingate.report.statistics import Estimate
 from steingate.report.summary import Report, seed_medians, seed_scores, tail_episodes
 from steingate.report.tables import task
@@ -272,7 +271,7 @@ def run_figure(run: str | Path) -> "Figure":
 def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float) -> None:
     """Draw single episodes as dots, the mean of each epoch, and the mean of the last episodes."""
     progress, values = run.progress, run.episodes[column]
-    color = plot_style(run.record)[1] or free_colors(1)[0]
+    color = run.color or free_colors(1)[0]
     steps, size = progress["TotalEnvSteps"] / unit, float(np.clip(40_000 / max(len(values), 1), 1.5, 14.0))
     panel.scatter(run.episodes["step"] / unit, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True)
     panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from steingate.escaping import printable
 from steingate.report.load import Run
 from steingate.report.plot_style import LIMIT, free_colors
-from steingate.report.run_settings import canonical, plot_style, settings
+from steingate.report.run_settings import canonical, settings
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]
@@ -34,16 +34,6 @@ class Group:
         """Limit on the cost of an episode."""
         return self.runs[0].limit
 
-    @property
-    def order(self) -> float:
-        """Position of the algorithm in tables and figures; infinite if unknown."""
-        return min(plot_style(run.record)[0] for run in self.runs)
-
-    @property
-    def color(self) -> str | None:
-        """Preferred color of the algorithm."""
-        return next(filter(None, (plot_style(run.record)[1] for run in self.runs)), None)
-
     def mean_and_std(self, name: str) -> tuple[Array, Array, Array]:
         """Return steps, mean and standard deviation over seeds of a number in ``Run.recent``, per epoch.
 
@@ -55,8 +45,7 @@ class Group:
 
     def mean_hours(self) -> Array:
         """Return the hours of training by the end of each epoch, mean over seeds; NaN if unknown."""
-        missing = [np.full(run.n_epochs, np.nan) for run in self.runs]
-        times = [run.progress.get("Time/Total", none) for run, none in zip(self.runs, missing, strict=True)]
+        times = [run.progress.get("Time/Total", np.full(run.n_epochs, np.nan)) for run in self.runs]
         return _over_seeds(times)[0] / 3600.0
 
 
@@ -66,23 +55,23 @@ def group_runs(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         members.setdefault(f"{canonical(settings(run.config))} {bool(run.edited)}", []).append(run)
     by_algo: dict[str, list[Settings]] = {}
-    for group in members.values():
-        by_algo.setdefault(group[0].algo, []).append(settings(group[0].config))
+    for first, *_ in members.values():
+        by_algo.setdefault(first.algo, []).append(settings(first.config))
     names = {algo: _differing(configurations) for algo, configurations in by_algo.items()}
-    groups = []
-    for group in members.values():
-        first, ordered = group[0], tuple(sorted(group, key=lambda run: run.seed))
-        label = _label(first, names[first.algo])
-        groups.append(Group(first.env, first.algo, label, ordered))
-    return sorted(groups, key=lambda group: (group.env, group.order, group.algo, group.label))
+    groups = [
+        Group(seeds[0].env, seeds[0].algo, _label(seeds[0], names[seeds[0].algo]), tuple(seeds))
+        for seeds in (sorted(group, key=lambda run: run.seed) for group in members.values())
+    ]
+    return sorted(groups, key=lambda group: (group.env, min(r.order for r in group.runs), group.algo, group.label))
 
 
 def group_colors(groups: Sequence[Group]) -> dict[str, str]:
     """Return a color for each method: its preferred one if it is free, or the next free one."""
     chosen: dict[str, str] = {}
     for group in groups:
-        if group.label not in chosen and group.color not in (None, LIMIT, *chosen.values()):
-            chosen[group.label] = str(group.color)
+        color = next((run.color for run in group.runs if run.color), None)
+        if color and group.label not in chosen and color not in (LIMIT, *chosen.values()):
+            chosen[group.label] = color
     rest = [method for method in dict.fromkeys(group.label for group in groups) if method not in chosen]
     return chosen | dict(zip(rest, free_colors(len(rest), set(chosen.values())), strict=True))
 

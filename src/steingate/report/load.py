@@ -4,10 +4,11 @@ Reading never writes. A run that is still being trained is read up to its last c
 cannot be read is listed as skipped, with the reason.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -16,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.modes import Mode, effective_modes
-from steingate.errors import InputError, RunError, SteingateError
+from steingate.errors import InputError, RunError, SteingateError, is_real
 from steingate.escaping import printable
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
-from steingate.report.run_settings import canonical, check_record, find_setting, settings
+from steingate.report.run_settings import MAX, algorithm_settings, canonical, check_record, settings
 from steingate.report.statistics import window_cvar, window_means
 from steingate.runs import (
     RunFolder,
@@ -31,13 +32,13 @@ from steingate.runs import (
     read_config,
     read_episodes,
     read_progress,
-)  # fmt: skip
+)
 
 Array = npt.NDArray[np.float64]
 Signature = tuple[tuple[int, int], ...]
 
-_MAX_NAME = 120
 WINDOW = 100  # episodes in the running means that tables and curves show
+_MAX_NAME = 120
 _REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
 
 
@@ -54,42 +55,21 @@ class Run:
     # "violation_rate", and "cvar", the CVaR of the cost at level 0.9.
     recent: dict[str, Array]
     modes: npt.NDArray[np.int64]  # Mode of the policy step of each epoch
-    limit: float  # on the cost of an episode, for all statistics
-    edited: tuple[str, ...] = ()  # files that differ from what training wrote, as far as digests show
+    env: str  # name of the task, without this package's prefix
+    algo: str  # name of the algorithm
+    order: float  # position of the algorithm in tables and figures, infinite if unknown
+    color: str | None  # preferred color of the algorithm
+    seed: int
+    window: int  # episodes in the running means of progress.csv
+    trained_limit: float  # limit on the cost of an episode in training
+    limit: float  # limit for all statistics
+    edited: tuple[str, ...]  # files that differ from what training wrote, as far as digests show
 
     @property
     def config(self) -> dict[str, Any]:
         """Settings of the run."""
         config: dict[str, Any] = self.record["config"]
         return config
-
-    @property
-    def env(self) -> str:
-        """Name of the task, without this package's prefix."""
-        return printable(self.config["env"], _MAX_NAME).removeprefix("steingate/")
-
-    @property
-    def algo(self) -> str:
-        """Name of the algorithm."""
-        style = self.record.get("plot_style")
-        name = style.get("name") if isinstance(style, dict) else None
-        return printable(name if isinstance(name, str) and name else self.config["algo"], _MAX_NAME)
-
-    @property
-    def seed(self) -> int:
-        """Random seed."""
-        return int(self.config["seed"])
-
-    @property
-    def trained_limit(self) -> float:
-        """Limit on the cost of an episode in training."""
-        return float(self.config["cost_limit"])
-
-    @property
-    def window(self) -> int:
-        """Number of episodes in the running means of the log."""
-        found = self.config.get("window")
-        return found if type(found) is int else WINDOW
 
     @property
     def n_epochs(self) -> int:
@@ -112,8 +92,8 @@ class Run:
         return int(self.progress["TotalEnvSteps"][-1])
 
     def setting(self, name: str, default: Any = None) -> Any:
-        """Return a setting by name, such as ``"variant"`` or ``"certificate.budget"``."""
-        return find_setting(self.config, name, default)
+        """Return a setting of the algorithm or of the run by name, such as ``"variant"``."""
+        return {**self.config, **algorithm_settings(self.config)}.get(name, default)
 
 
 @dataclass(frozen=True)
@@ -133,7 +113,7 @@ def load_runs(roots: Iterable[str | Path], limit: float | None = None) -> tuple[
     """
     runs: dict[str, Run] = {}
     skipped: list[Skipped] = []
-    for found in _find(roots):
+    for found in (found for path in run_files(roots) for found in _load(path, signature(path))):
         if isinstance(found, Skipped):
             skipped.append(found)
             continue
@@ -146,7 +126,13 @@ def load_runs(roots: Iterable[str | Path], limit: float | None = None) -> tuple[
 
 def load_run(path: str | Path) -> Run:
     """Load one run folder; a ``RunError`` names what is damaged or missing."""
-    return _load_folder(Path(path), signature(Path(path)))
+    path = Path(path)
+    record, edited = read_config(path), tuple(find_edits(path))
+    # Progress first: episodes are written before it, so all episodes of the epochs read here exist.
+    progress = {name: _numbers(cells) for name, cells in read_progress(path).items()}
+    episodes = read_episodes(path)
+    certification = None if "certification.json" in edited else load_certification(path)
+    return _make_run(RunData(path, record, certification, progress, episodes), edited)
 
 
 def judge(run: Run, limit: float) -> Run:
@@ -181,85 +167,75 @@ def signature(path: Path) -> Signature:
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
 
 
-def _find(roots: Iterable[str | Path]) -> Iterator[Run | Skipped]:
-    for path in run_files(roots):
-        try:
-            yield from [load_run(path)] if path.is_dir() else _load_archive(path, signature(path))
-        except (SteingateError, OSError) as error:
-            yield Skipped(path, str(error))
-        except Exception as error:  # whatever a foreign folder contains, it must not end the report of the others
-            yield Skipped(path, f"It cannot be read ({type(error).__name__}: {shorten(str(error), 200)}).")
-
-
-# Both are cached, because a live page loads the same files again and again and few of them have changed.
-@lru_cache(maxsize=4096)
-def _load_folder(path: Path, _: Signature) -> Run:
+@lru_cache(maxsize=4096)  # a live page loads the same files again and again, and few of them have changed
+def _load(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
+    """Return the run in a folder, or the runs of an archive."""
     try:
-        record, edited = read_config(path), tuple(find_edits(path))
-        # Progress first: episodes are written before it, so all episodes of the epochs read here exist.
-        progress = {name: _numbers(cells) for name, cells in read_progress(path).items()}
-        episodes = read_episodes(path)
-    except OSError as error:
-        raise RunError(f"{path} cannot be read ({error}).") from error
-    try:
-        certification = load_certification(path)
-    except (RunError, OSError):
-        certification = None
-    return replace(_make_run(RunData(path, record, certification, progress, episodes)), edited=edited)
+        return (load_run(path),) if path.is_dir() else tuple(map(_archived_run, read_archive(path)))
+    except (SteingateError, OSError) as error:
+        return (Skipped(path, str(error)),)
+    except Exception as error:  # whatever a foreign folder contains, it must not end the report of the others
+        return (Skipped(path, f"It cannot be read ({type(error).__name__}: {shorten(str(error), 200)})."),)
 
 
-@lru_cache(maxsize=64)
-def _load_archive(path: Path, _: Signature) -> tuple[Run | Skipped, ...]:
-    found: list[Run | Skipped] = []
-    for data in read_archive(path):
-        try:
-            found.append(replace(_make_run(data), edited=_edits(data)))
-        except RunError as error:
-            found.append(Skipped(data.path, str(error)))
-    return tuple(found)
-
-
-def _edits(data: RunData) -> tuple[str, ...]:
-    """Return the files of an archived run that were edited, as far as digests show; other versions wrote none."""
+def _archived_run(data: RunData) -> Run | Skipped:
     record, certification = data.record, data.certification
-    if "identity" not in record:
-        return ()
-    problem = certification is not None and certification_problem(certification, record["identity"])
-    edited = {"config.json": is_edited(record), "certification.json": problem}
-    return tuple(name for name, found in edited.items() if found)
+    edited: list[str] = []
+    if "identity" in record:  # otherwise there are no digests
+        edited += ["config.json"] if is_edited(record) else []
+        if certification is not None and certification_problem(certification, record["identity"]):
+            edited.append("certification.json")
+    try:
+        return _make_run(data, tuple(edited))
+    except RunError as error:
+        return Skipped(data.path, str(error))
 
 
-def _make_run(data: RunData) -> Run:
+def _make_run(data: RunData, edited: tuple[str, ...]) -> Run:
     check_record(data.path, data.record)
-    _check_progress(data.path, data.progress)
-    _check_episodes(data.path, data.episodes)
+    _check_tables(data)
     modes = effective_modes(data.progress["Gate/Mode"], data.progress.get("Loss/Case"))
     known = data.episodes["epoch"] < len(modes)
     episodes = {name: cells[known] for name, cells in data.episodes.items()}
     epoch, cost = episodes["epoch"], episodes["cost"]
     recent = {name: window_means(episodes[name], epoch, len(modes), WINDOW) for name in ("return", "cost")}
     recent["cvar"] = window_cvar(cost, epoch, len(modes), WINDOW)
-    limit = float(data.record["config"]["cost_limit"])
-    return judge(Run(*data[:4], episodes, recent, modes, limit), limit)
+    config, style = data.record["config"], data.record.get("plot_style")
+    style = style if isinstance(style, dict) else {}
+    name, order, color, window = style.get("name"), style.get("order"), style.get("color"), config.get("window")
+    limit = float(config["cost_limit"])
+    run = Run(
+        *data._replace(episodes=episodes),
+        recent=recent,
+        modes=modes,
+        env=printable(config["env"], _MAX_NAME).removeprefix("steingate/"),
+        algo=printable(name if isinstance(name, str) and name else config["algo"], _MAX_NAME),
+        order=float(order) if is_real(order) and -MAX < order < MAX else inf,
+        color=color.lower() if isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color) else None,
+        seed=config["seed"],
+        window=window if type(window) is int else WINDOW,
+        trained_limit=limit,
+        limit=limit,
+        edited=edited,
+    )
+    return judge(run, limit)
 
 
-def _check_progress(path: Path, progress: dict[str, Array]) -> None:
+def _check_tables(data: RunData) -> None:
+    progress, episodes = data.progress, data.episodes
     if not progress or not len(next(iter(progress.values()))):
-        raise RunError(f"{path} holds no finished epoch yet.")
+        raise RunError(f"{data.path} holds no finished epoch yet.")
     for name in _REQUIRED:
         if name not in progress:
-            raise RunError(f"{path / 'progress.csv'} is damaged: it has no column {name}.")
-    steps, modes = progress["TotalEnvSteps"], progress["Gate/Mode"]
-    bad = ~np.isfinite(steps) | ~np.isin(modes, list(Mode)) | (np.diff(steps, prepend=0.0) <= 0.0)
+            raise RunError(f"{data.path / 'progress.csv'} is damaged: it has no column {name}.")
+    steps = progress["TotalEnvSteps"]
+    bad = ~np.isfinite(steps) | ~np.isin(progress["Gate/Mode"], list(Mode)) | (np.diff(steps, prepend=0.0) <= 0.0)
     if bad.any():
-        raise RunError(f"{path / 'progress.csv'} is damaged in the row of epoch {int(np.argmax(bad))}.")
-
-
-def _check_episodes(path: Path, episodes: dict[str, Array]) -> None:
+        raise RunError(f"{data.path / 'progress.csv'} is damaged in the row of epoch {int(np.argmax(bad))}.")
     bad = ~np.isfinite(np.stack(list(episodes.values()))).all(axis=0)
     bad |= np.diff(episodes["epoch"], prepend=0.0) < 0.0
     if bad.any():
-        raise RunError(f"{path / 'episodes.csv'} is damaged in the row of episode {int(np.argmax(bad))}.")
+        raise RunError(f"{data.path / 'episodes.csv'} is damaged in the row of episode {int(np.argmax(bad))}.")
 
 
 def _numbers(cells: list[Any]) -> Array:

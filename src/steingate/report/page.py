@@ -30,11 +30,14 @@ Numbers = list[float | None]
 
 MAX_BYTES = 9_500_000
 BINS = 40  # bars of the cost histogram between the atoms
-_SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js", "monitors.js")
-_CURVES = ("return", "cost", "violation_rate", "cvar")
+_SCRIPTS = ("chart.js", "overview.js", "sections.js", "page.js")
+_CURVES = ("return", "cost", "violation_rate", "cvar")  # of a group; the next two are columns of a run
+_LOGGED = {
+    "ret": "Metrics/EpRet", "cost": "Metrics/EpCost", "epochRet": "Train/EpRet", "epochCost": "Train/EpCost",
+}  # fmt: skip
 _GATE = {
-    "reference": "ReferenceRisk", "atoms": "DiscreteTerm", "interior": "InteriorTerm", "bound": "Bound",
-    "decision": "DecisionValue", "budget": "Budget",
+    "reference": "Gate/ReferenceRisk", "atoms": "Gate/DiscreteTerm", "interior": "Gate/InteriorTerm",
+    "bound": "Gate/Bound", "decision": "Gate/DecisionValue", "budget": "Gate/Budget",
 }  # fmt: skip
 _SECTIONS = (
     ("notices", "Summary"), ("overview", "Curves"), ("frontier", "Return against violation rate"),
@@ -49,25 +52,18 @@ def write_page(report: Report, path: str | Path, title: str = "SteinGate runs") 
 
 def make_data(report: Report, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return the data of a page; the number of points is halved until it fits into ``max_bytes``."""
-    points = 500
-    while True:
+    data: dict[str, Any] = {}
+    for points in (500, 250, 125, 62, 31, 15, 7):
         data = page_data(report, points)
-        if len(to_json(data)) <= max_bytes or points < 8:
-            return data
-        points //= 2
+        if len(to_json(data)) <= max_bytes:
+            break
+    return data
 
 
 def page(data: dict[str, Any] | None, title: str = "SteinGate runs", poll: int = 0) -> str:
-    """Return the page as HTML.
+    """Return the page of the result of ``make_data`` as HTML.
 
-    Parameters
-    ----------
-    data
-        Result of ``make_data``; None for a page that requests its data from a server.
-    title
-        Title and heading.
-    poll
-        If not 0, request ``data.json`` from the server of the page every ``poll`` milliseconds.
+    Without data, the page requests ``data.json`` from its server every ``poll`` milliseconds.
     """
     style, script = _asset("page.css"), "\n".join(map(_asset, _SCRIPTS))
     # Browsers run this script and style only, and refuse requests to other servers.
@@ -158,11 +154,7 @@ def verdicts(report: Report) -> list[str]:
 
 
 def notices(report: Report, most: int = 8) -> list[str]:
-    """Return sentences for the top of a page.
-
-    They are ``verdicts``, the violation rates of the safest ``most`` methods
-    of each task, and a warning if there is one seed only.
-    """
+    """Return the verdicts, the violation rates of the safest methods of each task, and a warning if one seed is all."""
     sentences = verdicts(report)
     for env, members in report.by_task().items():
         known = sorted((item.violation_rate, item.group.label) for item in members if isfinite(item.violation_rate))
@@ -182,7 +174,10 @@ def run_reference(run: Run) -> dict[str, Any]:
     those closer than ``tol`` to 0 or 1 belong to the atoms, whose probabilities are ``zero`` and ``one``.
     ``density`` is the probability per histogram bin at evenly spaced costs.
     """
-    shown = {"name": "", "scale": 2.0 * run.trained_limit or 1.0, "tol": 1e-4, "zero": 0, "one": 0, "bins": BINS}
+    unknown = {
+        "name": "", "scale": 2.0 * run.trained_limit or 1.0, "tol": 1e-4, "zero": 0, "one": 0, "bins": BINS,
+        "density": [],
+    }  # fmt: skip
     preset, options = run.setting("preset"), run.setting("certificate", {})
     try:
         with np.errstate(all="ignore"):
@@ -192,11 +187,13 @@ def run_reference(run: Run) -> dict[str, Any]:
             zero, one = certificate.zero_mass, certificate.one_mass
             density = (1.0 - zero - one) / BINS * np.asarray(certificate.interior.pdf(grid), np.float64)
     except (SteingateError, ArithmeticError, TypeError, ValueError):
-        return shown | {"density": []}
+        return unknown
     if not np.isfinite(density).all():
-        return shown | {"density": []}
-    shown |= {"name": f"{certificate.reference_name}, preset {preset}", "scale": certificate.scale}
-    return shown | {"tol": certificate.atom_tol, "zero": zero, "one": one, "density": _rounded_list(density)}
+        return unknown
+    return {
+        "name": f"{certificate.reference_name}, preset {preset}", "scale": certificate.scale,
+        "tol": certificate.atom_tol, "zero": zero, "one": one, "bins": BINS, "density": _rounded_list(density),
+    }  # fmt: skip
 
 
 def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: dict[str, Any]) -> list[str]:
@@ -215,8 +212,6 @@ def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: di
 def rounded(value: float) -> float | None:
     """Return a number with four significant digits, or None if it is not finite.
 
-    Examples
-    --------
     >>> rounded(1 / 3), rounded(2.0), rounded(float("nan"))
     (0.3333, 2, None)
     """
@@ -293,18 +288,15 @@ def _run_data(run: Run, points: int) -> dict[str, Any]:
     }
 
 
+def _logged(run: Run, columns: dict[str, str], points: int) -> dict[str, Any]:
+    """Return columns of ``progress.csv`` by the names of the page."""
+    return {name: _thin(run.progress[column], points) for name, column in columns.items() if column in run.progress}
+
+
 def _run_curves(run: Run, points: int) -> dict[str, Numbers]:
     low, high, worst = _cost_range(run)
-    columns = {
-        "ret": run.progress["Metrics/EpRet"],
-        "cost": run.progress["Metrics/EpCost"],
-        "epochRet": run.progress.get("Train/EpRet"),
-        "epochCost": run.progress.get("Train/EpCost"),
-        "low": low,
-        "high": high,
-    }
-    curves = {name: _thin(values, points) for name, values in columns.items() if values is not None}
-    return curves | {"worst": _thin(worst, points, largest=True)}
+    ranges = {"low": _thin(low, points), "high": _thin(high, points), "worst": _thin(worst, points, largest=True)}
+    return _logged(run, _LOGGED, points) | ranges
 
 
 def _cost_range(run: Run) -> Iterator[Array]:
@@ -322,12 +314,12 @@ def _cost_range(run: Run) -> Iterator[Array]:
 
 def _gate(run: Run, points: int) -> dict[str, Any]:
     """Return the columns of the gate that have a value: bound, its terms, budget; and its schedule."""
-    columns = {name: run.progress.get(f"Gate/{column}", np.array([])) for name, column in _GATE.items()}
-    gate: dict[str, Any] = {name: _thin(cells, points) for name, cells in columns.items() if np.isfinite(cells).any()}
+    found = _logged(run, _GATE | {name: column for column, name in SCHEDULES.items()}, points)
+    gate: dict[str, Any] = {name: cells for name, cells in found.items() if set(cells) != {None}}
+    schedules = [[name, gate.pop(name)] for name in SCHEDULES.values() if name in gate]
     if "decision" not in gate and "bound" in gate:
         gate["decision"] = gate["bound"]
-    schedules = [(name, run.progress.get(column, np.array([]))) for column, name in SCHEDULES.items()]
-    return gate | {"schedules": [[name, _thin(cells, points)] for name, cells in schedules if np.isfinite(cells).any()]}
+    return gate | {"schedules": schedules}
 
 
 def _frames(run: Run, reference: dict[str, Any], points: int) -> list[list[Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from steingate.algorithms.modes import Mode
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError, needs
 from steingate.storage.files import replace_file
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ STYLE: dict[Any, Any] = {
     "axes.edgecolor": SOFT,
     "axes.labelcolor": INK,
     "text.color": INK,
+    "text.parse_math": False,  # names with dollar signs are no formulas
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.spines.top": False,
@@ -50,21 +51,14 @@ _GOLDEN_RATIO = 0.6180339887  # successive hues lie far apart
 
 
 def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
-    """Wrap a function that draws a figure so that it uses ``STYLE``, and names with dollar signs are no formulas."""
+    """Wrap a function that draws a figure so that it uses ``STYLE``."""
 
     @wraps(draw)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> "Figure":
-        try:
+        with needs("Plotting", "plot"):
             from matplotlib import rc_context
-            from matplotlib.text import Text
-        except ImportError:
-            raise MissingExtraError("Plotting", "plot") from None
         with rc_context(STYLE):
-            figure = draw(*args, **kwargs)
-        for text in figure.findobj(Text):
-            if "$" in text.get_text():  # labels of ticks are made later
-                text.set_text(text.get_text().replace("$", r"\$"))
-        return figure
+            return draw(*args, **kwargs)
 
     return wrapper
 
@@ -72,8 +66,6 @@ def styled(draw: "Callable[P, Figure]") -> "Callable[P, Figure]":
 def free_colors(count: int, taken: Collection[str] = ()) -> list[str]:
     """Return ``count`` different colors that are not in ``taken``: a palette, then further hues.
 
-    Examples
-    --------
     >>> free_colors(2, ["#1f8a7d"])
     ['#2f6f9f', '#e0a030']
     """
@@ -110,12 +102,12 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     from matplotlib import rc_context
 
     target = Path(path)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
-    if target.suffix.lower() not in dates:
-        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
+    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
     content, kind = io.BytesIO(), target.suffix.lower()
-    with rc_context(STYLE):
-        figure.savefig(content, format=kind[1:], dpi=160, facecolor="white", metadata=dates[kind] or None)
+    if kind not in dates:
+        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
     if not target.parent.is_dir():
         raise InputError(f"The figure cannot be written to {target}: there is no folder {target.parent}.")
+    with rc_context(STYLE):
+        figure.savefig(content, format=kind[1:], dpi=160, facecolor="white", metadata=dates[kind])
     replace_file(target, content.getvalue())

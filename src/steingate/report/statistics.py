@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError
-
 Array = npt.NDArray[np.float64]
 Scores = Sequence[Array]  # for each task: (..., seeds)
 Statistic = Callable[[Scores], Array]  # scores of (..., seeds) to (...)
@@ -87,28 +85,6 @@ def cvar(cost: npt.ArrayLike, level: float) -> float:
     return quantile + float(np.mean(np.maximum(cost - quantile, 0.0))) / tail
 
 
-def max_cost(cost: npt.ArrayLike) -> float:
-    """Return the largest cost; NaN for no cost."""
-    cost = _finite(cost)
-    return float(cost.max()) if len(cost) else np.nan
-
-
-def mode_lengths(modes: npt.ArrayLike, mode: int) -> npt.NDArray[np.int64]:
-    """Return the lengths of the uninterrupted sequences of ``mode``, in epochs.
-
-    >>> mode_lengths([0, 2, 2, 0, 2], 2).tolist()
-    [2, 1]
-    """
-    inside = np.concatenate([[False], np.asarray(modes) == mode, [False]]).astype(np.int8)
-    change = np.diff(inside)
-    return np.asarray(np.flatnonzero(change == -1) - np.flatnonzero(change == 1), np.int64)
-
-
-def switches(modes: npt.ArrayLike) -> int:
-    """Return the number of epochs whose mode differs from the mode of the epoch before."""
-    return int(np.count_nonzero(np.diff(np.asarray(modes, np.int64))))
-
-
 # Scores of seeds. All statistics work along the last axis, so that one call evaluates all resamples.
 
 
@@ -142,54 +118,41 @@ def performance_profile(scores: Scores, thresholds: Array) -> Array:
     return np.asarray(1.0 - below.reshape(*ordered.shape[:-1], -1) / ordered.shape[-1])
 
 
-def resample(scores: Scores, draws: int = DRAWS, seed: int = 0) -> list[Array]:
+def resample(scores: Scores, draws: int = DRAWS) -> list[Array]:
     """Return, for each task, an array (draws, seeds) of its scores drawn with replacement."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     return [task[rng.integers(len(task), size=(draws, len(task)))] for task in scores]
 
 
 def bootstrap(
-    scores: Sequence[npt.ArrayLike],
-    statistic: Statistic = interquartile_mean,
-    draws: int = DRAWS,
+    scores: Sequence[npt.ArrayLike], statistic: Statistic = interquartile_mean, draws: int = DRAWS,
     confidence: float = 0.95,
-    seed: int = 0,
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """Return a statistic with its percentile bootstrap interval, resampled within tasks.
 
     ``scores`` has one array per task with one score per seed; tasks may have different numbers of seeds.
     """
     tasks = [np.asarray(task, np.float64) for task in scores]
-    if not tasks or min(map(len, tasks)) == 0:
-        raise InputError("A bootstrap needs at least one score for each task.")
     value = float(statistic(tasks))
     if max(map(len, tasks)) == 1:
         return Estimate(value, np.nan, np.nan)
-    return _interval(value, statistic(resample(tasks, draws, seed)), confidence)
+    return _interval(value, statistic(resample(tasks, draws)), confidence)
 
 
 def probability_of_improvement(
-    x: Sequence[npt.ArrayLike],
-    y: Sequence[npt.ArrayLike],
-    draws: int = DRAWS,
-    confidence: float = 0.95,
-    seed: int = 0,
+    x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike], draws: int = DRAWS, confidence: float = 0.95
 ) -> Estimate:
     """Return the probability that a seed of ``x`` scores above one of ``y``, averaged over tasks.
 
     ``x`` and ``y`` have one array of scores per task, in the same order of tasks. Ties count one half; seeds
     are resampled within tasks.
     """
-    if not x or len(x) != len(y):
-        raise InputError(f"Both sides need the same tasks, at least one; there are {len(x)} and {len(y)}.")
     pairs = [(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in zip(x, y, strict=True)]
-    if min(len(scores) for pair in pairs for scores in pair) == 0:
-        raise InputError("A probability of improvement needs at least one score on both sides.")
     wins = [(a[:, None] > b[None, :]) + 0.5 * (a[:, None] == b[None, :]) for a, b in pairs]
     value = float(np.mean([won.mean() for won in wins]))
     if max(max(won.shape) for won in wins) == 1:
         return Estimate(value, np.nan, np.nan)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     total = np.zeros(draws)
     for won in wins:
         rows = rng.integers(won.shape[0], size=(draws, won.shape[0], 1))

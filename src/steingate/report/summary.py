@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.modes import Mode
 from steingate.certificates.betting import e_bh
 from steingate.errors import is_real
 from steingate.monitoring.wealth import bets_below
 from steingate.report import statistics as stats
 from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, Skipped, load_runs
-from steingate.report.paper import PaperResult, paper_result
 from steingate.report.statistics import Estimate, Statistic
 
 Array = npt.NDArray[np.float64]
@@ -44,7 +42,7 @@ class Summary:
     certified: int  # number of seeds with a certified policy
     steps: int  # fewest steps of a seed
     # Feasibility and feasible return of the tail, pooled over seeds. By epoch: judged by the mean of the last
-    # 100 episodes, as in the table of the paper; by episode: as in its text.
+    # 100 episodes, as in the table of the SteinGate paper; by episode: as in its text.
     epoch_feasibility: float
     epoch_return: float
     episode_feasibility: float
@@ -64,11 +62,6 @@ class Summary:
     training_violation_rate: float
     mean_excess: float  # of a violation over the limit
     training_max_cost: float
-    # Gate, means over seeds.
-    mode_switches: float
-    recovery_fraction: float  # of the epochs
-    recovery_length: float  # epochs, NaN if there was no recovery
-    paper: PaperResult | None  # result in the paper for the same settings
 
 
 class Comparison(NamedTuple):
@@ -156,7 +149,6 @@ def summarize(group: Group) -> Summary:
     costs = np.concatenate([run.episodes["cost"] for run in runs])
     results = [run.certification for run in runs if run.certification is not None]
     excess = costs[costs > limit] - limit
-    recoveries = np.concatenate([stats.mode_lengths(run.modes, Mode.RECOVER) for run in runs])
     return Summary(
         group=group,
         seeds=len(runs),
@@ -175,15 +167,11 @@ def summarize(group: Group) -> Summary:
         violation_rate=stats.violation_rate(episode_cost, limit),
         cvar90=stats.cvar(episode_cost, 0.90),
         cvar95=stats.cvar(episode_cost, 0.95),
-        max_cost=stats.max_cost(episode_cost),
+        max_cost=float(episode_cost.max(initial=-np.inf)),
         training_violations=len(excess) / len(runs),
         training_violation_rate=stats.violation_rate(costs, limit),
         mean_excess=float(excess.mean()) if len(excess) else 0.0,
-        training_max_cost=stats.max_cost(costs),
-        mode_switches=float(np.mean([stats.switches(run.modes) for run in runs])),
-        recovery_fraction=float(np.mean([np.mean(run.modes == Mode.RECOVER) for run in runs])),
-        recovery_length=_mean(recoveries),
-        paper=paper_result(runs[0].config) if runs[0].limit == runs[0].trained_limit else None,
+        training_max_cost=float(costs.max(initial=-np.inf)),
     )
 
 
@@ -203,17 +191,14 @@ def select_certified(runs: Sequence[Run]) -> Selection:
     A certificate alone is wrong with probability delta, so in a grid the fraction of wrong ones among the certified
     policies can be larger; e-BH bounds it under any dependence between the runs.
     """
-    tested = [run for run in runs if run.certification is not None]
-    values = [certificate_e_value(run.certification or {}) for run in tested]
+    tested = [(run, run.certification) for run in runs if run.certification is not None]
+    values = [certificate_e_value(certification) for _, certification in tested]
     chosen = e_bh(values, LEVEL).tolist() if tested else []
-    certified = [value > 0.0 for value in values]
-    deltas = [(run.certification or {}).get("delta") for run in tested]
-    kept, lost = (
-        [run for run, c, s in zip(tested, certified, chosen, strict=True) if c and s == wanted]
-        for wanted in (True, False)
-    )
+    certified = [(run, s) for (run, _), value, s in zip(tested, values, chosen, strict=True) if value > 0.0]
+    deltas = [certification.get("delta") for _, certification in tested]
     wrong = sum(delta for delta in deltas if is_real(delta) and 0.0 < delta < 1.0)
-    return Selection(len(tested), sum(certified), wrong, kept, lost)
+    selected, left_out = ([run for run, s in certified if s is wanted] for wanted in (True, False))
+    return Selection(len(tested), len(certified), wrong, selected, left_out)
 
 
 def certificate_e_value(certification: Mapping[str, Any]) -> float:
@@ -225,10 +210,8 @@ def certificate_e_value(certification: Mapping[str, Any]) -> float:
     1 / delta, because a run certifies a wrong policy with probability at most delta.
     """
     try:
-        if certification["certified"] is not True:
-            return 0.0
         budget, delta, test = (certification[name] for name in ("budget", "delta", "policy"))
-        if not (0.0 < budget < 1.0 and 0.0 < delta < 1.0):
+        if certification["certified"] is not True or not (0.0 < budget < 1.0 and 0.0 < delta < 1.0):
             return 0.0
         if test["delta"] is None:
             return float(1.0 / delta)
@@ -243,22 +226,20 @@ def certificate_e_value(certification: Mapping[str, Any]) -> float:
 
 
 class TailScore(NamedTuple):
-    """Mean return and violation rate of the tail episodes of a run; NaN if there is no episode."""
+    """Mean return and violation rate of the tail episodes of a run."""
 
     ret: float
     violation_rate: float
 
 
-def tail_score(run: Run) -> TailScore:
-    """Return mean return and violation rate of the tail episodes of a run."""
-    ret, cost = tail_episodes(run)
-    return TailScore(_mean(ret), stats.violation_rate(cost, run.limit))
-
-
 def seed_scores(group: Group) -> dict[int, TailScore]:
     """Return the scores of each seed that finished an episode in the tail."""
-    scores = {run.seed: tail_score(run) for run in group.runs}
-    return {seed: score for seed, score in scores.items() if np.isfinite(score).all()}
+    tails = {run.seed: tail_episodes(run) for run in group.runs}
+    return {
+        seed: TailScore(_mean(ret), stats.violation_rate(cost, group.limit))
+        for seed, (ret, cost) in tails.items()
+        if len(cost)
+    }
 
 
 def seed_medians(group: Group) -> tuple[Estimate, Estimate]:
@@ -314,11 +295,9 @@ def overall(groups: Sequence[Group]) -> Overall:
     return Overall(found, scales, missing, [env for env in best if env not in scales])
 
 
-def aggregate(tasks: Sequence[npt.ArrayLike], draws: int = 2000) -> Aggregate:
+def aggregate(tasks: Sequence[npt.ArrayLike], draws: int = stats.DRAWS) -> Aggregate:
     """Return the aggregates of scores, given as one array per task with one score per seed.
 
-    Examples
-    --------
     >>> float(aggregate([[0.5, 1.5], [1.0, 1.0]]).gap.value)
     0.125
     """

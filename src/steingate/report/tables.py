@@ -15,7 +15,6 @@ from rich.table import Table as RichTable
 
 from steingate.errors import InputError
 from steingate.escaping import for_csv, for_latex, for_markdown, printable
-from steingate.report.paper import SEEDS, STEPS, paper_numbers
 from steingate.report.statistics import Estimate
 from steingate.report.summary import LEVEL, Comparison, Overall, Report, Summary, select_certified
 from steingate.storage.files import replace_file
@@ -58,11 +57,11 @@ def write_tables(report: Report, path: str | Path) -> None:
 
 
 def report_tables(report: Report) -> list[Table]:
-    """Return the tables of a report, the table of the paper first; none without runs."""
+    """Return the tables of a report; none without runs."""
     summaries = report.summaries
     if not summaries:
         return []
-    tables = [feasibility_table(summaries), tail_table(summaries), gate_table(summaries)]
+    tables = [feasibility_table(summaries), tail_table(summaries)]
     if report.overall.methods:
         tables.append(overall_table(report.overall))
     if report.comparisons:
@@ -71,7 +70,7 @@ def report_tables(report: Report) -> list[Table]:
 
 
 def feasibility_table(summaries: Sequence[Summary]) -> Table:
-    """Return tail feasibility and feasible return, by episodes and by epochs, beside the paper's numbers."""
+    """Return tail feasibility and feasible return, by episodes and by epochs."""
     columns: list[Column] = [
         ("seeds", _seeds),
         ("steps", lambda item: steps(item.steps)),
@@ -80,15 +79,15 @@ def feasibility_table(summaries: Sequence[Summary]) -> Table:
         ("epochs within limit", lambda item: number(item.epoch_feasibility, 3)),
         ("their mean return", lambda item: number(item.epoch_return)),
     ]
-    if any(item.paper for item in summaries):
-        columns.insert(
-            5, ("paper's epochs", lambda item: number(item.paper.feasibility, 3) if item.paper else NO_VALUE)
-        )
-        columns.append(("paper's return", lambda item: number(item.paper.ret) if item.paper else NO_VALUE))
     if any(item.tested for item in summaries):
         columns.insert(2, ("certified", lambda item: f"{item.certified} of {item.tested}" if item.tested else NO_VALUE))
     caption = "Tail feasibility and feasible return, last fifth of training"
-    return _table(summaries, columns, caption, (*_paper_notes(summaries), *_selection_notes(summaries)))
+    notes = [
+        "Episodes within limit: their fraction. Epochs within limit: fraction of epochs at whose end the mean cost of "
+        "the last 100 episodes is within the limit; many episodes may exceed the limit although their mean does not.",
+        *_selection_notes(summaries),
+    ]
+    return _table(summaries, columns, caption, notes)
 
 
 def tail_table(summaries: Sequence[Summary]) -> Table:
@@ -117,16 +116,6 @@ def tail_table(summaries: Sequence[Summary]) -> Table:
     elif any(1 < item.seeds < 5 for item in summaries):
         notes.append("With fewer than five seeds, bootstrap intervals cover less than 95 %.")
     return _table(summaries, columns, "Returns, costs and the tail of the costs", notes)
-
-
-def gate_table(summaries: Sequence[Summary]) -> Table:
-    """Return how often the gate changed its mode and how long it stayed in recovery."""
-    columns: list[Column] = [
-        ("switches", lambda item: number(item.mode_switches, 1)),
-        ("recovery epochs", lambda item: percent(item.recovery_fraction)),
-        ("epochs per recovery", lambda item: number(item.recovery_length, 1)),
-    ]
-    return _table(summaries, columns, "Gate: changes of mode per seed, and epochs in recovery")
 
 
 def overall_table(found: Overall) -> Table:
@@ -179,10 +168,7 @@ def full_table(summaries: Sequence[Summary]) -> Table:
         row = {"env": group.env, "label": group.label, "algo": group.algo, "limit": _exact(group.limit)}
         for name in (entry.name for entry in fields(item)[1:]):
             value = getattr(item, name)
-            if name == "paper":
-                value = value or (float("nan"), float("nan"))
-                row |= {"paper_feasibility": _exact(value[0]), "paper_return": _exact(value[1])}
-            elif isinstance(value, Estimate):
+            if isinstance(value, Estimate):
                 ends = zip(("", "_low", "_high"), map(_exact, value), strict=True)
                 row |= {f"{name}{end}": cell for end, cell in ends}
             else:
@@ -299,25 +285,6 @@ def _table(summaries: Sequence[Summary], columns: Sequence[Column], caption: str
 def _seeds(item: Summary) -> str:
     unfinished = item.seeds - item.complete
     return f"{item.seeds} ({unfinished} unfinished)" if unfinished else str(item.seeds)
-
-
-def _paper_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
-    notes = [
-        "Episodes within limit: their fraction, as in the text of the paper. Epochs within limit: fraction of epochs "
-        "at whose end the mean cost of the last 100 episodes is within the limit, as in the table of the paper; many "
-        "episodes may exceed the limit although their mean does not."
-    ]
-    if any(item.steps < STEPS or item.seeds < SEEDS for item in summaries if item.paper):
-        notes.append(
-            f"The paper's numbers are from {SEEDS} seeds of {STEPS // 1_000_000}M steps; "
-            "rows with fewer seeds or steps are not comparable."
-        )
-    if any(item.paper is None and paper_numbers(item.group.env, item.group.algo) for item in summaries):
-        notes.append(
-            "The paper's numbers are shown only beside runs with the paper's settings (--variant published "
-            "and the defaults of the algorithm)."
-        )
-    return tuple(notes)
 
 
 def _selection_notes(summaries: Sequence[Summary]) -> tuple[str, ...]:
