@@ -25,7 +25,6 @@ from summary import (
     grid_runs,
     markdown_table,
     over_limit,
-    paper_numbers,
     rows,
     table1_cells,
 )
