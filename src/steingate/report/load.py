@@ -232,10 +232,10 @@ def _check_tables(data: RunData) -> None:
     bad = ~np.isfinite(steps) | ~np.isin(progress["Gate/Mode"], list(Mode)) | (np.diff(steps, prepend=0.0) <= 0.0)
     if bad.any():
         raise RunError(f"{data.path / 'progress.csv'} is damaged in the row of epoch {int(np.argmax(bad))}.")
-    bad = ~np.isfinite(np.stack(list(episodes.values()))).all(axis=0)
-    bad |= np.diff(episodes["epoch"], prepend=0.0) < 0.0
-    if bad.any():
-        raise RunError(f"{data.path / 'episodes.csv'} is damaged in the row of episode {int(np.argmax(bad))}.")
+    finite = np.isfinite(np.stack(list(episodes.values()))).all(axis=0)
+    damaged = ~finite | (np.diff(episodes["epoch"], prepend=0.0) < 0.0)
+    if damaged.any():
+        raise RunError(f"{data.path / 'episodes.csv'} is damaged in the row of episode {int(np.argmax(damaged))}.")
 
 
 def _numbers(cells: list[Any]) -> Array:
