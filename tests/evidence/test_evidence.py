@@ -21,8 +21,7 @@ from steingate.evidence.files import SUMS, read_folder, sha256, sums
 from steingate.evidence.statistics import EpisodeTable, exact_upper, summarize
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import load_policy
-from steingate.training.evaluate import evaluate
-from steingate.training.evaluations import read_evaluations
+from steingate.training.evaluate import evaluate, read_evaluations
 from steingate.training.runner import train
 
 FILES = [

@@ -20,8 +20,7 @@ from steingate.runs import RunFolder, load_certification
 from steingate.training import evaluate as evaluation
 from steingate.training.certification import CertificationTest, certification_report, min_episodes
 from steingate.training.config_file import load_run_config
-from steingate.training.evaluate import evaluate, play_episodes
-from steingate.training.evaluations import FILE, read_evaluations
+from steingate.training.evaluate import FILE, evaluate, play_episodes, read_evaluations
 from steingate.training.play import load_player, play
 from steingate.training.runner import train
 from steingate.training.seeding import evaluation_seeds

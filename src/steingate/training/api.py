@@ -17,16 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run; functions that take a run folder accept it too.
-
-    Attributes
-    ----------
-    path : the run folder
+    """A finished run; functions that take a run folder accept it too. ``path`` is the run folder.
 
     Examples
     --------
     >>> run = Run(Path("runs/allowance/SafetyPointGoal1-v0/seed-0"))  # doctest: +SKIP
-    >>> print(run)  # doctest: +SKIP
     >>> run.plot("run.png"), steingate.load_policy(run), steingate.evaluate(run, 100)  # doctest: +SKIP
     """
 
@@ -75,12 +70,10 @@ def train(
         Native task, Gymnasium id, ``module:Class``, ``./file.py:Class``, or the class or function itself.
     algo
         Name of an algorithm (see ``steingate algos``), ``module:Class``, or an algorithm configuration.
-    total_steps
-        Environment steps of the whole run.
+    total_steps, cost_limit
+        Environment steps of the whole run, and limit on the cost of an episode.
     seed
         Seed of all random numbers; equal seeds give identical runs.
-    cost_limit
-        Limit on the cost of an episode.
     out
         Parent folder of the run folder.
     config
@@ -95,9 +88,7 @@ def train(
 
     Examples
     --------
-    >>> import steingate
     >>> run = steingate.train("SafetyPointCircle1-v0", total_steps=200_000)  # doctest: +SKIP
-    >>> print(run)  # doctest: +SKIP
     """
     with needs("steingate.train", "train"):
         from steingate.training.config import make_config

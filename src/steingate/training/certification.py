@@ -1,9 +1,4 @@
-"""Certification: sequential tests of policies on fresh episodes, and the report ``certification.json``.
-
-A test plays fresh episodes with the mean action. It stops as soon as an anytime-valid monitor
-(``steingate.monitoring.monitor``) certifies P(cost > limit) <= budget, shows the opposite, or cannot certify it any
-more with the remaining episodes.
-"""
+"""Certification: sequential tests of policies on fresh episodes, and the report ``certification.json``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -65,11 +60,8 @@ def min_episodes(budget: float, delta: float) -> int:
 def ignored_seeds(marks: Sequence[Sequence[int]]) -> str:
     """Return why episodes are no random sample, or "" if they may be one.
 
-    Parameters
-    ----------
-    marks
-        Checksums of the episodes, in groups that ran at the same time, each in an environment of its own. If all
-        episodes of each group are equal although their seeds differ, the seeds have no effect.
+    ``marks`` are checksums of the episodes, in groups that ran at the same time, each in an environment of its own. If
+    all episodes of each group are equal although their seeds differ, the seeds have no effect.
     """
     total = sum(map(len, marks))
     parallel = [group for group in marks if len(group) > 1]
@@ -85,10 +77,13 @@ def certify_checkpoint(
 ) -> tuple[CertificationTest, int]:  # fmt: skip
     """Test P(cost > limit) <= ``budget`` on fresh episodes; return the result and the number of steps taken.
 
+    The test stops as soon as an anytime-valid monitor certifies this, shows the opposite, or cannot certify it any more
+    with the remaining episodes.
+
     Parameters
     ----------
     envs, player
-        Environments that are not used for training, and the policy.
+        Environments that are not used for training, and the policy, which takes its mean action.
     budget, delta
         Accepted violation probability, and probability of a wrong certificate.
     seeds
@@ -137,31 +132,28 @@ def certification_report(
     cfg: RunConfig, epoch: int, best: CertificationTest | None, tests: Sequence[CertificationTest], finished: bool,
     ledger: tuple[int, int], failure: str = "", fresh: dict[str, Any] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the content of ``certification.json`` after ``epoch`` epochs.
+    """Return the content of ``certification.json`` after ``epoch`` epochs; ``finished`` if these are all.
 
     Parameters
     ----------
     best, tests
         Test of the best certified policy; further tests: of the last policy, and of the one closest to a certificate.
-    finished
-        Whether training is finished.
     ledger
         Number of tests so far during training and at its end; with their numbers they decide the delta of each.
-    failure
-        Why no policy could be tested.
-    fresh
-        Estimates of the certified policy from episodes that did not select it.
+    failure, fresh
+        Why no policy could be tested; estimates of the certified policy from episodes that did not select it.
     """
     last = next((test for test in tests if finished and test.epoch == epoch), None)
     failed = [test for test in tests if best is None and not test.certified]
     closest = min(failed, key=lambda test: test.bound, default=None)
+    seeds, shift = None, None
+    if best is not None:
+        purpose = Purpose(best.purpose)
+        seeds = [certification_seed(cfg.seed, purpose, best.number, i) for i in range(best.episodes)]
+        shift = shift_radius(min(best.bound, best.budget), best.budget)._asdict()
 
     def numbers(test: CertificationTest | None) -> dict[str, Any] | None:
         return None if test is None else {"step": test.epoch * cfg.steps_per_epoch, **test._asdict()}
-
-    def seeds(test: CertificationTest) -> list[int]:
-        purpose = Purpose(test.purpose)
-        return [certification_seed(cfg.seed, purpose, test.number, i) for i in range(test.episodes)]
 
     spent = sum(delta_for_test(k, 0.5 * cfg.certify.delta) for tests in ledger for k in range(1, tests + 1))
     return {
@@ -174,8 +166,8 @@ def certification_report(
         "budget": cfg.certify.budget,
         "delta": cfg.certify.delta,
         "policy": numbers(best),
-        "shift": None if best is None else shift_radius(min(best.bound, best.budget), best.budget)._asdict(),
-        "seeds": None if best is None else seeds(best),
+        "shift": shift,
+        "seeds": seeds,
         "fresh_episodes": fresh,
         "last": numbers(last),
         "closest": numbers(closest),
@@ -192,27 +184,25 @@ def _sentence(
     finished: bool, failure: str, fresh: dict[str, Any] | None,
 ) -> str:  # fmt: skip
     """Return the verdict on the certified policy, else on the last one, else on the closest one."""
-    risk, unfinished = cfg.certify.budget, "" if finished else "Training is not finished."
 
     def known(test: CertificationTest) -> str:
         if test.failure:
             return f"it could not be tested because {test.failure}"
-        counts = test.violations, test.episodes
-        return violations_text(*counts, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta)
+        return violations_text(test.violations, test.episodes, cfg.cost_limit, test.bound, 1.0 - cfg.certify.delta)
 
+    risk, unfinished = cfg.certify.budget, "" if finished else "Training is not finished."
     test = best or last or closest
     if test is None:
         return verdict(False, risk, failure or "no policy has been tested yet", "", unfinished)
-    which = "last" if last is not None and test.epoch == last.epoch else ""
-    policy = policy_name(which, test.epoch * cfg.steps_per_epoch)
-    advice = ""
+    policy = policy_name("last" if last and test.epoch == last.epoch else "", test.epoch * cfg.steps_per_epoch)
+    found = advice = ""
     if best is None:
         others = "No other policy is certified, either. " * (closest is not None and closest.epoch != test.epoch)
         advice = f"{others}Train longer, or accept a higher risk (--certify.budget)." * finished
     elif last is not None and last.epoch != best.epoch:
         also = "certified too, with a lower return" if last.certified else f"not certified: {known(last)}"
         advice = f"The last policy is {also}."
-    found = "" if best is None or fresh is None else (
-        f"Mean return in {fresh['episodes']} other fresh episodes: {fresh['return']:.4g} ± {fresh['return_error']:.2g}."
-    )  # fmt: skip
+    if best is not None and fresh is not None:
+        mean = f"{fresh['return']:.4g} ± {fresh['return_error']:.2g}"
+        found = f"Mean return in {fresh['episodes']} other fresh episodes: {mean}."
     return verdict(best is not None, risk, known(test), policy, found, advice, unfinished)

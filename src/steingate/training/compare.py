@@ -18,20 +18,13 @@ from steingate.policies.zoo import run_folder
 from steingate.runs import RunFolder, read_episodes
 from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
-from steingate.training.play import Player, load_player, play
+from steingate.training.play import load_player, play
 from steingate.training.seeding import evaluation_seeds
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Result of :func:`compare`: names of both policies, and the monitor that counted the pairs.
-
-    Attributes
-    ----------
-    name_a, name_b : run and policy
-    monitor : numbers of violations, e-values and decisions
-    mean_return_a, mean_return_b : mean returns of the pairs
-    """
+    """Result of :func:`compare`: names of both policies, the monitor that counted the pairs, and their mean returns."""
 
     name_a: str
     name_b: str
@@ -40,16 +33,15 @@ class Comparison:
     mean_return_b: float
 
     def __str__(self) -> str:
-        counted = self.monitor
+        found = self.monitor
         over = (
-            f"{counted.only_a} of {counted.pairs:,} pairs are violations of the limit {number(counted.limit)} by A "
-            f"alone, {counted.only_b} by B alone (e-value {counted.e_value:.3g})"
+            f"{found.only_a} of {found.pairs:,} pairs are violations of the limit {number(found.limit)} by A "
+            f"alone, {found.only_b} by B alone (e-value {found.e_value:.3g})"
         )
-        if not counted.decided:
-            verdict = f"it is undecided which violates less often: an e-value of {1 / counted.delta:g} would decide"
-        else:
-            safer, other = ("A", "B") if counted.a_is_safer else ("B", "A")
-            confidence = percent(round(1.0 - counted.delta, 15))
+        verdict = f"it is undecided which violates less often: an e-value of {1 / found.delta:g} would decide"
+        if found.decided:
+            safer, other = ("A", "B") if found.a_is_safer else ("B", "A")
+            confidence = percent(round(1.0 - found.delta, 15))
             verdict = f"with {confidence} confidence {safer} violates it less often than {other}"
         return f"A is {self.name_a}, B is {self.name_b}: {over}, so {verdict}."
 
@@ -97,22 +89,19 @@ def compare(
     seeds = evaluation_seeds(seed, episodes, 0)
     num_envs = min(a.num_envs, b.num_envs)
     envs = [make_envs(each.cfg, num_envs, EnvParams(each.cost_budget_fraction)) for each in players]
-    returns: list[tuple[float, float]] = []
-    marks: tuple[list[list[int]], ...] = ([], [])  # checksums of the episodes of A and of B
+    returns: list[list[float]] = []
+    marks: list[list[list[int]]] = [[], []]  # checksums of the episodes of A and of B
     try:
         for first in range(0, episodes, num_envs):
-            group = seeds[first : first + num_envs]
             played = []
             for each, player, own in zip(envs, players, marks, strict=True):
                 own.append([])
-                played.append(play(each, player, group, False, stop, marks=own[-1]))
-            one, two = played
-            for cost_a, cost_b, ret_a, ret_b in zip(one.cost, two.cost, one.ret, two.ret, strict=True):
-                pair = (float(ret_a), float(ret_b)) if monitor.return_range is not None else ()
-                monitor.update(max(float(cost_a), 0.0), max(float(cost_b), 0.0), *pair)
-                returns.append((ret_a, ret_b))
-                if monitor.decided:
-                    break
+                played.append(play(each, player, seeds[first : first + num_envs], False, stop, marks=own[-1]))
+            costs = [np.maximum(one.cost, 0.0).tolist() for one in played]
+            for cost_a, cost_b, *pair in zip(*costs, *(one.ret.tolist() for one in played), strict=True):
+                if not monitor.decided:
+                    monitor.update(cost_a, cost_b, *(pair if monitor.return_range is not None else ()))
+                    returns.append(pair)
             if monitor.decided:
                 break
     finally:
@@ -121,13 +110,11 @@ def compare(
     failure = ignored_seeds(marks[0]) or ignored_seeds(marks[1])
     if failure:
         raise RunError(f"There is nothing to compare: {failure}.")
-    name_a, name_b = (_name(path, player) for path, player in zip(paths, players, strict=True))
-    mean_a, mean_b = np.mean(returns, axis=0).tolist()
-    return Comparison(name_a, name_b, monitor, mean_a, mean_b)
-
-
-def _name(path: Path, player: Player) -> str:
-    return f"the {player.which} policy of {path} (step {player.epoch * player.cfg.steps_per_epoch:,})"
+    name_a, name_b = (
+        f"the {player.which} policy of {path} (step {player.epoch * player.cfg.steps_per_epoch:,})"
+        for path, player in zip(paths, players, strict=True)
+    )
+    return Comparison(name_a, name_b, monitor, *np.mean(returns, axis=0).tolist())
 
 
 def _return_range(paths: tuple[Path, ...]) -> float | None:

@@ -1,11 +1,19 @@
-"""Evaluation of a policy: whole episodes on fresh seeds, and the bound on its violation probability."""
+"""Evaluation of a policy: whole episodes on fresh seeds, and the bound on its violation probability.
 
+The evaluations of a run are counted in its ``evaluations.jsonl``. If each had the same confidence, repeating until one
+is good would find a certificate for any policy. The k-th therefore gets 6 delta / (pi k)^2 and episodes of its own, so
+that with probability at least 1 - delta the bounds of all evaluations hold.
+"""
+
+import json
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,20 +23,24 @@ from steingate.algorithms.common.episodes import cvar
 from steingate.certificates.formatting import percent, policy_name, verdict, violations_text
 from steingate.certificates.shift import ShiftRadius, shift_radius
 from steingate.certificates.violation import certify, clopper_pearson_lower
-from steingate.errors import InputError
+from steingate.errors import InputError, RunError
 from steingate.monitoring.episodes import update_until_decided
 from steingate.monitoring.monitor import Monitor
 from steingate.monitoring.wealth import delta_for_test
 from steingate.policies.load import Which
 from steingate.policies.zoo import run_folder
+from steingate.runs import content_digest, read_evidence
+from steingate.settings import too_deep
+from steingate.storage.files import open_no_link, read_regular, try_lock, writing
 from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
-from steingate.training.evaluations import add_evaluation, ledger_of, read_evaluations
 from steingate.training.logging.rows import negative_cost_warning
 from steingate.training.play import Player, load_player, play
 from steingate.training.seeding import evaluation_seeds
 
 TAIL = 0.1  # fraction of worst episodes in the CVaR
+FILE = "evaluations.jsonl"
+_MAX_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +110,8 @@ class Evaluation:
         elif clopper_pearson_lower(*counts, self.confidence) > self.risk:
             advice = "Train longer, or accept a higher risk (--risk)."
         else:
-            outcome, advice = (
-                None,
-                "Too few episodes to tell: give more (--episodes), or as many as needed (--until-certified).",
-            )
+            outcome = None
+            advice = "Too few episodes to tell: give more (--episodes), or as many as needed (--until-certified)."
         joint = f"Evaluation {self.number} of this run; all together have {percent(self.joint_confidence)} confidence."
         return verdict(outcome, self.risk, known, self.policy, advice, joint)
 
@@ -112,35 +122,21 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as JSON types."""
-        cost, ret = self.episodes.cost, self.episodes.ret
-        own = (
-            "epoch",
-            "step",
-            "limit",
-            "risk",
-            "confidence",
-            "joint_confidence",
-            "violations",
-            "violation_rate",
-            "bound",
-        )
+        cost, ret, worst = self.episodes.cost, self.episodes.ret, self.worst
+        claim = ("epoch", "step", "limit", "risk", "confidence", "joint_confidence")
+        outcome = ("violations", "violation_rate", "bound", "certified")
         return {
             "number": self.number,
             "policy": self.which,
             "actions": "sampled" if self.sampled else "mean",
             "episodes": len(cost),
-            **{name: getattr(self, name) for name in own},
-            "certified": self.certified,
+            **{name: getattr(self, name) for name in claim + outcome},
             "shift": None if self.shift is None else self.shift._asdict(),
             "return": {"mean": float(ret.mean()), "std": float(ret.std())},
             "cost": {"mean": float(cost.mean()), "std": float(cost.std())},
             "length": {"mean": float(self.episodes.length.mean())},
             "cvar": {"tail": TAIL, "cost": cvar(cost, TAIL)[0]},
-            "worst": {
-                "seed": self.seeds[self.worst],
-                "cost": float(cost[self.worst]),
-                "return": float(ret[self.worst]),
-            },
+            "worst": {"seed": self.seeds[worst], "cost": float(cost[worst]), "return": float(ret[worst])},
             "sentence": str(self),
         }
 
@@ -152,9 +148,6 @@ def evaluate(
     warn: Callable[[str], None] = warnings.warn, stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:  # fmt: skip
     """Play whole episodes with a policy of a run, and bound its violation probability P(cost > limit).
-
-    The evaluations of a run are counted in its ``evaluations.jsonl``. The k-th one has the error probability
-    6 (1 - confidence) / (pi k)^2 and episodes of its own, so that repeating until one is good is no cheat.
 
     Parameters
     ----------
@@ -178,17 +171,13 @@ def evaluate(
         The environment, if it was given as a Python object or has moved.
     trust_code
         Import the code that a run from another machine names (environment, algorithm, cost or risk function).
-    warn
-        Called with warnings: no certified policy, negative costs, damaged files.
-    stop
-        Called before every step; it may raise to end the evaluation.
+    warn, stop
+        Called with warnings, and before every step; ``stop`` may raise to end the evaluation.
 
     Examples
     --------
-    >>> import steingate
     >>> result = steingate.evaluate("runs/allowance/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
-    >>> print(result)  # doctest: +SKIP
-    >>> result.episodes.cost, result.violations, result.bound, result.certified  # doctest: +SKIP
+    >>> print(result, result.episodes.cost, result.violations, result.bound)  # doctest: +SKIP
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
@@ -246,3 +235,57 @@ def play_episodes(
         for name in ("cost", "ret", "length", "truncated")
     )
     return Episodes(cost, ret, length, truncated=truncated), ignored_seeds(marks)
+
+
+def ledger_of(run: Path, sha256: str) -> tuple[Path, int]:
+    """Return the folder of the ledger of a policy, and how many evaluations were before its first line.
+
+    It is the run folder. An evidence bundle must not change and is itself an evaluation: its ledger is in the user's
+    state folder.
+    """
+    evidence = read_evidence(run)
+    if evidence is None:
+        return run, 0
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "steingate" / "evaluations" / sha256, int(evidence["test"]["number"])
+
+
+def read_evaluations(run: Path) -> list[dict[str, Any]]:
+    """Return the evaluations of a run in order; RunError if a line was changed or removed.
+
+    Each line holds the digest of the line before it. The rest of a line that a crash cut off is ignored.
+    """
+    file, found, before = run / FILE, list[dict[str, Any]](), ""
+    content = read_regular(file, _MAX_BYTES) if file.exists() else b""
+    for number, text in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
+        try:
+            line = json.loads(text)
+            intact = (line["number"], line["before"]) == (number, before) and not too_deep(line)
+            intact = intact and line["digest"] == content_digest(line)
+        except (ValueError, LookupError, TypeError, RecursionError):
+            intact = False
+        if not intact:
+            raise RunError(
+                f"{file} was changed: line {number} is not the one that was written there. Restore the file; "
+                "without it, earlier evaluations cannot be counted."
+            )
+        found.append(line)
+        before = line["digest"]
+    return found
+
+
+def add_evaluation(run: Path, earlier: int, content: dict[str, Any]) -> None:
+    """Append an evaluation; ``earlier`` is the number of lines when it began, which decided its confidence."""
+    file = run / FILE
+    with writing(run):
+        run.mkdir(parents=True, exist_ok=True)
+    with writing(file), open_no_link(file, "ab+") as stream:
+        if not try_lock(stream):
+            raise RunError(f"{file} is in use by another evaluation; start this one again.")
+        lines, complete = read_evaluations(run), read_regular(file, _MAX_BYTES).rfind(b"\n") + 1
+        if len(lines) != earlier:
+            raise RunError(f"Another evaluation of {run} has ended since this one began; start this one again.")
+        line = {**content, "number": earlier + 1, "before": lines[-1]["digest"] if lines else ""}
+        line["digest"] = content_digest(line)
+        stream.truncate(complete)  # without the rest of a line cut by a crash
+        stream.write(json.dumps(line).encode() + b"\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 from steingate.algorithms.base import Algorithm, OnPolicyAlgorithm
 from steingate.errors import InputError
+from steingate.training.background import completed
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv
 from steingate.training.epoch import EpochReport, run_epoch
@@ -63,12 +64,13 @@ class Trainer:
 def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
     """Run the remaining epochs, until the end or a request to stop; save and return the last state."""
     cfg, files = trainer.cfg, trainer.files
-    before, saving, total_seconds = state, None, files.seconds_before()
+    before, total_seconds = state, files.seconds_before()
+    saving: Future[None] = completed(None)
 
     def save_after_error(kind: object, error: BaseException | None, trace: object) -> None:
         # If the critics of the last state are not finite, the state before is the last good one.
         if isinstance(error, Exception):
-            _wait(saving)
+            saving.exception()  # waits
             for last in (state, before):
                 with suppress(Exception):  # the first error is the one to raise
                     trainer.pool.submit(files.save, last).result()
@@ -79,8 +81,9 @@ def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
         while state.epoch < cfg.epochs and not trainer.stop():
             start = time.perf_counter()
             try:
-                shared = trainer.algorithm, cfg, state, trainer.envs, trainer.pool, trainer.stop
-                after, report = trainer.run_epoch(*shared)
+                after, report = trainer.run_epoch(
+                    trainer.algorithm, cfg, state, trainer.envs, trainer.pool, trainer.stop
+                )
                 trained = time.perf_counter()
                 after = after._replace(selection=_select(trainer, state, after))
             except RolloutStoppedError:
@@ -96,11 +99,11 @@ def train_epochs(trainer: Trainer, state: TrainState) -> TrainState:
             trainer.display.epoch(row)
             for message in report.messages:
                 trainer.display.message(message)
-            if saving is not None and saving.done():
+            if saving.done():
                 saving.result()
             if state.epoch % cfg.checkpoint_every == 0:
                 saving = trainer.pool.submit(files.save, state)
-        _wait(saving)
+        saving.exception()  # waits
         trainer.pool.submit(files.save, state).result()
     return state
 
@@ -110,22 +113,17 @@ def _select(trainer: Trainer, state: TrainState, after: TrainState) -> Selection
     count = after.finished - state.finished
     if not trainer.cfg.certify.enabled or count == 0:
         return state.selection
-    episodes = after.window[-max(count, MIN_EPISODES) :]
-    return trainer.selector.consider(state.selection, _candidate(trainer, state, episodes, after), after.epoch)
+    candidate = _candidate(trainer, state, max(count, MIN_EPISODES), after)
+    return trainer.selector.consider(state.selection, candidate, after.epoch)
 
 
 def last_candidate(trainer: Trainer, state: TrainState) -> Candidate | None:
     """Return the policy of the last epoch as a candidate; None if no training episode has finished."""
-    return _candidate(trainer, state, state.window[-MIN_EPISODES:], state) if state.finished else None
+    return _candidate(trainer, state, MIN_EPISODES, state) if state.finished else None
 
 
-def _candidate(trainer: Trainer, state: TrainState, episodes: Any, after: TrainState) -> Candidate:
-    """Return the policy of ``state``, with the observation statistics ``after`` its epoch, as a candidate."""
-    params = trainer.algorithm.env_params(trainer.cfg.context, state.algorithm)
-    fraction, limit = params.cost_budget_fraction, trainer.cfg.cost_limit
-    return make_candidate(state.epoch, episodes, state.policy, after.stats, fraction, limit)
-
-
-def _wait(saving: "Future[None] | None") -> None:
-    if saving is not None:
-        saving.exception()
+def _candidate(trainer: Trainer, state: TrainState, episodes: int, after: TrainState) -> Candidate:
+    """Return the policy of ``state`` with the last episodes and observation statistics ``after`` its epoch."""
+    fraction = trainer.algorithm.env_params(trainer.cfg.context, state.algorithm).cost_budget_fraction
+    window, limit = after.window[-episodes:], trainer.cfg.cost_limit
+    return make_candidate(state.epoch, window, state.policy, after.stats, fraction, limit)

@@ -53,11 +53,11 @@ def make_player(cfg: RunConfig, epoch: int, policy: Params, stats: Stats, cost_b
 
 def stored_player(cfg: RunConfig, checkpoint: Checkpoint, which: Which = "certified") -> Player:
     """Return the player of the policy in a checkpoint of the run."""
-    tree, saved = checkpoint.tree, checkpoint.tree["stats"]
-    stats = Stats(int(saved["count"]), saved["mean"], saved["m2"])
+    tree, stats = checkpoint.tree, checkpoint.tree["stats"]
     fraction = tree.get("cost_budget_fraction", 1.0)
     if not is_real(fraction) or not 0.0 <= fraction < inf:
         raise RunError(f"Checkpoint {checkpoint.path} is unusable: cost_budget_fraction is {fraction!r}.")
+    stats = Stats(int(stats["count"]), stats["mean"], stats["m2"])
     player = make_player(cfg, checkpoint.epoch, tree["policy"], stats, fraction)
     return player._replace(which=which, sha256=Policy(policy_arrays(checkpoint)).sha256)
 
@@ -92,9 +92,8 @@ def load_player(
     checkpoint, which = choose_checkpoint(path, policy, warn)
     source = source_digest(cfg.env)
     if source is not None and source != checkpoint.tree.get("env_source"):
-        warn(
-            f"The source file of {cfg.env} has changed since this policy was stored: certificates are for the old one."
-        )
+        changed = f"The source file of {cfg.env} has changed since this policy was stored"
+        warn(f"{changed}: certificates are for the old one.")
     return stored_player(cfg, checkpoint, which)
 
 
@@ -108,15 +107,13 @@ def play(
 
     Parameters
     ----------
-    envs : a vector environment; ``envs.num_envs`` episodes run at the same time
-    player : the policy
-    seeds : one reset seed per episode
-    sample : sample actions instead of taking the mean
+    envs, player : a vector environment, whose episodes run at the same time, and the policy
+    seeds, sample : one reset seed per episode, and whether to sample actions instead of taking the mean
     stop : called before every step; if it returns true, ``RolloutStoppedError`` is raised
     chunk : vector steps per rollout; sampled actions depend on it
     max_steps : a longer episode raises an ``EpisodeTooLongError``; by default ``MAX_STEPS``, or as many as episodes of
         training may have
-    marks : gets a checksum of each episode: of its first observations, return, cost and length
+    marks : gets a checksum of each episode: of its observations, return, cost and length
     """
     groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
     cfg = player.cfg

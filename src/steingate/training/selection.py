@@ -7,7 +7,7 @@ the candidates; certificates rest on fresh episodes (``steingate.training.certif
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -76,10 +76,8 @@ def make_candidate(
     # For a limit of 0, any cost is a violation.
     risk = cvar(cost, TAIL)[0] / limit if limit > 0.0 else float(np.mean(cost > 0.0)) / TAIL
     error = float(ret.std()) / len(ret) ** 0.5
-    params = _sorted(policy)
-    return Candidate(
-        epoch, float(risk), float(ret.mean()), error, int(length.max()), params, stats, cost_budget_fraction
-    )
+    params, longest = _sorted(policy), int(length.max())
+    return Candidate(epoch, float(risk), float(ret.mean()), error, longest, params, stats, cost_budget_fraction)
 
 
 def add_candidate(candidates: tuple[Candidate, ...], new: Candidate) -> tuple[Candidate, ...]:
@@ -112,19 +110,15 @@ def add_test(selection: SelectionState, candidate: Candidate, test: Certificatio
     """Return the selection after a test of a candidate, which is removed from the candidates."""
     selection = selection._replace(
         candidates=tuple(one for one in selection.candidates if one.epoch != candidate.epoch),
-        tests=selection.tests + 1,
-        steps=selection.steps + steps,
-    )
+        tests=selection.tests + 1, steps=selection.steps + steps,
+    )  # fmt: skip
     if test.certified:
-        better = selection.best is None or test.mean_return > selection.best[1].mean_return
-        return selection._replace(
-            best=(candidate, test) if better else selection.best,
-            max_risk=max(selection.max_risk, min(1.0, _AFTER_SUCCESS * candidate.risk)),
-        )
-    closer = selection.closest is None or test.bound < selection.closest.bound
-    return selection._replace(
-        closest=test if closer else selection.closest, max_risk=min(selection.max_risk, _AFTER_FAILURE * candidate.risk)
-    )
+        if selection.best is None or test.mean_return > selection.best[1].mean_return:
+            selection = selection._replace(best=(candidate, test))
+        return selection._replace(max_risk=max(selection.max_risk, min(1.0, _AFTER_SUCCESS * candidate.risk)))
+    if selection.closest is None or test.bound < selection.closest.bound:
+        selection = selection._replace(closest=test)
+    return selection._replace(max_risk=min(selection.max_risk, _AFTER_FAILURE * candidate.risk))
 
 
 def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> SelectionState:
@@ -155,13 +149,8 @@ class CertifiedCheckpointSelector:
 
     Half of ``certify.delta`` is for tests during training, half for those at its end; test k of either gets 6 / (pi
     k)^2 of it, so that with probability at least 1 - ``certify.delta`` every certificate of the run is right.
-    ``SelectionState`` holds all that a resumed run needs.
-
-    Parameters
-    ----------
-    cfg : the run
-    files : its folder, to which certified policies and ``certification.json`` are written
-    stop : called before every step of a test; if it returns true, ``RolloutStoppedError`` is raised
+    Certified policies and ``certification.json`` are written to ``files``. ``stop`` is called before every step of a
+    test; if it returns true, ``RolloutStoppedError`` is raised.
     """
 
     def __init__(self, cfg: RunConfig, files: "RunWriter", stop: Callable[[], bool]) -> None:
@@ -181,8 +170,7 @@ class CertifiedCheckpointSelector:
         if head is None or selection.steps + self._min_episodes(number) * head.length > allowed:
             return selection
         selection, _ = self._test(selection, head, Purpose.TEST, number, settings.max_episodes)
-        best = None if selection.best is None else selection.best[1]
-        tests = [] if selection.closest is None else [selection.closest]
+        best, tests = selection.best and selection.best[1], [selection.closest] if selection.closest else []
         ledger = selection.tests, selection.final_tests
         selection = selection._replace(report=certification_report(self.cfg, epochs, best, tests, False, ledger))
         self._files.write_certification(selection.report)
@@ -211,16 +199,16 @@ class CertifiedCheckpointSelector:
                 candidate = selection.candidates[0]  # the least risky, whatever its return
         if before.best is not None:
             self._files.save_certified(*before.best)
-        closest = [] if selection.closest is None else [selection.closest]
+        others = [*tests, selection.closest] if selection.closest else tests
         failure = "" if last is not None else "no episode ended during training"
         best, ledger = self._files.saved_test(), (before.tests, earlier + len(tests))
-        fresh = None if best is None else self._estimate(certified_checkpoint(self._files.run.path))
-        report = certification_report(self.cfg, epochs, best, tests + closest, True, ledger, failure, fresh)
+        fresh = None if best is None else self._estimate()
+        report = certification_report(self.cfg, epochs, best, others, True, ledger, failure, fresh)
         return before._replace(final_tests=ledger[1], report=report)
 
-    def _estimate(self, best: Checkpoint | None) -> dict[str, Any] | None:
+    def _estimate(self) -> dict[str, Any] | None:
         """Return means over episodes of the certified policy that did not select it; None if they fail."""
-        assert best is not None
+        best = cast(Checkpoint, certified_checkpoint(self._files.run.path))
         player, most = stored_player(self.cfg, best), 10 * self.cfg.episode_length
         seeds = [certification_seed(self.cfg.seed, Purpose.RETURN, best.epoch, i) for i in range(RETURN_EPISODES)]
         self._envs = self._envs or make_envs(self.cfg)
