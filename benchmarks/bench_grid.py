@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from statistics import median
 
+from steingate.experiments.engines import LocalEngine
 from steingate.experiments.launch import launch
-from steingate.experiments.local import LocalEngine
 from steingate.tasks.validation import usable_cores
 from steingate.training.config import make_config
 

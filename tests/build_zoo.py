@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from steingate.cli.demo import median_episode
+from steingate.cli.render import median_episode
 from steingate.evidence.plan import Plan
 from steingate.evidence.verify import read_bundle, verify_bundle
 from steingate.evidence.write import write_bundle

@@ -11,7 +11,7 @@ from tests.training.runs_of_probes import tiny
 from steingate.cli import COMMANDS
 from steingate.envs.make import add_to_path
 from steingate.errors import InputError, RunError
-from steingate.experiments.worker import job_text, log_path, start_worker, stop_worker
+from steingate.experiments.worker import job_text, log_path, start_worker
 from steingate.runs import RunFolder, digest, load_certification, write_certification
 from steingate.storage.checkpoint import checkpoint_files, encode, read_tree
 from steingate.training.config import make_config
@@ -232,5 +232,5 @@ def test_workers_of_grids_import_nothing_from_the_present_folder(tmp_path, monke
     cfg = tiny(tmp_path / "runs", certify={"enabled": False}, **settings)
     process = start_worker(job_text(cfg), cfg.path)
     assert process.wait(120) == 0, log_path(cfg.path).read_text()
-    stop_worker(process)
+    process.stdin.close()
     assert not list(tmp_path.rglob("*.ran"))

@@ -208,7 +208,7 @@ def test_ctrl_c_while_a_line_is_counted(tmp_path, monkeypatch):
     assert Monitor.load(state).state_dict() == exact.state_dict()
 
 
-def test_a_terminal_shows_a_live_table_that_is_removed(tmp_path):
+def test_a_terminal_shows_the_state_until_the_end(tmp_path):
     import pty
 
     controller, terminal = pty.openpty()
@@ -220,7 +220,7 @@ def test_a_terminal_shows_a_live_table_that_is_removed(tmp_path):
     child.stdin.flush()
     seen = b""
     deadline = time.monotonic() + 60
-    while b"UNDECIDED" not in seen and time.monotonic() < deadline:
+    while b"Undecided" not in seen and time.monotonic() < deadline:
         seen += os.read(controller, 1 << 16)
     child.stdin.close()
     try:
@@ -232,8 +232,8 @@ def test_a_terminal_shows_a_live_table_that_is_removed(tmp_path):
     assert child.wait(30) == 0
     assert child.stderr.read() == b""
     child.stderr.close()
-    live, _, rest = seen.rpartition(b"\x1b[2K")  # the table is removed before the summary
-    assert b"UNDECIDED" in live
+    live, _, rest = seen.rpartition(b"\x1b[2K")  # the state is removed before the summary
+    assert b"Undecided" in live
     assert b"mean cost" in rest
 
 

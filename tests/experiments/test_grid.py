@@ -37,8 +37,8 @@ def test_a_file_is_a_grid(tmp_path):
     [
         ("def grid(sizes:\n", "line 1 is not Python"),
         ("import nowhere_to_be_found\n", "line 1 ended with ModuleNotFoundError"),
-        ("def grid(sizes):\n    return []\n", "has no runs"),
-        ("def grid(sizes):\n    return sizes\n", "does not return a list of RunConfig"),
+        ("def grid(sizes):\n    return []\n", "list of RunConfig that is not empty"),
+        ("def grid(sizes):\n    return sizes\n", "must return a list of RunConfig"),
         ("def grid(sizes):\n    return sizes.runs(['A'], ['cpo'], cost_limit=-1.0)\n", "cost_limit is -1.0"),
         (
             "from steingate.training.config import RunConfig\ndef grid(sizes):\n    return [RunConfig()]\n",

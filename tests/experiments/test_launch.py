@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from steingate.errors import InputError, RunError
-from steingate.experiments.launch import MAX_RESTARTS, Outcome, find_todo, launch
-from steingate.experiments.run_status import RunStatus, run_status
+from steingate.experiments.launch import MAX_RESTARTS, Outcome, RunStatus, find_todo, launch, run_status
 from steingate.experiments.worker import WorkerExit
 from steingate.runs import RunFolder, write_certification
 from steingate.training.config import make_config

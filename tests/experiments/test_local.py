@@ -21,7 +21,7 @@ from tests.experiments.driving import (
 from tests.training.runs_of_probes import facts
 
 from steingate.errors import InputError
-from steingate.experiments.local import LocalEngine, split_cores
+from steingate.experiments.engines import LocalEngine, split_cores
 from steingate.tasks.validation import usable_cores
 
 

@@ -117,7 +117,7 @@ def test_a_limit_of_0_works_from_training_to_the_report(tmp_path, capsys):
     path = train(tiny(tmp_path, cost_limit=0.0), quiet=True)
     out = str(tmp_path / "report.html")
     assert main(["report", str(path), "--out", out]) == 0
-    assert main(["evaluate", str(path), "--episodes", "3", "--plot", str(tmp_path / "run.png")]) == 0
+    assert main(["evaluate", str(path), "--episodes", "3"]) == 0
     assert main(["archive", str(path), "--out", str(tmp_path / "runs.jsonl.xz")]) == 0
     shown = capsys.readouterr()
     assert "damaged" not in shown.out + shown.err

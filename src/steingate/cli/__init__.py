@@ -1,7 +1,7 @@
 """The ``steingate`` command line: a table of commands whose modules are imported when they are called.
 
-The module of a command has ``NAME_arguments(parser)`` and ``NAME(args)``, which returns the exit status. To
-add a command, write both functions and add a line to ``COMMANDS``.
+The module of a command has ``NAME_arguments(parser)``, which adds its options, and ``NAME(args)``, which returns the
+exit status. To add a command, write both functions and add a line to ``COMMANDS``.
 """
 
 import os
@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "train a policy"),
     "resume": ("train", "continue a training run from its last checkpoint"),
     "evaluate": ("evaluate", "evaluate a trained policy: return, cost, violation rate and its exact bound"),
-    "compare": ("compare", "which of two trained policies violates the limit less often"),
+    "compare": ("evaluate", "which of two trained policies violates the limit less often"),
     "evidence": ("evidence", "test a policy by a plan and write an evidence bundle; verify one"),
     "render": ("render", "write a video of a trained policy"),
     "export": ("evaluate", "export a trained policy to NumPy or ONNX"),
@@ -34,23 +34,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "certify": ("certify", "bound the violation probability from a list of episode costs"),
     "monitor": ("monitor", "monitor episode costs as they arrive: certified, unsafe, drift"),
     "plan": ("certify", "number of episodes that a certificate needs"),
-    "demo": ("demo", "film and evidence of a certified policy, without training"),
+    "demo": ("render", "film and evidence of a certified policy, without training"),
     "zoo": ("listing", "list the certified policies that are part of the package"),
     "algos": ("listing", "list the algorithms"),
     "envs": ("listing", "list the native tasks"),
     "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),
     "completion": ("completion", "print a shell completion script"),
 }
-TRAINING = (
-    "train",
-    "resume",
-    "evaluate",
-    "compare",
-    "evidence",
-    "render",
-    "bench",
-)  # commands that need the extra train
-
+NEED_TRAIN = ("train", "resume", "evaluate", "compare", "evidence", "render", "bench")  # commands; need the extra train
 USAGE = 2
 INTERRUPTED = 130  # 128 + SIGINT
 BROKEN_PIPE = 141  # 128 + SIGPIPE
@@ -85,21 +76,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except SteingateError as error:
-        return _print_error(str(error))
+        sentence = str(error)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (a pager, head) has exited; buffered output must not raise at exit.
+    except BrokenPipeError:  # the reader, a pager for example, has exited; buffered output must not raise at exit
         _silence_output()
         return BROKEN_PIPE
     except MemoryError as error:
-        return _print_error(f"Out of memory ({error or 'allocation failed'}); use smaller sizes or files.")
+        sentence = f"Out of memory ({error or 'allocation failed'}); use smaller sizes or files."
     except OSError as error:
         reason = error.strerror or str(error)
         if error.filename is not None:
-            return _print_error(f"Cannot access {error.filename}: {reason}.")
-        _silence_output()
-        return _print_error(f"Cannot write the output: {reason}.")
+            sentence = f"Cannot access {error.filename}: {reason}."
+        else:
+            _silence_output()
+            sentence = f"Cannot write the output: {reason}."
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"steingate: {for_terminal(sentence)}", file=sys.stderr)
+    return USAGE
 
 
 def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Callable[[Any], int], Parser]:
@@ -113,39 +108,28 @@ def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Callable[[Any], i
 
 def _dispatch(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
-        print(_overview())
-        return 0
-    if argv[0] in ("-V", "--version"):
-        print(f"steingate {__version__}")
+        width = max(map(len, COMMANDS)) + 2
+        lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
+        print("usage: steingate COMMAND [options]", "", *lines, "", sep="\n")
+        print("Run steingate COMMAND --help for the options of a command, steingate --version for the version.")
         return 0
     name = argv[0]
+    if name in ("-V", "--version"):
+        print(f"steingate {__version__}")
+        return 0
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
         raise InputError(f"There is no {kind} {name!r}{nearest(name, COMMANDS)}; run steingate --help.")
-    with needs(f"The command {name}", "train" if name in TRAINING else None):
+    with needs(f"The command {name}", "train" if name in NEED_TRAIN else None):
         run, parser = load_command(name, argv[1:])
         args = parser.parse()
         return 0 if args is None else run(args)
-
-
-def _overview() -> str:
-    width = max(map(len, COMMANDS)) + 2
-    lines = [f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items()]
-    last = "Run steingate COMMAND --help for the options of a command, steingate --version for the version."
-    return "\n".join(["usage: steingate COMMAND [options]", "", *lines, "", last])
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise ``KeyboardInterrupt`` once; a second Ctrl-C during cleanup ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     raise KeyboardInterrupt
-
-
-def _print_error(sentence: str) -> int:
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            print(f"steingate: {for_terminal(sentence)}", file=sys.stderr)
-    return USAGE
 
 
 def _silence_output() -> None:

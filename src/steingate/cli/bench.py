@@ -5,9 +5,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -29,15 +28,14 @@ def bench_arguments(parser: Parser) -> None:
     """Add the options of ``bench``."""
     from steingate.experiments.grid import Sizes
 
-    add = parser.add_argument
-    add("grid", nargs="?", metavar="GRID", help="name of a grid, or a Python file with grid(sizes)")
-    add("--list", action="store_true", help="list the grids")
-    add("--dry-run", action="store_true", help="list the runs and their state, and start none")
-    add("--tasks", nargs="+", default=[], metavar="TASK", help="only these tasks, such as CarGoal1")
-    add("--algos", nargs="+", default=[], metavar="ALGO", help="only these algorithms")
-    add("--workers", type=int, metavar="N", help="runs at a time (default: one per core)")
-    add("--ray", metavar="ADDRESS", help="use a Ray cluster: local starts one; auto or HOST:PORT")
-    add("--no-report", action="store_true", help="write no page, tables and figure at the end")
+    parser.add_argument("grid", nargs="?", metavar="GRID", help="name of a grid, or a Python file with grid(sizes)")
+    parser.flag("--list", "list the grids")
+    parser.flag("--dry-run", "list the runs and their state, and start none")
+    parser.option("--tasks", "TASK", "only these tasks, such as CarGoal1", nargs="+", default=[])
+    parser.option("--algos", "ALGO", "only these algorithms", nargs="+", default=[])
+    parser.option("--workers", "N", "runs at a time (default: one per core)", type=int)
+    parser.option("--ray", "ADDRESS", "use a Ray cluster: local starts one; auto or HOST:PORT")
+    parser.flag("--no-report", "write no page, tables and figure at the end")
     sizes = parser.add_argument_group("sizes of the runs (some grids have other defaults)")
     add_options(sizes, [option for option in list_options(Sizes()) if option.name not in ("seeds", "out")])
     seeds = "random seeds, such as 0-5 or 0 2 4 (default: 0-5)"
@@ -71,7 +69,7 @@ def bench(args: argparse.Namespace) -> int:
         rows = [(str(cfg.path), status.get(cfg.path, "to do"), f"{cfg.epochs} epochs") for cfg in runs]
         print_rows(f"{len(runs)} runs, {len(todo)} to do", rows)
         return 0
-    outcomes += _launch(args, grid.name, sizes.out, todo, len(runs))
+    outcomes += _launch(args, grid.name, Path(sizes.out), todo, len(runs))
     _print_outcomes(grid.name, outcomes)
     if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
         files = ("--out", "report.html"), ("--table", "table.md"), ("--table", "table.csv"), ("--figure", "curves.png")
@@ -94,26 +92,20 @@ def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _launch(args: argparse.Namespace, name: str, out: str, todo: "Sequence[RunConfig]", total: int) -> "list[Outcome]":
+def _launch(args: argparse.Namespace, name: str, out: Path, todo: "Sequence[RunConfig]", total: int) -> "list[Outcome]":
+    """Run what is left to do, with a line per finished run."""
+    from steingate.experiments.engines import LocalEngine, RayEngine
     from steingate.experiments.launch import launch
-    from steingate.experiments.local import LocalEngine
-    from steingate.experiments.ray_engine import RayEngine
     from steingate.runs import RunFolder, folder_lock
     from steingate.training.stop import stop_on_signals
 
     # First, so that a missing package is reported even if nothing is left to do.
-    context: AbstractContextManager[Any] = (
-        LocalEngine(args.workers, len(todo)) if args.ray is None else RayEngine(args.workers, len(todo), args.ray)
-    )
+    workers, runs = args.workers, len(todo)
+    new_engine = LocalEngine(workers, runs) if args.ray is None else RayEngine(workers, runs, args.ray)
     if not todo:
         return []
     console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    with (
-        folder_lock(RunFolder(Path(out))),
-        context as engine,
-        stop_on_signals() as stop,
-        progress_bar(console) as update,
-    ):
+    with folder_lock(RunFolder(out)), new_engine as engine, stop_on_signals() as stop, progress_bar(console) as update:
         done = total - len(todo)
         warn(f"{name}: {total} runs, {len(todo)} to do, {engine.slots} at a time")
         update(name, done, total)
@@ -121,7 +113,7 @@ def _launch(args: argparse.Namespace, name: str, out: str, todo: "Sequence[RunCo
         def notify(cfg: "RunConfig", text: str) -> None:
             nonlocal done
             done += text.startswith(("finished", "failed"))
-            path = cfg.path.resolve().relative_to(Path(out).resolve())
+            path = cfg.path.resolve().relative_to(out.resolve())
             console.print(f"{done} of {total}: {path} {text}", markup=False)
             update(name, done, total)
 

@@ -27,135 +27,114 @@ from steingate.errors import InputError, check_interval
 from steingate.settings import convert
 
 NOT_CERTIFIED = 1
-PLANNED_EPISODES = (16, 40, 100, 200, 500, 1000, 10000)
-PLANNED_VIOLATIONS = 5
 
 
 def certify_arguments(parser: Parser) -> None:
     """Add the options of ``certify``."""
-    add = parser.add_argument
-    add(
-        "file",
-        metavar="FILE",
-        help="episode costs: CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; "
-        "- for standard input",
-    )
+    option, flag = parser.option, parser.flag
+    sources = "CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; - for standard input"
+    parser.add_argument("file", metavar="FILE", help=f"episode costs: {sources}")
     claim = parser.add_mutually_exclusive_group(required=True)
     claim.add_argument("--limit", type=float, metavar="D", help="limit on the episode cost")
     claim.add_argument("--smallest-limit", action="store_true", help="print the smallest limit that is certified")
     add_claim_options(parser)
-    add(
-        "--cap",
-        type=float,
-        metavar="X",
-        help="also bound mean and CVaR of the costs, clipped at X > D",
-    )
-    add("--stein", choices=tuple(PRESETS), help="also evaluate this Stein certificate, with --risk as budget")
-    add(
-        "--certificate",
-        action="append",
-        metavar="KEY=VALUE",
-        help="option of the Stein certificate, such as 'reference=Beta(2, 9)' or risk_function=exceedance",
-    )
-    add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
-    add("--cluster", metavar="C", help="column of clusters of dependent episodes: days, robots, training seeds")
-    add("--explain", action="store_true", help="also show the assumptions")
-    add("--json", action="store_true", help="print JSON and nothing else")
-    add("--plot", metavar="FILE", help="plot the certificate to FILE (.png, .svg or .pdf)")
-    add("--check", action="store_true", help="exit with status 1 unless one policy is certified")
+    parser.set_defaults(risk=0.1, confidence=0.95)
+    option("--cap", "X", "also bound mean and CVaR of the costs, clipped at X > D", type=float)
+    option("--stein", None, "also evaluate this Stein certificate, with --risk as budget", choices=tuple(PRESETS))
+    example = "'reference=Beta(2, 9)' or risk_function=exceedance"
+    option("--certificate", "KEY=VALUE", f"option of the Stein certificate, such as {example}", action="append")
+    option("--column", "C", "column or key of the cost: a name, or the number of a CSV column")
+    option("--cluster", "C", "column of clusters of dependent episodes: days, robots, training seeds")
+    flag("--explain", "also show the assumptions")
+    flag("--json", "print JSON and nothing else")
+    option("--plot", "FILE", "plot the certificate to FILE (.png, .svg or .pdf)")
+    flag("--check", "exit with status 1 unless one policy is certified")
 
 
 def certify(args: Namespace) -> int:
     """Print the certificate; return 1 if ``--check`` is given and no policy is certified."""
-    risk, confidence = _claim(args)
     if args.certificate and not args.stein:
         raise InputError("--certificate needs --stein NAME.")
+    if args.smallest_limit and (args.stein or args.plot or args.cluster or args.cap is not None):
+        raise InputError("--stein, --plot, --cluster and --cap need --limit.")
     data = read_costs(args.file, args.column, cluster=args.cluster)
     if args.smallest_limit:
-        return _smallest_limit(args, data, risk, confidence)
-    result = certify_costs(data.costs, args.limit, risk, confidence, data.clusters)
-    tail = {} if args.cap is None else _tail_bounds(data, args.limit, args.cap, risk, confidence)
+        return _smallest_limit(args, data)
+    result = certify_costs(data.costs, args.limit, args.risk, args.confidence, data.clusters)
+    tail = {}
+    if args.cap is not None:
+        if data.clusters is not None:
+            raise InputError("--cap needs independent episodes; leave out --cluster.")
+        check_interval("--cap", args.cap, args.limit, inf)
+        cvar = cvar_bound(data.costs, args.risk, args.limit, args.cap, args.confidence)
+        tail = {"cap": args.cap, "mean_bound": mean_bound(data.costs, args.cap, args.confidence), "cvar_bound": cvar}
     stein = None
     if args.stein:
         options = convert(dict, args.certificate or {}, "--certificate")
-        certificate = SteinCertificate.from_name(args.stein, args.limit, **{"budget": risk, **options})
+        certificate = SteinCertificate.from_name(args.stein, args.limit, **{"budget": args.risk, **options})
         stein = certificate.evaluate(data.costs)
     if args.plot:
         from steingate.report.certificate_figure import stein_figure, violation_figure
         from steingate.report.plot_style import save_figure
 
-        if stein is None:
-            figure = violation_figure(result, data.costs, data.one_policy)
-        else:
-            figure = stein_figure(stein, data.costs)
+        costs = data.costs
+        figure = stein_figure(stein, costs) if stein else violation_figure(result, costs, data.one_policy)
         save_figure(figure, args.plot)
     certified = result.certified and data.one_policy
     if args.json:
-        source = {"certified": certified, "one_policy": data.one_policy, "note": data.note}
-        extra = {} if stein is None else {"stein": stein.to_dict()}
-        print(json.dumps({**result.to_dict(), **tail, **source, **extra}, allow_nan=False))
+        numbers = {**result.to_dict(), **tail, "certified": certified}
+        _print_json(numbers, data, {} if stein is None else {"stein": stein.to_dict()})
     else:
         if stein is not None:
             _print_stein(stein, args.explain)
             print()
-        _print_result(result, args.file, data, args.explain, tail)
+        _print_result(result, args.file, data, tail)
+        if args.explain:
+            independent = INDEPENDENT if result.clusters is None else CLUSTERS_INDEPENDENT
+            texts = {"independent": independent, **ASSUMPTIONS}
+            print()
+            print_rows("Assumptions", [(name, "", text) for name, text in texts.items()])
         if args.plot:
             print(f"Figure: {args.plot}")
     return NOT_CERTIFIED if args.check and not certified else 0
 
 
-def _smallest_limit(args: Namespace, data: CostData, risk: float, confidence: float) -> int:
+def _smallest_limit(args: Namespace, data: CostData) -> int:
     """Print the smallest limit that is certified; return as ``certify``."""
-    if args.stein or args.plot or args.cluster or args.cap is not None:
-        raise InputError("--stein, --plot, --cluster and --cap need --limit.")
-    found, n = smallest_limit(data.costs, risk, confidence), len(data.costs)
+    risk, confidence, n = args.risk, args.confidence, len(data.costs)
+    found = smallest_limit(data.costs, risk, confidence)
     if args.json:
-        numbers = {"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}
-        print(json.dumps({**numbers, "one_policy": data.one_policy, "note": data.note}, allow_nan=False))
+        _print_json({"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}, data)
     elif found is None:
         needed = episodes_needed(risk, confidence)
         print(f"{count(n)} certify no limit for {percent(risk)}: at least {needed:,} are needed.")
     else:
-        print(
-            f"Smallest limit: {found:.10g}. With {percent(confidence)} confidence at most {percent(risk)} of the "
-            f"episodes cost more ({count(n)}, whose number was fixed in advance)."
-        )
+        claim = f"With {percent(confidence)} confidence at most {percent(risk)} of the episodes cost more"
+        print(f"Smallest limit: {found:.10g}. {claim} ({count(n)}, whose number was fixed in advance).")
         if data.note:
             print(data.note)
     return NOT_CERTIFIED if args.check and (found is None or not data.one_policy) else 0
 
 
-def _claim(args: Namespace) -> tuple[float, float]:
-    """Return the accepted risk and the confidence."""
-    return 0.1 if args.risk is None else args.risk, 0.95 if args.confidence is None else args.confidence
+def _print_json(numbers: dict[str, object], data: CostData, extra: dict[str, object] | None = None) -> None:
+    source = {"one_policy": data.one_policy, "note": data.note}
+    print(json.dumps({**numbers, **source, **(extra or {})}, allow_nan=False))
 
 
-def _tail_bounds(data: CostData, limit: float, cap: float, risk: float, confidence: float) -> dict[str, float]:
-    """Return the bounds on mean and CVaR of the clipped costs, each with this confidence."""
-    if data.clusters is not None:
-        raise InputError("--cap needs independent episodes; leave out --cluster.")
-    check_interval("--cap", cap, limit, inf)
-    tail = cvar_bound(data.costs, risk, limit, cap, confidence)
-    return {"cap": cap, "mean_bound": mean_bound(data.costs, cap, confidence), "cvar_bound": tail}
-
-
-def _print_result(result: ViolationResult, file: str, data: CostData, explain: bool, tail: dict[str, float]) -> None:
+def _print_result(result: ViolationResult, file: str, data: CostData, tail: dict[str, float]) -> None:
     limit, confidence = number(result.limit), percent(result.confidence)
-    rows = [
-        ("mean cost", number(result.mean_cost), ""),
-        ("largest cost", number(result.max_cost), ""),
-        ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} cost more than {limit}"),
-        ("bound", upper(result.bound), f"on P(cost > {limit}), with {confidence} confidence"),
-    ]  # fmt: skip
+    rows = [("mean cost", number(result.mean_cost), ""), ("largest cost", number(result.max_cost), "")]
+    observed, bounded = f"cost more than {limit}", f"P(cost > {limit})"
     if result.clusters is not None:
         rows.insert(0, ("clusters", f"{result.clusters:,}", "each has the same weight"))
-        rows[3] = ("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} of a cluster on average")
-        rows[4] = ("bound", upper(result.bound), f"on the expected part of a cluster, with {confidence} confidence")
+        observed, bounded = "of a cluster on average", "the expected part of a cluster"
+    rows.append(("violations", f"{result.violations:,}", f"{rate(result.violation_rate)} {observed}"))
+    rows.append(("bound", upper(result.bound), f"on {bounded}, with {confidence} confidence"))
     if tail:
         clipped = f"costs clipped at {number(tail['cap'])}; alone with {confidence} confidence"
-        name = f"CVaR {percent(result.risk)}"
+        cvar = f"bound on the mean of the worst episodes; {clipped}"
         rows.append(("mean cost", upper_number(tail["mean_bound"]), f"bound; {clipped}"))
-        rows.append((name, upper_number(tail["cvar_bound"]), f"bound on the mean of the worst episodes; {clipped}"))
+        rows.append((f"CVaR {percent(result.risk)}", upper_number(tail["cvar_bound"]), cvar))
     rows += shift_rows(result.shift, result.risk)
     source = "standard input" if file == "-" else file
     if data.one_policy:
@@ -163,11 +142,6 @@ def _print_result(result: ViolationResult, file: str, data: CostData, explain: b
     else:
         text = verdict(None, result.risk, data.note.removesuffix("."))
     print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
-    if explain:
-        print()
-        independent = INDEPENDENT if result.clusters is None else CLUSTERS_INDEPENDENT
-        texts = {"independent": independent, **ASSUMPTIONS}
-        print_rows("Assumptions", [(name, "", text) for name, text in texts.items()])
 
 
 def _print_stein(result: SteinResult, explain: bool) -> None:
@@ -199,58 +173,47 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
 def plan_arguments(parser: Parser) -> None:
     """Add the options of ``plan``."""
     add_claim_options(parser)
-    parser.add_argument("--episodes", type=int, metavar="N", help="also show what N episodes can certify")
-    parser.add_argument("--violations", type=int, default=0, metavar="K", help="violations among them (default: 0)")
-    parser.add_argument("--expect", type=float, metavar="P", help="expected violation probability of the policy")
-    parser.add_argument(
-        "--power", type=float, default=0.9, metavar="Q", help="wanted probability of a certificate (default: 0.9)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    parser.set_defaults(risk=0.1, confidence=0.95)
+    parser.option("--episodes", "N", "also show what N episodes can certify", type=int)
+    parser.option("--violations", "K", "violations among them", type=int, default=0)
+    parser.option("--expect", "P", "expected violation probability of the policy", type=float)
+    parser.option("--power", "Q", "wanted probability of a certificate", type=float, default=0.9)
+    parser.flag("--json", "print JSON and nothing else")
 
 
 def plan(args: Namespace) -> int:
     """Print how many episodes a certificate needs, and what a number of episodes can certify."""
-    risk, confidence = _claim(args)
-    needed = episodes_needed(risk, confidence, args.violations)
-    best = None if args.episodes is None else clopper_pearson_upper(args.violations, args.episodes, confidence)
+    risk, confidence, n, violations = args.risk, args.confidence, args.episodes, args.violations
+    needed = episodes_needed(risk, confidence, violations)
+    numbers = {"risk": risk, "confidence": confidence, "violations": violations, "episodes_needed": needed}
+    if n is not None:
+        best = clopper_pearson_upper(violations, n, confidence)
+        numbers |= {"episodes": n, "certifiable_risk": best, "certifiable": best <= risk}
     if args.expect is not None:
         enough, allowed = episodes_for_power(args.expect, args.power, risk, confidence)
+        numbers |= {"expected": args.expect, "power": args.power}
+        numbers |= {"episodes_for_power": enough, "violations_allowed": allowed}
     if args.json:
-        numbers = {
-            "risk": risk,
-            "confidence": confidence,
-            "violations": args.violations,
-            "episodes_needed": needed,
-            "episodes": args.episodes,
-            "certifiable_risk": best,
-            "certifiable": None if best is None else best <= risk,
-        }
-        if args.expect is not None:
-            numbers |= {"expected": args.expect, "power": args.power}
-            numbers |= {"episodes_for_power": enough, "violations_allowed": allowed}
         print(json.dumps(numbers, allow_nan=False))
         return 0
     if args.expect is not None:
-        sizes = sorted({needed, *([] if args.episodes is None else [args.episodes]), enough})
+        sizes = sorted({needed, enough} | ({n} if n is not None else set()))
         print_rows(
             f"Probability of certifying {percent(risk)} if {percent(args.expect)} of the episodes are violations",
-            [(count(n), rate(certification_power(n, args.expect, risk, confidence)), "") for n in sizes],
+            [(count(size), rate(certification_power(size, args.expect, risk, confidence)), "") for size in sizes],
             f"{count(enough)} are the fewest for {percent(args.power)}; at most {_violations(allowed)} may occur.",
         )
         print()
-    counts = sorted({*range(PLANNED_VIOLATIONS + 1), args.violations})
     print_rows(
         f"Episodes that certify a risk of {percent(risk)} with {percent(confidence)} confidence",
-        [(_violations(k), f"{episodes_needed(risk, confidence, k):,} episodes", "") for k in counts],
-    )
-    print()
-    sizes = [n for n in PLANNED_EPISODES if n >= args.violations] if args.episodes is None else [args.episodes]
-    bounds = [(n, clopper_pearson_upper(args.violations, n, confidence)) for n in sizes]
-    print_rows(
-        f"Risk that n episodes with {_violations(args.violations)} certify",
-        [(count(n), upper(bound), "certified" if bound <= risk else "above the accepted risk") for n, bound in bounds],
+        [
+            (_violations(k), f"{episodes_needed(risk, confidence, k):,} episodes", "")
+            for k in sorted({*range(6), violations})
+        ],
         "Fix the number of episodes before the first look; steingate monitor may be checked at any time.",
     )
+    if n is not None:
+        print(f"\n{count(n)} with {_violations(violations)} certify a risk of {upper(best)}.")
     return 0
 
 

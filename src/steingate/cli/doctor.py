@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable
 from importlib import metadata
 
 from steingate import __version__
@@ -18,14 +17,26 @@ FAILED = 1
 
 def doctor_arguments(parser: Parser) -> None:
     """Add the options of ``doctor``."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.flag("--json", "print JSON")
 
 
 def doctor(args: argparse.Namespace) -> int:
     """Print versions and checks; return 1 if a check fails."""
     versions = [("steingate", __version__, ""), ("Python", platform.python_version(), sys.executable)]
-    versions += [_version(package) for package in ("numpy", "scipy", "rich", "safetensors", *EXTRA_OF)]
-    checks = [(name, *_run(check)) for name, check in CHECKS.items()]
+    for package in ("numpy", "scipy", "rich", "safetensors", *EXTRA_OF):
+        try:
+            versions.append((package, metadata.version(package), ""))
+        except metadata.PackageNotFoundError:
+            versions.append((package, "missing", install_command(EXTRA_OF.get(package, ""))))
+    checks = []
+    for name, check in CHECKS.items():
+        try:
+            checks.append((name, "ok", check()))
+        except ImportError as error:
+            checks.append((name, "skipped", f"{error.name} is not installed" if error.name else str(error)))
+        except Exception as error:
+            kind = "" if isinstance(error, SteingateError) else f"{type(error).__name__}: "
+            checks.append((name, "failed", f"{kind}{error}"))
     if args.json:
         tables = {"versions": versions, "checks": checks}
         print(json.dumps({name: {row[0]: row[1:] for row in rows} for name, rows in tables.items()}))
@@ -33,24 +44,6 @@ def doctor(args: argparse.Namespace) -> int:
         print_rows("[bold]Versions[/]", versions)
         print_rows("\n[bold]Checks[/]", checks)
     return FAILED if any(status == "failed" for _, status, _ in checks) else 0
-
-
-def _version(package: str) -> tuple[str, str, str]:
-    try:
-        return package, metadata.version(package), ""
-    except metadata.PackageNotFoundError:
-        return package, "missing", install_command(EXTRA_OF.get(package, ""))
-
-
-def _run(check: Callable[[], str]) -> tuple[str, str]:
-    try:
-        return "ok", check()
-    except ImportError as error:
-        return "skipped", f"{error.name} is not installed" if error.name else str(error)
-    except SteingateError as error:
-        return "failed", str(error)
-    except Exception as error:
-        return "failed", f"{type(error).__name__}: {error}"
 
 
 def _certificate() -> str:
@@ -81,11 +74,11 @@ def _rendering() -> str:
 def _jax() -> str:
     from steingate.algorithms.common.jax_setup import configure
 
-    facts = configure()
+    platform_name = configure()["platform"]
     import jax.numpy as jnp
 
     assert float(jnp.arange(5.0).sum()) == 10.0
-    return f"runs on {facts['platform']}; {os.cpu_count()} CPU cores"
+    return f"runs on {platform_name}; {os.cpu_count()} CPU cores"
 
 
 def _video() -> str:

@@ -1,60 +1,39 @@
-"""``steingate evaluate`` and ``steingate export``: evaluate and export a trained policy."""
+"""``steingate evaluate``, ``compare`` and ``export``: evaluate, compare and export trained policies."""
 
 import argparse
 import json
-import sys
 from math import floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steingate.certificates.formatting import percent, rate, upper
 from steingate.cli.output import print_rows, shift_rows, warn
-from steingate.cli.parser import Parser, add_claim_options, add_env_options
+from steingate.cli.parser import Parser, add_claim_options, add_env_options, add_run_options
 from steingate.errors import InputError
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
 if TYPE_CHECKING:
+    from steingate.training.compare import Comparison
     from steingate.training.evaluate import Evaluation
 
 NOT_CERTIFIED = 1
 
 
-def add_run_options(parser: Parser, env: bool = True) -> None:
-    """Add the run folder, the choice between its policies, and the new location of its environment."""
-    parser.add_argument("run", metavar="RUN", help="run folder, or a name of steingate zoo")
-    parser.add_argument(
-        "--policy",
-        choices=("certified", "last"),
-        help="the best certified policy or the last one (default: certified, else last with a warning)",
-    )
-    if env:
-        add_env_options(parser)
-
-
 def evaluate_arguments(parser: Parser) -> None:
     """Add the options of ``evaluate``."""
+    option, flag = parser.option, parser.flag
     add_run_options(parser)
-    add = parser.add_argument
-    add("--episodes", type=int, metavar="N", help="number of episodes (default: 100; --until-certified: 1000)")
-    add(
-        "--actions",
-        default="mean",
-        choices=("mean", "sampled", "both"),
-        help="mean actions, sampled actions with exploration noise, or one after the other (default: mean)",
-    )
-    add(
-        "--until-certified",
-        action="store_true",
-        help="stop as soon as the violation probability is certified, or known to exceed the risk",
-    )
-    add("--limit", type=float, metavar="X", help="limit on the episode cost (default: the run's)")
+    option("--episodes", "N", "number of episodes (default: 100; --until-certified: 1000)", type=int)
+    actions = "mean actions, or sampled actions with exploration noise"
+    option("--actions", None, actions, choices=("mean", "sampled"), default="mean")
+    flag("--until-certified", "stop once the violation probability is certified, or known to exceed the risk")
+    option("--limit", "X", "limit on the episode cost (default: the run's)", type=float)
     add_claim_options(parser, "the run's")
-    add("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
-    add("--check", action="store_true", help="exit with status 1 unless the policy is certified")
-    add("--costs-out", metavar="FILE", help="write the episode costs, one per line, for steingate certify")
-    add("--json", action="store_true", help="print JSON")
-    add("--plot", metavar="FILE", help="also plot the training of the run (PNG, SVG or PDF)")
+    option("--seed", "N", "seed of the episodes", type=int, default=0)
+    flag("--check", "exit with status 1 unless the policy is certified")
+    option("--costs-out", "FILE", "write the episode costs, one per line, for steingate certify")
+    flag("--json", "print JSON")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -68,32 +47,19 @@ def evaluate(args: argparse.Namespace) -> int:
         from steingate.training.evaluate import evaluate as evaluate_run
 
         stop.check()
-        names = ("seed", "policy", "limit", "risk", "confidence", "env", "trust_code")
-        options: dict[str, Any] = {name: getattr(args, name) for name in names} | {"stop": stop.check}
+        names = ("seed", "policy", "limit", "risk", "confidence", "env", "trust_code", "until_certified")
+        options = {name: getattr(args, name) for name in names}
         episodes = args.episodes if args.episodes is not None else (1000 if args.until_certified else 100)
-        kinds = {"both": (False, True), "mean": (False,), "sampled": (True,)}[args.actions]
-        options |= {"until_certified": args.until_certified, "warn": warn}
-        results = []
-        for sample in kinds:
-            results.append(evaluate_run(args.run, episodes, sample=sample, **options))
-            options["warn"] = lambda text: None
-        costs = results[0].episodes.cost
+        sample = args.actions == "sampled"
+        result = evaluate_run(args.run, episodes, sample=sample, warn=warn, stop=stop.check, **options)
     if args.costs_out:
-        text = "".join(f"{max(float(cost), 0.0)!r}\n" for cost in costs)
+        text = "".join(f"{max(float(cost), 0.0)!r}\n" for cost in result.episodes.cost)
         replace_file(Path(args.costs_out), text.encode())
     if args.json:
-        numbers, sampled = results[0].to_dict(), [result.to_dict() for result in results[1:]]
-        print(json.dumps({**numbers, "sampled": sampled[0] if sampled else None}, indent=2))
+        print(json.dumps(result.to_dict(), indent=2))
     else:
-        for number, result in enumerate(results):
-            print("\n" * (number > 0), end="")
-            _print_evaluation(result)
-    if args.plot:
-        from steingate.report.figures import save_run_figure
-
-        save_run_figure(args.run, args.plot)
-        print(args.plot, file=sys.stderr if args.json else sys.stdout)
-    return NOT_CERTIFIED if args.check and not results[0].certified else 0
+        _print_evaluation(result)
+    return NOT_CERTIFIED if args.check and not result.certified else 0
 
 
 def _print_evaluation(result: "Evaluation") -> None:
@@ -113,15 +79,55 @@ def _print_evaluation(result: "Evaluation") -> None:
     print_rows(f"[bold]{numbers['episodes']} episodes of {result.policy}[/bold]", rows, str(result))
 
 
+def compare_arguments(parser: Parser) -> None:
+    """Add the options of ``compare``."""
+    parser.add_argument("run_a", metavar="RUN_A", help="run folder of policy A, or a name of steingate zoo")
+    parser.add_argument("run_b", metavar="RUN_B", help="run folder of policy B, with the same environment")
+    parser.option("--episodes", "N", "largest number of pairs", type=int, default=2000)
+    policies = "the best certified policies or the last ones"
+    parser.option("--policy", None, policies, choices=("certified", "last"))
+    parser.option("--limit", "X", "limit on the episode cost (default: that of the runs)", type=float)
+    parser.option("--confidence", "P", "confidence of each statement", type=float, default=0.95)
+    parser.option("--seed", "N", "seed of the episodes", type=int, default=0)
+    parser.flag("--json", "print JSON")
+    add_env_options(parser)
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Play both policies and print which one is safer."""
+    with stop_on_signals(process=True) as stop:
+        from steingate.training.compare import compare as compare_runs
+
+        stop.check()
+        names = ("seed", "policy", "limit", "confidence", "env", "trust_code")
+        options = {name: getattr(args, name) for name in names}
+        result = compare_runs(args.run_a, args.run_b, args.episodes, warn=warn, stop=stop.check, **options)
+    if args.json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        _print_comparison(result)
+    return 0
+
+
+def _print_comparison(result: "Comparison") -> None:
+    monitor, confidence = result.monitor, percent(round(1.0 - result.monitor.delta, 15))
+    higher = "A" if monitor.a_has_higher_return else "B" if monitor.b_has_higher_return else ""
+    returns = f"{higher} is higher with {confidence} confidence" if higher else "no difference has been shown"
+    rows = [
+        ("pairs", f"{monitor.pairs}", "episodes that both policies played with the same seed"),
+        ("violations of A, B", f"{monitor.violations_a}, {monitor.violations_b}", f"cost above {monitor.limit:g}"),
+        ("by one alone", f"{monitor.only_a}, {monitor.only_b}", "only these pairs count"),
+        ("e-value", f"{monitor.e_value:.3g}", f"{1 / monitor.delta:g} decides, at any time ({confidence} confidence)"),
+        ("mean return of A, B", f"{result.mean_return_a:.2f}, {result.mean_return_b:.2f}", returns),
+    ]
+    print_rows("[bold]Comparison of two policies[/bold]", rows, str(result))
+
+
 def export_arguments(parser: Parser) -> None:
     """Add the options of ``export``."""
     add_run_options(parser, env=False)
-    parser.add_argument(
-        "--to",
-        required=True,
-        metavar="FILE",
-        help="NAME.npz (with policy.py beside it, which needs only NumPy) or NAME.onnx",
-    )
+    files = "NAME.npz (with policy.py beside it, which needs only NumPy) or NAME.onnx"
+    parser.option("--to", "FILE", files, required=True)
 
 
 def export(args: argparse.Namespace) -> int:

@@ -4,13 +4,13 @@ import argparse
 import dataclasses
 import json
 
-from steingate.cli.parser import Parser
+from steingate.cli.parser import Parser, format_value
 from steingate.settings import list_options, to_json
 
 
 def zoo_arguments(parser: Parser) -> None:
     """Add the options of ``zoo``."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.flag("--json", "print JSON")
 
 
 def zoo(args: argparse.Namespace) -> int:
@@ -23,20 +23,12 @@ def zoo(args: argparse.Namespace) -> int:
         facts = [{"name": entry.name, **entry._asdict(), "command": entry.command} for entry in entries]
         print(json.dumps(facts, indent=2))
         return 0
-    width = max(len(entry.name) for entry in entries) + 2
-    line = f"{{:<{width}}}{{:>16}}{{:>8}}{{:>12}}{{:>9}}{{:>9}}"
+    line = f"{{:<{max(len(entry.name) for entry in entries) + 2}}}{{:>16}}{{:>8}}{{:>12}}{{:>9}}{{:>9}}"
     print(line.format("policy", "return", "limit", "violations", "bound", "size"))
     for entry in entries:
-        counts = f"{entry.violations} of {entry.episodes}"
-        cells = (
-            entry.name,
-            entry.return_text,
-            f"{entry.cost_limit:g}",
-            counts,
-            upper(entry.bound),
-            f"{entry.kilobytes:.0f} kB",
-        )
-        print(line.format(*cells))
+        violations, size = f"{entry.violations} of {entry.episodes}", f"{entry.kilobytes:.0f} kB"
+        limit = f"{entry.cost_limit:g}"
+        print(line.format(entry.name, entry.return_text, limit, violations, upper(entry.bound), size))
     confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
     best = "zoo:TASK is the policy of the task with the highest return."
     print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. {best}")
@@ -45,9 +37,8 @@ def zoo(args: argparse.Namespace) -> int:
 
 def algos_arguments(parser: Parser) -> None:
     """Add the options of ``algos``."""
-    parser.add_argument("names", nargs="*", metavar="ALGO", help="show these, with all their options")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--variants", action="store_true", help="also show how the variants differ")
+    parser.add_argument("names", nargs="*", metavar="ALGO", help="show these, with their variants and all options")
+    parser.flag("--json", "print JSON")
 
 
 def algos(args: argparse.Namespace) -> int:
@@ -69,24 +60,16 @@ def algos(args: argparse.Namespace) -> int:
         note = "; ".join(["recommended"] * (name == DEFAULT) + [info.paper] * bool(info.paper))
         paper = f" [{note}]" if note else ""
         print(f"{name:<{width}}{info.summary or (kind.__doc__ or '').partition(chr(10))[0]}{paper}")
-        if args.variants or args.names:
-            print(f"{'':<{width}}published: {info.published}")
-            print(f"{'':<{width}}corrected: {info.corrected}")
         if args.names:
-            values = [f"{option.name}={_format(option.value)}" for option in list_options(kind())]
-            print(f"{'':<{width}}options: {', '.join(values)}")
+            options = ", ".join(f"{option.name}={format_value(option.value)}" for option in list_options(kind()))
+            for title, text in (("published", info.published), ("corrected", info.corrected), ("options", options)):
+                print(f"{'':<{width}}{title}: {text}")
     return 0
-
-
-def _format(value: object) -> str:
-    value = to_json(value)
-    text = ",".join(map(str, value)) if isinstance(value, list) else value
-    return "none" if text in (None, {}) else str(text)
 
 
 def envs_arguments(parser: Parser) -> None:
     """Add the options of ``envs``."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.flag("--json", "print JSON")
 
 
 def envs(args: argparse.Namespace) -> int:

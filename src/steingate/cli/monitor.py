@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from steingate.certificates.formatting import percent, rate, upper
 from steingate.certificates.io import CostParser, read_costs
@@ -22,6 +22,7 @@ from steingate.certificates.violation import error_probability
 from steingate.cli.output import print_rows, shift_rows, warn
 from steingate.cli.parser import Parser, add_claim_options
 from steingate.errors import InputError
+from steingate.escaping import for_terminal
 from steingate.monitoring.episodes import COST
 from steingate.monitoring.follow import FileFollower, Line, pipe
 from steingate.monitoring.monitor import Monitor
@@ -37,34 +38,26 @@ ALARM_TIMEOUT = 60.0  # seconds
 
 def monitor_arguments(parser: Parser) -> None:
     """Add the options of ``monitor``."""
-    add = parser.add_argument
-    add("file", metavar="FILE", help="one cost per line: numbers, CSV or JSON lines; - for standard input")
-    add(
-        "--limit",
-        action="append",
-        metavar="[NAME=]D",
-        help="limit on the episode cost; repeatable with names",
-    )
+    option, flag = parser.option, parser.flag
+    kinds = "one cost per line: numbers, CSV or JSON lines; - for standard input"
+    parser.add_argument("file", metavar="FILE", help=kinds)
+    option("--limit", "[NAME=]D", "limit on the episode cost; repeatable with names", action="append")
     add_claim_options(parser)
-    add("--evidence", metavar="DIR", help="evidence bundle with limit, risk, confidence and calibration episodes")
-    add("--cap", type=float, metavar="C", help="clip costs here for mean and CVaR (default: 4 x limit)")
-    baseline_help = "violation rate without drift: a number, or a file of costs (default: risk)"
-    add("--baseline", metavar="B", help=baseline_help)
-    run_length_help = "mean episodes between false drift alarms (default: 10000)"
-    add("--run-length", type=float, metavar="N", help=run_length_help)
-    add("--column", metavar="C", help="column or key of the cost: a name, or the number of a CSV column")
-    add("--follow", action="store_true", help="wait for new lines at the end of the file, until Ctrl-C")
-    add("--until", choices=(*EVENTS, "decided"), help="stop at this event")
-    add("--state", metavar="FILE", help="store the state here and continue from it")
-    add("--rearm", action="store_true", help="restart the drift detector after an alarm")
-    add("--new-policy", metavar="NAME", help="start anew for another policy; --state keeps the numbers before")
-    add("--new-file", action="store_true", help="read FILE from its beginning although --state has read one")
-    alarm_help = "shell command for unsafe, drift and invalid lines; STEINGATE_EVENT has the event"
-    add("--alarm-command", metavar="CMD", help=alarm_help)
-    add("--plot", metavar="FILE", help="plot bounds and alarms to FILE (.png, .svg or .pdf)")
-    add("--json", action="store_true", help="print JSON at the end and nothing else")
-    check_help = "exit with 0 if certified, 1 if undecided, 3 if unsafe, 4 on drift (otherwise always 0)"
-    add("--check", action="store_true", help=check_help)
+    option("--evidence", "DIR", "evidence bundle with limit, risk, confidence and calibration episodes")
+    option("--cap", "C", "clip costs here for mean and CVaR (default: 4 x limit)", type=float)
+    option("--baseline", "B", "violation rate without drift: a number, or a file of costs (default: risk)")
+    option("--run-length", "N", "mean episodes between false drift alarms (default: 10000)", type=float)
+    option("--column", "C", "column or key of the cost: a name, or the number of a CSV column")
+    flag("--follow", "wait for new lines at the end of the file, until Ctrl-C")
+    option("--until", None, "stop at this event", choices=(*EVENTS, "decided"))
+    option("--state", "FILE", "store the state here and continue from it")
+    flag("--rearm", "restart the drift detector after an alarm")
+    option("--new-policy", "NAME", "start anew for another policy; --state keeps the numbers before")
+    flag("--new-file", "read FILE from its beginning although --state has read one")
+    option("--alarm-command", "CMD", "shell command for unsafe, drift and invalid lines; STEINGATE_EVENT has the event")
+    option("--plot", "FILE", "plot bounds and alarms to FILE (.png, .svg or .pdf)")
+    flag("--json", "print JSON at the end and nothing else")
+    flag("--check", "exit with 0 if certified, 1 if undecided, 3 if unsafe, 4 on drift (otherwise always 0)")
 
 
 def monitor(args: Namespace) -> int:
@@ -87,12 +80,19 @@ def monitor(args: Namespace) -> int:
         from steingate.report.plot_style import save_figure
 
         save_figure(monitor_figure(monitors), args.plot)
+    named = by_name(monitors)
     if args.json:
-        events = [event for each in by_name(monitors).values() for event in _events(each)]
-        named = {"retest_triggers": [args.triggers[event] for event in events if event in args.triggers]}
-        print(json.dumps({**monitors.to_dict(), **(named if args.evidence else {})}, allow_nan=False))
+        content = monitors.to_dict()
+        if args.evidence:
+            events = [event for each in named.values() for event in _events(each)]
+            content["retest_triggers"] = [args.triggers[event] for event in events if event in args.triggers]
+        print(json.dumps(content, allow_nan=False))
     else:
-        print_monitors(monitors)
+        for index, (name, each) in enumerate(named.items()):
+            print("\n" * (index > 0), end="")
+            label = f" of {escape(name)}" if isinstance(monitors, Monitors) else ""
+            status = f"[bold {STYLES[each.status]}]{each.status.upper()}[/]"
+            print_rows(f"[bold]Monitor{label}[/bold]: {status}", _rows(each), each.summary)
     return STATUS[monitors.status] if args.check else 0
 
 
@@ -114,24 +114,26 @@ def make_monitor(args: Namespace, limits: list[str]) -> Monitor | Monitors:
     """Return a new monitor, or several if the limits have names."""
     if not limits:
         raise InputError("Give --limit D, or --state of an earlier run.")
+    settings, baseline, calibration = _settings(args), args.baseline, args.calibration
+    if baseline is not None:
+        try:
+            settings["baseline"] = float(baseline)
+        except ValueError:
+            calibration = read_costs(baseline, args.column).costs
     names = [text.rpartition("=")[0] for text in limits]
-    values = [_float("--limit", text.rpartition("=")[2]) for text in limits]
-    settings = _settings(args)
-    if names != [""]:
-        if "" in names or len(set(names)) < len(names):
-            raise InputError(f"The limits {', '.join(limits)} need different names, as in --limit speed=10.")
-        if args.baseline is not None:
-            settings["baseline"] = _float("--baseline", args.baseline)
-        return Monitors(dict(zip(names, values, strict=True)), **settings)
-    if args.calibration is not None:
-        return Monitor.watch(args.calibration, limit=values[0], **settings)
-    if args.baseline is None:
-        return Monitor(values[0], **settings)
     try:
-        baseline = float(args.baseline)
+        values = [float(text.rpartition("=")[2]) for text in limits]
     except ValueError:
-        return Monitor.watch(read_costs(args.baseline, args.column).costs, limit=values[0], **settings)
-    return Monitor(values[0], **settings, baseline=baseline)
+        raise InputError(f"--limit must be a number, or NAME=NUMBER, got {', '.join(limits)}.") from None
+    if names == [""]:
+        if calibration is None:
+            return Monitor(values[0], **settings)
+        return Monitor.watch(calibration, limit=values[0], **settings)
+    if "" in names or len(set(names)) < len(names):
+        raise InputError(f"The limits {', '.join(limits)} need different names, as in --limit speed=10.")
+    if calibration is not None:
+        raise InputError("--baseline must be a number if the limits have names.")
+    return Monitors(dict(zip(names, values, strict=True)), **settings)
 
 
 def continue_monitor(args: Namespace, stored: Monitor | Monitors) -> Monitor | Monitors:
@@ -160,22 +162,13 @@ def _settings(args: Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _float(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{name} must be a number, got {text!r}.") from None
-
-
 class Session:
     """One run of the command: reads costs, updates the monitors, prints events, and stores the state."""
 
     def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
-        self.args, self.monitors = args, monitors
-        self.reader = self._make_reader()
-        self.console = Console(highlight=False)
+        self.args, self.monitors, self.named = args, monitors, by_name(monitors)
+        self.reader = CostParser(tuple(self.named), args.column)
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
-        self.live = args.follow or self.name == "-"
         known = source if source.get("name") == self.name and self.name != "-" else {}
         # With a state, a last line without a newline is left for the next call: it may be incomplete.
         self.file = FileFollower(
@@ -186,17 +179,21 @@ class Session:
         self.saved: Any = None
 
     def run(self) -> None:
-        """Read until the costs end or the event of ``--until`` has happened."""
-        with self._live_table():
+        """Read until the costs end or the event of ``--until`` has happened; a terminal shows the state meanwhile."""
+        console = Console(highlight=False)
+        live = Live(get_renderable=self._state, console=console, refresh_per_second=4, transient=True)
+        with live if console.is_terminal and not self.args.json else nullcontext():
             for batch in pipe() if self.name == "-" else self.file:
                 try:
                     done = self._update(batch)
                 finally:
                     if batch:
                         self.save()
-                self.console.file.flush()  # readers of a pipe see events at once
                 if done:
                     return
+
+    def _state(self) -> Text:
+        return Text(for_terminal("\n".join(f"{name}: {each.summary}" for name, each in self.named.items())))
 
     def save(self) -> None:
         """Write the state if ``--state`` is given and it has changed."""
@@ -208,19 +205,24 @@ class Session:
             write_state(self.args.state, {**self.monitors.state_dict(), "source": source})
             self.saved = now
 
-    def _make_reader(self) -> CostParser:
-        return CostParser(tuple(by_name(self.monitors)), self.args.column)
-
-    @contextmanager
-    def _live_table(self) -> Iterator[None]:
-        if self.args.json or not self.console.is_terminal:
-            yield
-            return
-        with Live(
-            get_renderable=lambda: live_table(self.monitors),
-            console=self.console, refresh_per_second=4, transient=True,
-        ):  # fmt: skip
-            yield
+    def _update(self, batch: list[Line]) -> bool:
+        """Add the costs of some lines; return whether to stop."""
+        for line in batch:
+            if self.last_line is None and line.number > 1:
+                self._read_header()
+            elif line.number == 1:  # the beginning of the file, or of the one that replaces it
+                self.reader = CostParser(tuple(self.named), self.args.column)
+            before = {name: _events(each) for name, each in self.named.items()}
+            with _delay_interrupt():
+                self._count(line)
+                self.last_line = line
+            for name, each in self.named.items():
+                for event in _events(each):
+                    if event not in before[name]:
+                        self._announce(event, name, each)
+            if self._finished():
+                return True
+        return self._finished()
 
     def _read_header(self) -> None:
         """Read the names of the columns in the first line, which an earlier process has counted."""
@@ -230,39 +232,18 @@ class Session:
                 self.reader.line(first.number, first.text)
                 return
 
-    def _update(self, batch: list[Line]) -> bool:
-        """Add the costs of some lines; return whether to stop."""
-        for line in batch:
-            if self.last_line is None and line.number > 1:
-                self._read_header()
-            elif line.number == 1:  # the beginning of the file, or of the one that replaces it
-                self.reader = self._make_reader()
-            before = {name: _events(each) for name, each in by_name(self.monitors).items()}
-            with _delay_interrupt():
-                costs = self._costs(line)
-                if costs is not None:
-                    update = self.monitors.update
-                    update(costs if isinstance(self.monitors, Monitors) else costs[COST])  # type: ignore[arg-type]
-                self.last_line = line
-            self._print_events(before)
-            if self._finished():
-                return True
-        return self._finished()
-
-    def _costs(self, line: Line) -> dict[str, float] | None:
-        """Return the costs in a line; a line without, in a log that is followed, raises the alarm and is left out."""
+    def _count(self, line: Line) -> None:
+        """Count the costs in a line; a line without, in a log that is followed, raises the alarm and is left out."""
         try:
-            return self.reader.line(line.number, line.text)
+            costs: Any = self.reader.line(line.number, line.text)
         except InputError as error:
-            if not self.live or not self.monitors.episodes:
+            if not (self.args.follow or self.name == "-") or not self.monitors.episodes:
                 raise
             warn(f"steingate: {error} The line is not counted.")
-            if self.args.alarm_command:
-                for name, each in by_name(self.monitors).items():
-                    trigger = self.args.triggers.get(INVALID, "")
-                    _run_alarm_command(self.args.alarm_command, INVALID, name, each, str(error), trigger)
-                    break
-            return None
+            self._alarm(INVALID, *next(iter(self.named.items())), str(error))
+        else:
+            if costs is not None:
+                self.monitors.update(costs if isinstance(self.monitors, Monitors) else costs[COST])
 
     def _finished(self) -> bool:
         until = self.args.until
@@ -270,18 +251,35 @@ class Session:
             return self.monitors.certified or self.monitors.unsafe
         return until is not None and bool(getattr(self.monitors, until))
 
-    def _print_events(self, before: dict[str, list[str]]) -> None:
-        for name, each in by_name(self.monitors).items():
+    def _announce(self, event: str, name: str, monitor: Monitor) -> None:
+        """Print an event of a monitor and raise the alarm if it is a bad one."""
+        if not self.args.json:
             label = f"{name}: " if isinstance(self.monitors, Monitors) else ""
-            for event in _events(each):
-                if event in before[name]:
-                    continue
-                trigger = self.args.triggers.get(event, "")
-                if not self.args.json:
-                    text = f"episode {each.episodes}: {label}{event}{' - re-test trigger ' * bool(trigger)}{trigger}"
-                    self.console.print(text, markup=False, soft_wrap=True)
-                if event != "certified" and self.args.alarm_command:
-                    _run_alarm_command(self.args.alarm_command, event, name, each, trigger=trigger)
+            trigger = f" - re-test trigger {self.args.triggers[event]}" if event in self.args.triggers else ""
+            print(for_terminal(f"episode {monitor.episodes}: {label}{event}{trigger}"), flush=True)
+        if event != "certified":
+            self._alarm(event, name, monitor, monitor.summary)
+
+    def _alarm(self, event: str, name: str, monitor: Monitor, summary: str) -> None:
+        """Run the command of the user, if there is one; a failure is reported and the monitor continues."""
+        if not self.args.alarm_command:
+            return
+        variables = {
+            "STEINGATE_EVENT": event,
+            "STEINGATE_NAME": name,
+            "STEINGATE_EPISODE": str(monitor.episodes),
+            "STEINGATE_BOUND": f"{monitor.bound:.6g}",
+            "STEINGATE_SUMMARY": summary,
+            "STEINGATE_TRIGGER": self.args.triggers.get(event, ""),
+        }
+        options: dict[str, Any] = {"env": {**os.environ, **variables}, "stdin": subprocess.DEVNULL}
+        try:
+            done = subprocess.run(self.args.alarm_command, shell=True, timeout=ALARM_TIMEOUT, **options)
+            problem = f"returned {done.returncode}" if done.returncode else ""
+        except subprocess.TimeoutExpired:
+            problem = f"took longer than {ALARM_TIMEOUT:g} s and was stopped"
+        if problem:
+            warn(f"steingate: The alarm command {problem}; the monitor continues.")
 
 
 @contextmanager
@@ -302,49 +300,6 @@ def _delay_interrupt() -> Iterator[None]:
 
 def _events(monitor: Monitor) -> list[str]:
     return [event for event in EVENTS if getattr(monitor, event)]
-
-
-def _run_alarm_command(
-    command: str, event: str, name: str, monitor: Monitor, summary: str = "", trigger: str = ""
-) -> None:
-    """Run the command of the user; a failure is reported and the monitor continues."""
-    variables = {
-        "STEINGATE_EVENT": event,
-        "STEINGATE_NAME": name,
-        "STEINGATE_EPISODE": str(monitor.episodes),
-        "STEINGATE_BOUND": f"{monitor.bound:.6g}",
-        "STEINGATE_SUMMARY": summary or monitor.summary,
-        "STEINGATE_TRIGGER": trigger,
-    }
-    env = {**os.environ, **variables}
-    try:
-        done = subprocess.run(command, shell=True, env=env, stdin=subprocess.DEVNULL, timeout=ALARM_TIMEOUT)
-        problem = f"returned {done.returncode}" if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        problem = f"took longer than {ALARM_TIMEOUT:g} s and was stopped"
-    if problem:
-        warn(f"steingate: The alarm command {problem}; the monitor continues.")
-
-
-def live_table(monitors: Monitor | Monitors) -> Table:
-    """Return a table with one row per cost."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("cost", "episodes", "violations", "bound", "risk", "p", "drift", "state"):
-        table.add_column(name, justify="left" if name in ("cost", "state") else "right", no_wrap=True)
-    for name, each in by_name(monitors).items():
-        drift = f"{each.detector.evidence:.3g} / {each.run_length:g}"
-        numbers = (f"{each.bound:.4f}", f"{each.budget:g}", f"{each.p_value:.2g}", drift)
-        table.add_row(escape(name), str(each.episodes), str(each.violations), *numbers, _status(each))
-    return table
-
-
-def print_monitors(monitors: Monitor | Monitors) -> None:
-    """Print all numbers of the monitors."""
-    for index, (name, each) in enumerate(by_name(monitors).items()):
-        if index:
-            print()
-        label = f" of {escape(name)}" if isinstance(monitors, Monitors) else ""
-        print_rows(f"[bold]Monitor{label}[/bold]: {_status(each)}", _rows(each), each.summary)
 
 
 def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
@@ -374,7 +329,3 @@ def _rows(monitor: Monitor) -> list[tuple[str, str, str]]:
 
 def _alarms(episodes: list[int]) -> str:
     return f"; alarms at episodes {', '.join(map(str, episodes))}" if episodes else ""
-
-
-def _status(monitor: Monitor) -> str:
-    return f"[bold {STYLES[monitor.status]}]{monitor.status.upper()}[/]"

@@ -23,27 +23,21 @@ def warn(text: str) -> None:
 
 def print_rows(title: str, rows: Iterable[tuple[str, str, str]], footer: str = "") -> None:
     """Print a title (rich markup), rows of name, value and comment, and a closing paragraph."""
-    console = Console(highlight=False)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="dim")
     for row in rows:
         table.add_row(*(escape(for_terminal(cell)) for cell in row))
-    if console.is_terminal:
-        _print(console, title, table, footer)
-        return
-    wide = Console(highlight=False, width=PIPE_WIDTH)
-    with wide.capture() as captured:
-        _print(wide, title, table, footer)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    with console.capture() as captured:
+        console.print(for_terminal(title))
+        console.print(table)
+        if footer:
+            console.print(escape(for_terminal(footer)), soft_wrap=not console.is_terminal)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def _print(console: Console, title: str, table: Table, footer: str) -> None:
-    console.print(for_terminal(title))
-    console.print(table)
-    if footer:
-        console.print(escape(for_terminal(footer)), soft_wrap=not console.is_terminal)
 
 
 def shift_rows(shift: ShiftRadius | None, risk: float) -> list[tuple[str, str, str]]:
@@ -57,10 +51,7 @@ def shift_rows(shift: ShiftRadius | None, risk: float) -> list[tuple[str, str, s
 
 @contextmanager
 def progress_bar(console: Console | None = None) -> Iterator[Callable[..., None]]:
-    """Show a progress bar on stderr if it is a terminal.
-
-    Yields ``update(description, completed=None, total=None)``.
-    """
+    """Show a progress bar on stderr if it is a terminal; yields ``update(description, completed=None, total=None)``."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = console or Console(file=sys.stderr)

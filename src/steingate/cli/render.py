@@ -1,31 +1,38 @@
-"""``steingate render``: a video of a trained policy, without a display."""
+"""``steingate render`` and ``steingate demo``: videos of trained policies, without a display."""
 
 import argparse
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from steingate.cli.evaluate import add_run_options
+from steingate.certificates.formatting import number
 from steingate.cli.output import progress_bar, warn
-from steingate.cli.parser import Parser
+from steingate.cli.parser import Parser, add_run_options
 from steingate.errors import InputError
+from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
+if TYPE_CHECKING:
+    from steingate.evidence.statistics import EpisodeTable
+
 SEARCHED = 20  # episodes that --worst plays by default
+REPLAYED = 8  # test episodes that the demo plays again
+DEMO_EVERY = 4  # steps per frame of the demo
 
 
 def render_arguments(parser: Parser) -> None:
     """Add the options of ``render``."""
+    option = parser.option
     add_run_options(parser)
-    add = parser.add_argument
-    add("--out", required=True, metavar="FILE", help="video to write, .mp4 or .gif")
-    add("--worst", action="store_true", help="show the episode with the largest cost of N")
+    option("--out", "FILE", "video to write, .mp4 or .gif", required=True)
+    parser.flag("--worst", "show the episode with the largest cost of N")
     shown = f"number of episodes to show, or to play with --worst (default: 1, or {SEARCHED})"
-    add("--episodes", type=int, metavar="N", help=shown)
-    add("--seed", type=int, default=0, metavar="N", help="seed of the episodes (default: 0)")
-    add("--sample", action="store_true", help="sample actions instead of taking the mean")
-    every = "show one step in N (default: about 30 frames per second, 15 in a GIF)"
-    add("--every", type=int, metavar="N", help=every)
-    add("--size", type=int, default=480, metavar="N", help="pixels per side (default: 480)")
-    add("--camera", default="fixed", choices=("fixed", "track"), help="view of native tasks")
+    option("--episodes", "N", shown, type=int)
+    option("--seed", "N", "seed of the episodes", type=int, default=0)
+    parser.flag("--sample", "sample actions instead of taking the mean")
+    option("--every", "N", "show one step in N (default: about 30 frames per second, 15 in a GIF)", type=int)
+    option("--size", "N", "pixels per side", type=int, default=480)
+    option("--camera", None, "view of native tasks", choices=("fixed", "track"), default="fixed")
 
 
 def render(args: argparse.Namespace) -> int:
@@ -55,3 +62,49 @@ def render(args: argparse.Namespace) -> int:
         )  # fmt: skip
     print(args.out)
     return 0
+
+
+def demo_arguments(parser: Parser) -> None:
+    """Add the options of ``demo``."""
+    default = "zoo:SafetyCarGoal1-v0"
+    parser.add_argument("policy", nargs="?", default=default, metavar="NAME", help=f"of the zoo (default: {default})")
+    parser.option("--out", "DIR", "folder for the files", default="demo")
+
+
+def demo(args: argparse.Namespace) -> int:
+    """Verify the evidence of a policy, play some of its episodes again, and write evidence and film."""
+    from steingate.policies.zoo import PREFIX, run_folder
+
+    if not args.policy.startswith(PREFIX):
+        raise InputError(f"{args.policy!r} is no policy of the zoo; `steingate zoo` lists them.")
+    with stop_on_signals(process=True) as stop, progress_bar() as update:
+        folder, out = run_folder(args.policy), Path(args.out)
+        from steingate.evidence.files import read_folder
+        from steingate.evidence.replay import replay_episodes
+        from steingate.evidence.verify import read_bundle
+        from steingate.training.play import load_player
+        from steingate.training.video import film_episodes
+
+        stop.check()
+        update("verifying the evidence")
+        bundle = read_bundle(folder)
+        print(bundle.evidence["claim"]["sentence"])
+        (out / "evidence").mkdir(parents=True, exist_ok=True)
+        for name, content in read_folder(folder)[0].items():
+            replace_file(out / "evidence" / name, content)
+        update("playing test episodes again")
+        different, played = replay_episodes(folder, bundle, 1, REPLAYED)
+        same = f"{played - len(different)} of {played}"
+        print(f"Played again on this machine, {same} test episodes have the same cost and return.", flush=True)
+        median = median_episode(bundle.table)
+        film, player, seeds = out / "film.mp4", load_player(args.policy, print), [int(bundle.table.seed[median])]
+        progress = partial(update, "rendering steps")
+        film_episodes(player, seeds, film, every=DEMO_EVERY, stop=stop.check, progress=progress)
+    print(f"{film}: the test episode with the median return, cost {number(float(bundle.table.cost[median]))}")
+    print(f"{out / 'evidence' / 'evidence.html'}: the evidence, as a page")
+    return 0
+
+
+def median_episode(table: "EpisodeTable") -> int:
+    """Return the index of the episode with the median return."""
+    return int(table.ret.argsort(kind="stable")[len(table.ret) // 2])

@@ -19,17 +19,16 @@ RUNS = "run folders, archives, or folders that contain some"
 
 def report_arguments(parser: Parser) -> None:
     """Add the options of ``report``."""
-    add = parser.add_argument
-    add("runs", nargs="+", metavar="RUNS", help=RUNS)
-    add("--out", default="report.html", metavar="FILE", help="page to write (default: report.html)")
+    parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
+    parser.option("--out", "FILE", "page to write", default="report.html")
     for name, text in (
-        ("--table", "also write the tables: .md or .tex as shown, .csv with every number"),
-        ("--figure", "also plot the learning curves: .png, .svg or .pdf"),
-        ("--frontier", "also plot return against violation rate: .png, .svg or .pdf"),
+        ("--table", "also write the tables: .md or .tex as shown, .csv with every number; repeatable"),
+        ("--figure", "also plot the learning curves: .png, .svg or .pdf; repeatable"),
+        ("--frontier", "also plot return against violation rate: .png, .svg or .pdf; repeatable"),
     ):
-        add(name, action="append", default=[], metavar="FILE", help=f"{text}; repeatable")
-    add("--limit", type=float, metavar="X", help="judge all runs at this cost limit (default: that of their training)")
-    add("--title", default="SteinGate runs", metavar="TEXT", help="heading of the page")
+        parser.option(name, "FILE", text, action="append", default=[])
+    parser.option("--limit", "X", "judge all runs at this cost limit (default: that of their training)", type=float)
+    parser.option("--title", "TEXT", "heading of the page", default="SteinGate runs")
 
 
 def report(args: argparse.Namespace) -> int:
@@ -50,14 +49,12 @@ def report(args: argparse.Namespace) -> int:
     if len(found.runs) == 1:
         print(*verdicts(found), sep="\n")
     write_page(found, args.out, args.title)
-    print(args.out)
     for path in args.table:
         write_tables(found, path)
-        print(path)
     for draw, paths in ((curves_figure, args.figure), (frontier_figure, args.frontier)):
         for path in paths:
             save_figure(draw(found), path)
-            print(path)
+    print(args.out, *args.table, *args.figure, *args.frontier, sep="\n")
     return 0
 
 
@@ -80,25 +77,19 @@ def _load(roots: Sequence[str], limit: float | None = None) -> "tuple[list[Run],
 def archive_arguments(parser: Parser) -> None:
     """Add the options of ``archive``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
-    parser.add_argument("--out", required=True, metavar="FILE", help="archive to write: NAME.jsonl.xz")
-    parser.add_argument("--all", action="store_true", help="also include unfinished runs")
-    parser.add_argument(
-        "--digits", type=int, metavar="N", help="round numbers to N significant digits (default: exact)"
-    )
+    parser.option("--out", "FILE", "archive to write: NAME.jsonl.xz", required=True)
+    parser.flag("--all", "also include unfinished runs")
+    parser.option("--digits", "N", "round numbers to N significant digits (default: exact)", type=int)
 
 
 def archive(args: argparse.Namespace) -> int:
-    """Write the archive and print its size."""
+    """Write the archive, without edited runs, and print its size."""
     from steingate.report.archive import write_archive
 
-    runs, _ = _load(args.runs)
-    included = []
+    runs = [run for run in _load(args.runs)[0] if not run.edited]
+    included = [run for run in runs if run.complete or args.all]
     for run in runs:
-        if run.edited:
-            continue
-        if run.complete or args.all:
-            included.append(run)
-        else:
+        if not (run.complete or args.all):
             epochs = f"{run.n_epochs} of {run.planned_epochs} epochs"
             warn(f"steingate: skipped {run.path}: {epochs} (--all includes it).")
     if not included:
@@ -111,9 +102,7 @@ def archive(args: argparse.Namespace) -> int:
 def dashboard_arguments(parser: Parser) -> None:
     """Add the options of ``dashboard``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
-    parser.add_argument(
-        "--port", type=int, default=8265, metavar="N", help="port on 127.0.0.1; 0 for any (default: 8265)"
-    )
+    parser.option("--port", "N", "port on 127.0.0.1; 0 for any", type=int, default=8265)
 
 
 def dashboard(args: argparse.Namespace) -> int:

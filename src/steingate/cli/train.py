@@ -4,8 +4,7 @@ import argparse
 
 from steingate.algorithms import find_algorithm
 from steingate.cli.parser import Parser, add_env_options, add_options, add_trust_option
-from steingate.errors import InputError
-from steingate.settings import Option, convert, list_options, nearest_option
+from steingate.settings import Option, convert, list_options
 from steingate.training.config import RunConfig, load_options, make_config
 from steingate.training.stop import stop_on_signals
 
@@ -26,39 +25,32 @@ RUN_GROUPS = {
 
 
 def train_arguments(parser: Parser) -> None:
-    """Add the options of a run and of the algorithm that the command line selects."""
+    """Add the options of a run and of the algorithm that the command line or its TOML file selects."""
     default = RunConfig()
-    name = _selected_algorithm(parser.argv) or default.algo.name
-    algorithm = find_algorithm(name)()
     parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
-    parser.add_argument(
-        "--config", metavar="FILE", help="TOML file, or config.json of a run; the command line overrides it"
-    )
+    algo = f"algorithm (see steingate algos) or module:Class (default: {default.algo.name})"
+    parser.option("--algo", "TEXT", algo, default=argparse.SUPPRESS)
+    parser.option("--config", "FILE", "TOML file, or config.json of a run; the command line overrides it")
     add_trust_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="show only the result")
-    parser.add_argument(
-        "--algo",
-        default=argparse.SUPPRESS,
-        metavar="TEXT",
-        help=f"algorithm (see steingate algos) or module:Class (default: {default.algo.name})",
-    )
+    parser.flag("--quiet", "show only the result")
+    given, _ = parser.parse_known_args([word for word in parser.argv if word not in ("-h", "--help")])
+    selected = getattr(given, "algo", None)
+    if selected is None and given.config:
+        selected = load_options(given.config, given.trust_code).get("algo")
+    name = selected if isinstance(selected, str) else default.algo.name
+    if selected:
+        parser.prog += f" --algo {name}"  # in errors
     groups: dict[str, list[Option]] = {title: [] for title in RUN_GROUPS}
     titles = {field: title for title, names in RUN_GROUPS.items() for field in names}
     for option in list_options(default):
         if option.path[0] != "algo":
             groups.setdefault(titles.get(option.path[0], "other"), []).append(option)
-    for option in list_options(algorithm):
+    for option in list_options(find_algorithm(name)()):
         title = f"{name}: {option.path[0].replace('_', ' ')}" if len(option.path) > 1 else name
         groups.setdefault(title, []).append(option)
     for title, options in groups.items():
         add_options(parser.add_argument_group(title), options)
-
-    def unknown_option(option: str, known: list[str]) -> str:
-        hint = nearest_option(option, known)
-        return f"{name} has no option {option}{hint}; steingate algos {name} lists its options."
-
-    parser.unknown_option = unknown_option  # type: ignore[assignment]
 
 
 def train(args: argparse.Namespace) -> int:
@@ -76,11 +68,9 @@ def train(args: argparse.Namespace) -> int:
 def resume_arguments(parser: Parser) -> None:
     """Add the options of ``resume``."""
     parser.add_argument("run", metavar="RUN", help="run folder")
-    parser.add_argument(
-        "--total-steps", metavar="N", help="new total number of environment steps, to make the run longer"
-    )
+    parser.option("--total-steps", "N", "new total number of environment steps, to make the run longer")
     add_env_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="show only the result")
+    parser.flag("--quiet", "show only the result")
 
 
 def resume(args: argparse.Namespace) -> int:
@@ -92,19 +82,3 @@ def resume(args: argparse.Namespace) -> int:
         path = resume_run(args.run, args.quiet, stop, steps, args.env, args.trust_code)
     print(path)
     return 0
-
-
-def _selected_algorithm(argv: list[str]) -> str | None:
-    """Return the algorithm of the command line or of its TOML file, or ``None``."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    parser.add_argument("--algo")
-    parser.add_argument("--config")
-    parser.add_argument("--trust-code", action="store_true")
-    try:
-        args, _ = parser.parse_known_args(argv)
-    except argparse.ArgumentError as error:
-        raise InputError(f"{str(error).rstrip('.')}; run steingate train --help.") from error
-    if args.algo is not None:
-        return str(args.algo)
-    stored = load_options(args.config, args.trust_code).get("algo") if args.config else None
-    return stored if isinstance(stored, str) else None

@@ -1,7 +1,7 @@
 """Grids: functions that return a list of run configurations, built in or in a user's Python file."""
 
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -85,10 +85,11 @@ def load_grid(name: str) -> Grid:
     except Exception as error:
         raise InputError(_describe(path, error)) from error
     build, sizes = getattr(module, "grid", None), getattr(module, "SIZES", Sizes())
-    if not callable(build):
-        raise InputError(f"{path} has no function grid(sizes) that returns a list of RunConfig.")
-    if not isinstance(sizes, Sizes):
-        raise InputError(f"SIZES in {path} must be a steingate.experiments.grid.Sizes.")
+    if not callable(build) or not isinstance(sizes, Sizes):
+        raise InputError(
+            f"{path} needs a function grid(sizes) that returns a list of RunConfig; SIZES, if there are any, must be "
+            "steingate.experiments.grid.Sizes."
+        )
     return Grid(path.stem, (module.__doc__ or "").strip().partition("\n")[0], build, sizes)
 
 
@@ -100,10 +101,10 @@ def plan_runs(grid: Grid, sizes: Sizes) -> list[RunConfig]:
         raise
     except Exception as error:
         raise InputError(_describe(Path(grid.name), error)) from error
-    if not isinstance(runs, list | tuple) or not all(isinstance(run, RunConfig) for run in runs):
-        raise InputError(f"The grid {grid.name} does not return a list of RunConfig; see sizes.runs(...).")
-    if not runs:
-        raise InputError(f"The grid {grid.name} has no runs; give it tasks, algorithms and seeds.")
+    if not isinstance(runs, list | tuple) or not runs or not all(isinstance(run, RunConfig) for run in runs):
+        raise InputError(
+            f"The grid {grid.name} must return a list of RunConfig that is not empty; see sizes.runs(...)."
+        )
     by_path: dict[Path, RunConfig] = {}
     for run in runs:
         if not Path(run.out).resolve().is_relative_to(Path(sizes.out).resolve()):
@@ -119,20 +120,23 @@ def plan_runs(grid: Grid, sizes: Sizes) -> list[RunConfig]:
     return sorted(by_path.values(), key=lambda run: run.seed)
 
 
-def filter_runs(runs: list[RunConfig], tasks: Iterable[str], algos: Iterable[str]) -> list[RunConfig]:
+def filter_runs(runs: list[RunConfig], tasks: Sequence[str], algos: Sequence[str]) -> list[RunConfig]:
     """Return the runs on some tasks with some algorithms; no names mean all.
 
     A task is named by its id or in short: ``CarGoal1`` is ``SafetyCarGoal1-v0``.
     """
-    short = {run.env: short_task(run.env) for run in runs}
-    envs = {name: env for env, name in short.items()} | {env: env for env in short}
-    names = {run.algo.name: run.algo.name for run in runs}
-    wanted_envs = {_choose("task", name, envs) for name in tasks} or set(short)
-    wanted_algos = {_choose("algorithm", name, names) for name in algos} or set(names)
-    found = [run for run in runs if run.env in wanted_envs and run.algo.name in wanted_algos]
-    if not found:
-        raise InputError("The grid has no run with these tasks and algorithms.")
-    return found
+    runs = _select(runs, "task", [short_task(name) for name in tasks], lambda run: short_task(run.env))
+    return _select(runs, "algorithm", algos, lambda run: run.algo.name)
+
+
+def _select(
+    runs: list[RunConfig], kind: str, wanted: Sequence[str], name_of: Callable[[RunConfig], str]
+) -> list[RunConfig]:
+    known = sorted({name_of(run) for run in runs})
+    for name in wanted:
+        if name not in known:
+            raise InputError(f"The grid has no {kind} {name!r}{nearest(name, known)}; it has {', '.join(known)}.")
+    return [run for run in runs if not wanted or name_of(run) in wanted]
 
 
 def short_task(env: str) -> str:
@@ -142,13 +146,6 @@ def short_task(env: str) -> str:
     'CarGoal1'
     """
     return env.removeprefix("steingate/").removeprefix("Safety").partition("-v")[0]
-
-
-def _choose(kind: str, name: str, known: dict[str, str]) -> str:
-    if name not in known:
-        choices = ", ".join(sorted({short_task(value) for value in known.values()}))
-        raise InputError(f"The grid has no {kind} {name!r}{nearest(name, known)}; it has {choices}.")
-    return known[name]
 
 
 def _describe(path: Path, error: Exception) -> str:

@@ -1,32 +1,27 @@
 """Run a list of runs on an engine: skip finished runs, restart runs whose process was killed."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
-from steingate.errors import InputError, RunError
-from steingate.experiments.run_status import run_status
+from steingate.errors import InputError, RunError, SteingateError
+from steingate.experiments.engines import LocalEngine, RayEngine
 from steingate.experiments.worker import WorkerExit
+from steingate.runs import RunFolder, deciding, load_certification, read_config
+from steingate.storage.checkpoint import checkpoint_files
 from steingate.training.config import RunConfig
 
 MAX_RESTARTS = 3  # consecutive restarts without a new checkpoint
 
 
-class Engine(Protocol):
-    """Runs workers on this machine or on a cluster."""
+class RunStatus(NamedTuple):
+    """State of a run, read from its folder."""
 
-    slots: int  # number of runs at a time
-
-    def start(self, cfg: RunConfig) -> None:
-        """Start or continue a run."""
-
-    def wait(self, timeout: float) -> list[tuple[RunConfig, WorkerExit]]:
-        """Return the runs that have ended, after at most ``timeout`` seconds."""
-
-    def stop(self) -> None:
-        """Let all runs write a checkpoint and end; return when they have."""
+    started: bool  # whether the run has a folder
+    epochs: int  # in the newest checkpoint
+    finished: bool  # whether that is the last epoch and the certification of the run is complete
 
 
 @dataclass(frozen=True)
@@ -41,6 +36,38 @@ class Outcome:
     def path(self) -> Path:
         """The run folder."""
         return self.run.path
+
+
+def run_status(cfg: RunConfig) -> RunStatus:
+    """Return the state of a run; InputError if its folder contains a run with other settings."""
+    run = RunFolder(cfg.path)
+    if not run.config.exists():
+        return RunStatus(started=False, epochs=0, finished=False)
+    stored = read_config(run.path).get("config")
+    names = ("certify", "algorithm")
+    if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in names):
+        raise RunError(f"{run.config} is damaged: it has no settings; move the folder away.")
+    found = dict(_flat(deciding(stored, steps=True)))
+    for name, value in _flat(deciding(cfg.to_dict(), steps=True)):
+        if name in found and found[name] != value:
+            raise InputError(
+                f"{run.path} contains a run with {name} {found[name]!r} where the grid has {value!r}; "
+                "choose another --out."
+            )
+    epochs = max((epoch for epoch, _ in checkpoint_files(run.checkpoints)), default=0)
+    certification = load_certification(run.path) or {}
+    certified = certification.get("finished") is True and certification.get("epoch") == epochs
+    finished = epochs >= cfg.epochs and (certified or not stored["certify"].get("enabled"))
+    return RunStatus(True, epochs, finished)
+
+
+def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of all settings; those of the algorithm are named without a prefix."""
+    for name, value in settings.items():
+        if name == "algorithm":
+            yield from _flat(value)
+        else:
+            yield name, value
 
 
 def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]]:
@@ -65,8 +92,9 @@ def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]
 
 
 def launch(
-    todo: Sequence[RunConfig], engine: Engine, notify: Callable[[RunConfig, str], None] = lambda cfg, text: None,
-    stop: Callable[[], bool] = lambda: False, poll: float = 0.5,
+    todo: Sequence[RunConfig], engine: LocalEngine | RayEngine,
+    notify: Callable[[RunConfig, str], None] = lambda cfg, text: None, stop: Callable[[], bool] = lambda: False,
+    poll: float = 0.5,
 ) -> list[Outcome]:  # fmt: skip
     """Run everything and return the outcome of each run; a failed run does not stop the others.
 
@@ -96,20 +124,22 @@ def launch(
                 notify(cfg, ": ".join(filter(None, (outcome.status, outcome.message))))
     if running:
         engine.stop()
-    outcomes += [_outcome_of_stopped(cfg) for cfg in running.values()]
-    return outcomes + [Outcome(cfg, "not started") for cfg in waiting]
+    stopped = [_outcome(cfg, WorkerExit("stopped"), losses) for cfg in running.values()]
+    return [*outcomes, *filter(None, stopped), *(Outcome(cfg, "not started") for cfg in waiting)]
 
 
 def _outcome(cfg: RunConfig, end: WorkerExit, losses: dict[Path, tuple[int, int]]) -> Outcome | None:
     """Return the outcome of a run whose worker ended, or None if it should be restarted."""
     try:
         status = run_status(cfg)
-    except (InputError, RunError) as error:
+    except SteingateError as error:
         return Outcome(cfg, "failed", end.message or str(error))
     if end.kind == "failed":
         return Outcome(cfg, "failed", end.message)
     if status.finished:
         return Outcome(cfg, "finished")
+    if end.kind == "stopped":
+        return Outcome(cfg, "stopped")
     if end.kind == "finished":
         message = f"{cfg.path} is not finished on this machine; --out must be a folder that all machines share."
         return Outcome(cfg, "failed", message)
@@ -119,10 +149,3 @@ def _outcome(cfg: RunConfig, end: WorkerExit, losses: dict[Path, tuple[int, int]
     if count <= MAX_RESTARTS:
         return None
     return Outcome(cfg, "failed", f"killed {count} times without a new checkpoint, last time {end.message}.")
-
-
-def _outcome_of_stopped(cfg: RunConfig) -> Outcome:
-    try:
-        return Outcome(cfg, "finished" if run_status(cfg).finished else "stopped")
-    except (InputError, RunError) as error:
-        return Outcome(cfg, "failed", str(error))

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 GRACE = 120.0  # seconds in which a run must write its checkpoint after it was asked to stop
 _FAILED = 2
 _LOCK_SECONDS = 180.0  # longer than GRACE: an earlier worker may still be writing its checkpoint
+_POLL = 0.05
 _STDIN = 0
-_LOG_TAIL = 1 << 14
 # The result of a sum in BLAS depends on the number of threads.
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -32,13 +32,31 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 class WorkerExit(NamedTuple):
     """How a worker ended; a run whose worker was killed ("lost") can continue from its last checkpoint."""
 
-    kind: Literal["finished", "failed", "lost"]
+    kind: Literal["finished", "failed", "lost", "stopped"]
     message: str = ""
 
 
 def job_text(cfg: "RunConfig", cores: Sequence[int] = ()) -> str:
     """Return the line of JSON that a worker reads."""
     return json.dumps({"config": cfg.to_dict(), "cores": list(cores)}) + "\n"
+
+
+def run_worker(job: str, run: Path, stop: Callable[[], bool] = lambda: False) -> WorkerExit:
+    """Run a worker to its end; when ``stop`` returns true, let it write a checkpoint and end."""
+    process = start_worker(job, run)
+    assert process.stdin is not None
+    try:
+        while process.poll() is None and not stop():  # Ray can interrupt Python code only
+            time.sleep(_POLL)
+    finally:
+        process.stdin.close()
+        process.wait()
+    if process.returncode == 0:
+        return WorkerExit("finished")
+    if process.returncode in (1, _FAILED):
+        return WorkerExit("failed", _error_in(log_path(run)))
+    number = -process.returncode if process.returncode < 0 else process.returncode - 128
+    return WorkerExit("lost", f"its process was ended by signal {number}")
 
 
 def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
@@ -63,40 +81,21 @@ def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
     return process
 
 
-def stop_worker(process: "subprocess.Popen[bytes]") -> None:
-    """Ask a worker to write a checkpoint and end; does not wait."""
-    assert process.stdin is not None
-    process.stdin.close()
-
-
-def worker_exit(process: "subprocess.Popen[bytes]", run: Path) -> WorkerExit:
-    """Return how a worker that has ended did so, with the error message from its log."""
-    status = process.returncode
-    if status == 0:
-        return WorkerExit("finished")
-    if status in (1, _FAILED):
-        return WorkerExit("failed", _error_in(log_path(run)))
-    number = -status if status < 0 else status - 128
-    return WorkerExit("lost", f"its process was ended by signal {number}")
-
-
 def log_path(run: Path) -> Path:
     """Return the file beside a run folder with the output of its workers."""
     return run.with_name(run.name + ".log")
 
 
 def _error_in(log: Path) -> str:
-    try:
-        with open(log, "rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - _LOG_TAIL, 0))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        text = ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in reversed(lines):
-        if line.startswith("steingate: "):
-            return line.removeprefix("steingate: ")
-    return f"{lines[-1].rstrip('.') if lines else 'Its process failed'}; see {log}."
+    """Return the last error message in a log, or its last line."""
+    with suppress(OSError):
+        lines = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        for line in reversed(lines):
+            if line.startswith("steingate: "):
+                return line.removeprefix("steingate: ")
+        if lines:
+            return f"{lines[-1].rstrip('.')}; see {log}."
+    return f"Its process failed; see {log}."
 
 
 def main() -> int:
