@@ -50,7 +50,7 @@ def test_train_prints_its_folder_and_its_progress(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "--env", "SafetyPointGoal7-v0"], "did you mean 'SafetyPointGoal"),
+        (["train", "--env", "SafetyPointGoal7-v0"], "did you mean SafetyPointGoal"),
         (["train", "--cost-limt", "3"], "did you mean --cost-limit"),
         (["train", "--config", "nowhere.toml"], "Cannot read nowhere.toml"),
         (["train", "--algo", "ppo", "--max-kl", "0.5"], "no option --max-kl (did you mean --ppo.max-kl?)"),
