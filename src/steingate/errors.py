@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from math import inf
 from numbers import Real
 from typing import TypeGuard
 
@@ -77,21 +76,6 @@ def needs(feature: str, extra: str | None = None) -> Iterator[None]:
 
 class RunError(SteingateError):
     """A run folder or checkpoint that cannot be used, or a training run that had to stop."""
-
-
-def require_positive(record: object, *names: str) -> None:
-    """Refuse a record one of whose fields is not above zero."""
-    for name in names:
-        if not getattr(record, name) > 0:
-            raise InputError(f"{name} must be positive, got {getattr(record, name)}.")
-
-
-def require_between(record: object, low: float, high: float, *names: str) -> None:
-    """Refuse a record one of whose fields is below ``low`` or above ``high``."""
-    for name in names:
-        if not low <= getattr(record, name) <= high:
-            bounds = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
-            raise InputError(f"{name} must be {bounds}, got {getattr(record, name)}.")
 
 
 def is_real(value: object) -> TypeGuard[float]:

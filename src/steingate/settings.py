@@ -51,11 +51,15 @@ class Option:
     help: str
 
 
-def option(default: Any, text: str) -> Any:
-    """Return a dataclass field with a default and a help text; a dict is copied for every instance."""
+def option(default: Any, text: str, positive: bool = False, between: tuple[float, float] | None = None) -> Any:
+    """Return a dataclass field with a default, a help text and a range; a dict is copied for every instance.
+
+    :func:`check_ranges` refuses values that are not ``positive``, or not ``between`` two numbers.
+    """
+    metadata = {"help": text, "positive": positive, "between": between}
     if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata={"help": text})
-    return field(default=default, metadata={"help": text})
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def group(make: Callable[[], Any], text: str = "", flat: bool = False) -> Any:
@@ -71,6 +75,20 @@ def group(make: Callable[[], Any], text: str = "", flat: bool = False) -> Any:
         Name the options of the group without the name of the group.
     """
     return field(default_factory=make, metadata={"help": text, "flat": flat})
+
+
+def check_ranges(config: object) -> None:
+    """Refuse an option, of the configuration or of its groups, outside its range; None is in every range."""
+    for item in fields(config):  # type: ignore[arg-type]
+        value = getattr(config, item.name)
+        low, high = item.metadata.get("between") or (-math.inf, math.inf)
+        if _is_config(value):
+            check_ranges(value)
+        elif value is not None and item.metadata.get("positive") and not value > 0:
+            raise InputError(f"{item.name} must be positive, got {value}.")
+        elif value is not None and item.metadata.get("between") and not low <= value <= high:
+            bounds = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+            raise InputError(f"{item.name} must be {bounds}, got {value}.")
 
 
 def field_types(cls: type) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from scipy.optimize import minimize
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Batch, Episodes, RunContext
-from steingate.algorithms.common.distribution import ActionDistribution, action_distribution, log_prob
-from steingate.algorithms.common.networks import forward, init_policy
+from steingate.algorithms.common.networks import ActionDistribution, action_distribution, forward, init_policy, log_prob
 from steingate.algorithms.common.ppo_update import Minibatch
 
 

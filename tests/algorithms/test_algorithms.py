@@ -9,7 +9,7 @@ from tests.algorithms.problems import episodes, run_gate
 
 from steingate.algorithms import ALGORITHMS, find_algorithm, make_algorithm
 from steingate.algorithms.base import MethodInfo, RunContext, TrustRegionAlgorithm, TrustRegionConfig
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
+from steingate.algorithms.cpo import MeanCostConstraint
 from steingate.errors import InputError
 from steingate.settings import group
 
@@ -46,17 +46,12 @@ def test_decisions_depend_on_the_limit_where_a_constraint_is_listed(name):
         ("cpo", {"gamma": 1.5}, "gamma must be from 0 to 1, got 1.5"),
         ("cpo", {"advantage_clip": 0.0}, "advantage_clip must be positive"),
         ("cpo", {"hidden": ()}, "hidden is .*: give the sizes"),
-        ("cpo", {"backtrack_coef": 1.0}, "backtrack_coef is 1.0: it must be below 1"),
+        ("cpo", {"backtrack_coef": 1.0}, "backtrack_coef must be from 0.001 to 0.999"),
         ("cpo", {"variant": "fixed"}, "variant"),
         ("crpo", {"tolerance": -1.0}, "tolerance must be at least 0"),
-        ("focops", {"temperature": 0.0}, "temperature"),
-        ("p3o", {"penalty": -3.0}, "penalty"),
         ("trpo-lag", {"pid.delay": 0, "multiplier": "pid"}, "delay"),
-        ("trpo-lag", {"pid.smoothing": 1.1, "multiplier": "pid"}, "smoothing"),
-        ("trpo-saute", {"budget_discount": 1.5}, "budget_discount"),
-        ("trpo-simmer", {"controller.memory": 0}, "memory"),
         ("evo", {"extreme.percentile": 101.0}, "percentile"),
-        ("evo", {"replay.buffer": 0}, "buffer"),
+        ("steingate", {"preset": "violation", "certificate": {"budget": 0.2}}, "has no option 'budget'; it has risk"),
     ],
 )
 def test_impossible_options_are_refused_by_name(name, options, message):
@@ -65,17 +60,11 @@ def test_impossible_options_are_refused_by_name(name, options, message):
 
 
 @dataclass(frozen=True)
-class Mine(TrustRegionAlgorithm):
+class Mine(MeanCostConstraint, TrustRegionAlgorithm):
     """An algorithm as a user might write it."""
 
     info = MethodInfo("mine")
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
-
-    def init(self, context, policy):
-        return RecentEpisodes()
-
-    def decide(self, context, state, finished):
-        return constrain_mean_cost(context, state, finished, self.is_published)
 
 
 @dataclass(frozen=True)

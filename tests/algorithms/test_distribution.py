@@ -5,12 +5,13 @@ import numpy as np
 from scipy import integrate, stats
 from scipy.special import rel_entr, softmax
 
-from steingate.algorithms.common.distribution import (
+from steingate.algorithms.common.networks import (
     ActionDistribution,
     action_distribution,
+    forward,
+    init_policy,
     log_prob,
 )
-from steingate.algorithms.common.networks import forward, init_policy
 
 ACTIONS = 4
 

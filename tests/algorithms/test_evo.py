@@ -4,8 +4,7 @@ from tests.algorithms.problems import episodes
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Mode, RunContext, Trajectories
-from steingate.algorithms.common.distribution import log_prob
-from steingate.algorithms.common.networks import init_policy
+from steingate.algorithms.common.networks import init_policy, log_prob
 from steingate.algorithms.evo import (
     ExtremeValueConfig,
     ReplayConfig,
@@ -92,10 +91,10 @@ class TestMemory:
         first = rollout(ends)
         state = record([first], 3)
         np.testing.assert_array_equal(state.log_ratio, np.zeros(3))
-        np.testing.assert_array_equal(state.memory.lengths, [3, 6, 6])
+        np.testing.assert_array_equal(state.lengths, [3, 6, 6])
         state = record([first, rollout(np.eye(2, 3, dtype=bool), seed=1)], 3)
         # The oldest of the five is dropped; the two new ones are last and have ratio 0.
-        np.testing.assert_array_equal(state.memory.lengths, [6, 6, 1, 2])
+        np.testing.assert_array_equal(state.lengths, [6, 6, 1, 2])
         expected = [ratio_of((first, slice(6), 1)), ratio_of((first, slice(3, 9), 0)), 0.0, 0.0]
         np.testing.assert_allclose(state.log_ratio, expected, rtol=1e-5)
 
@@ -104,9 +103,9 @@ class TestMemory:
         ends = np.zeros((4, 2), bool)
         ends[1, 1] = True
         first, second = rollout(np.zeros((4, 2), bool)), rollout(ends, seed=1)
-        assert len(record([first], 2, carry=carry).memory.lengths) == 0
+        assert len(record([first], 2, carry=carry).lengths) == 0
         state = record([first, second], 2, carry=carry)
-        np.testing.assert_array_equal(state.memory.lengths, [length])
+        np.testing.assert_array_equal(state.lengths, [length])
         path = [(second, slice(2), 1)]
         # An episode that began under an earlier policy has its ratio at once, one of this rollout has ratio 0.
         assert state.log_ratio[0] == pytest.approx(ratio_of((first, slice(4), 1), *path) if carry else 0.0, rel=1e-5)

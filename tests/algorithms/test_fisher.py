@@ -9,8 +9,7 @@ from tests.algorithms.problems import mean_kl, problem, surrogates
 
 from steingate.algorithms.base import Batch
 from steingate.algorithms.common import fisher
-from steingate.algorithms.common.distribution import log_prob
-from steingate.algorithms.common.networks import init_policy
+from steingate.algorithms.common.networks import init_policy, log_prob
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from tests.algorithms.problems import episodes, problem, run_gate, update
 
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Mode, Objective
-from steingate.algorithms.common.gae import standardize
-from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
+from steingate.algorithms.common.advantages import standardize
+from steingate.algorithms.lagrangian import AdamConfig, PIDConfig
 from steingate.errors import InputError
 
 COSTS = (50, 40, 30, 26, 20, 10, 10)

@@ -13,8 +13,7 @@ import pytest
 from steingate.algorithms import ALGORITHMS, make_algorithm
 from steingate.algorithms.base import Episodes, RunContext, Trajectories
 from steingate.algorithms.common.critics import fit_critics, init_critics
-from steingate.algorithms.common.distribution import compiled_log_prob
-from steingate.algorithms.common.networks import forward, init_policy
+from steingate.algorithms.common.networks import compiled_log_prob, forward, init_policy
 from steingate.training.rollout import Carry, Rollout
 from steingate.training.rollout_kernels import TERMINATED
 from steingate.training.targets import compute_targets

@@ -4,8 +4,8 @@ import pytest
 from tests.algorithms.problems import adam_loop, mean_kl, problem
 
 from steingate.algorithms.base import Mode, Objective, RunContext
-from steingate.algorithms.common.distribution import log_prob
 from steingate.algorithms.common.minibatch import permutations
+from steingate.algorithms.common.networks import log_prob
 from steingate.algorithms.common.ppo_update import init_ppo, minibatch_update, objective_advantage, ppo_phase
 from steingate.algorithms.config import PPOConfig
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from steingate.algorithms.base import Episodes, Objective, RunContext
-from steingate.algorithms.saute import ControllerConfig, TRPOSimmer, mean_discount
+from steingate.algorithms.saute import ControllerConfig, TRPOSimmer
 
 CONTEXT = RunContext(cost_limit=25.0, window=1, episode_length=1000)
 
 
-def simmer(discount=0.9999, **gains):
+def simmer(discount=0.9999, length=1000, **gains):
     algorithm = TRPOSimmer()
-    budget = replace(algorithm.budget, budget_discount=discount, budget_length=1000)
+    budget = replace(algorithm.budget, budget_discount=discount, budget_length=length)
     return replace(algorithm, budget=budget, controller=ControllerConfig(**gains))
 
 
@@ -32,6 +32,9 @@ def budgets(algorithm, *costs, context=CONTEXT):
 
 
 def test_the_mean_discount_has_its_closed_form():
+    def mean_discount(discount, length):
+        return simmer(discount, length).mean_discount(CONTEXT)
+
     assert 25 * mean_discount(0.999, 1000) == pytest.approx(15.80761, abs=1e-5)
     assert 25 * mean_discount(0.9999, 500) == pytest.approx(24.38648, abs=1e-5)
     assert mean_discount(0.9, 4) == pytest.approx((1 + 0.9 + 0.81 + 0.729) / 4)

@@ -11,7 +11,7 @@ from tests.algorithms.problems import mean_kl, problem, surrogates
 
 from steingate.algorithms.base import Mode, Objective
 from steingate.algorithms.common import fisher
-from steingate.algorithms.common.distribution import log_prob
+from steingate.algorithms.common.networks import log_prob
 from steingate.algorithms.common.trust_region import (
     Case,
     StepRule,

@@ -7,8 +7,7 @@ from tests.training.runs_of_probes import facts, tiny
 
 import steingate
 from steingate.algorithms import ALGORITHMS
-from steingate.algorithms.common.distribution import log_prob
-from steingate.algorithms.common.networks import forward, init_policy
+from steingate.algorithms.common.networks import forward, init_policy, log_prob
 from steingate.envs.make import make_vec
 from steingate.policies.normalizer import init_stats
 from steingate.runs import read_progress

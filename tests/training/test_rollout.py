@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from tests.training.probes import Constant, Walk
 
-from steingate.algorithms.common.distribution import log_prob
-from steingate.algorithms.common.networks import forward, init_policy
+from steingate.algorithms.common.networks import forward, init_policy, log_prob
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats, normalize, push

@@ -40,9 +40,11 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import gate_metrics
+from steingate.algorithms.common.episodes import gate_output
 from steingate.algorithms.config import (
     EPISODE_FILTER,
+    NON_NEGATIVE,
+    UNIT,
     AdvantageConfig,
     CriticConfig,
     EpisodeFilter,
@@ -52,30 +54,25 @@ from steingate.algorithms.config import (
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.algorithms.saute import require_cost_budget
 from steingate.certificates.betting import RHO, WEIGHTS
-from steingate.errors import InputError, require_between, require_positive
+from steingate.errors import InputError
 from steingate.monitoring.wealth import THETA
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import group, option
+from steingate.settings import check_ranges, group, option
 
 
 @dataclass(frozen=True)
 class PenaltyConfig:
     """Reward and cost observation."""
 
-    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, at m = 1")
-    min_penalty_fraction: float = option(0.05, "smallest penalty of one limit of cost, as a fraction of the return")
-    inner_penalty_ratio: float = option(0.25, "penalty within the budget relative to beyond it")
-    over_budget_reward_weight: float = option(1.0, "weight of the reward beyond the budget")
-    cost_obs_cap: float | None = option(
-        0.5, "upper bound of the cost observation, in limits beyond the first; none: unbounded"
+    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, at m = 1", positive=True)
+    min_penalty_fraction: float = option(
+        0.05, "smallest penalty of one limit of cost, as a fraction of the return", between=NON_NEGATIVE
     )
-
-    def __post_init__(self) -> None:
-        require_positive(self, "penalty")
-        require_between(self, 0.0, 1.0, "inner_penalty_ratio", "over_budget_reward_weight")
-        require_between(self, 0.0, inf, "min_penalty_fraction")
-        if self.cost_obs_cap is not None:
-            require_between(self, 0.0, inf, "cost_obs_cap")
+    inner_penalty_ratio: float = option(0.25, "penalty within the budget relative to beyond it", between=UNIT)
+    over_budget_reward_weight: float = option(1.0, "weight of the reward beyond the budget", between=UNIT)
+    cost_obs_cap: float | None = option(
+        0.5, "upper bound of the cost observation, in limits beyond the first; none: unbounded", between=NON_NEGATIVE
+    )
 
 
 class ScheduleState(NamedTuple):
@@ -131,18 +128,22 @@ class BudgetSchedule:
     """
 
     init_fraction: float = option(0.6, "initial budget fraction")
-    min_fraction: float = option(0.1, "smallest budget fraction; below it the penalty outweighs the reward")
-    shrink: float = option(0.85, "factor after evidence of too many violations")
+    min_fraction: float = option(
+        0.1, "smallest budget fraction; below it the penalty outweighs the reward", positive=True
+    )
+    shrink: float = option(0.85, "factor after evidence of too many violations", positive=True)
     grow: float = option(1.15, "factor after evidence of a violation rate below the risk")
-    delta: float = option(0.05, "probability of growing wrongly, for each value of the budget fraction")
+    delta: float = option(
+        0.05, "probability of growing wrongly, for each value of the budget fraction", positive=True, between=UNIT
+    )
     spend: bool = option(False, "divide delta over the values of the budget fraction, so that it holds for the run")
-    alarm: float = option(0.67, "violation rate, as a multiple of the risk, above which the fraction shrinks")
-    run_length: float = option(1000.0, "mean number of episodes between false alarms, at least")
+    alarm: float = option(
+        0.67, "violation rate, as a multiple of the risk, above which the fraction shrinks", positive=True
+    )
+    run_length: float = option(1000.0, "mean number of episodes between false alarms, at least", between=(1.0, inf))
 
     def __post_init__(self) -> None:
-        require_positive(self, "min_fraction", "shrink", "delta", "alarm")
-        require_between(self, 0.0, 1.0, "delta")
-        require_between(self, 1.0, inf, "run_length")
+        check_ranges(self)
         if not self.min_fraction <= self.init_fraction <= 1.0:
             low = self.min_fraction
             raise InputError(f"init_fraction is {self.init_fraction!r}: it must be from min_fraction ({low!r}) to 1.")
@@ -150,7 +151,6 @@ class BudgetSchedule:
             raise InputError(f"shrink is {self.shrink!r} and grow {self.grow!r}: they must be below and above 1.")
 
     def init(self) -> ScheduleState:
-        """Return the state before the first episode."""
         return ScheduleState(self.init_fraction)
 
     def update(
@@ -158,13 +158,9 @@ class BudgetSchedule:
     ) -> tuple[ScheduleState, ScheduleInfo]:
         """Return the state after more episodes with the present m, and the evidence.
 
-        Parameters
-        ----------
-        state : state before these episodes
-        risk : target B of the violation rate, in (0, 1), the same at every update
-        violations, episodes : numbers of episodes with cost > limit, and of all (at least one), since the last update
-        noise : factor on the violation rate above which m shrinks, for policies that still explore
-        hold : leave m as it is on an alarm, and cut A at ``run_length``
+        ``risk`` is the target B of the violation rate, the same at every update. ``violations`` of ``episodes`` (at
+        least one) had cost > limit since the last update. ``noise`` is a factor on the violation rate above which m
+        shrinks, for policies that still explore. ``hold`` leaves m as it is on an alarm, and cuts A at ``run_length``.
         """
         if not 0.0 < risk < 1.0:
             raise InputError(f"risk is {risk!r}: give a violation rate between 0 and 1.")
@@ -174,8 +170,9 @@ class BudgetSchedule:
         b, j = min(self.alarm * risk * noise, 1.0), state.updates + 1
         log_below = violations * np.log(c) + safe * (np.log1p(-c * risk) - np.log1p(-risk))
         log_above = violations * np.log1p(a * (1.0 - b) / b) + safe * np.log1p(-a)
-        below = _multiply(state.below + 1.0 / (j * (j + 1)), log_below)
-        above = _multiply(state.above + episodes, log_above)
+        # at most exp(690), so that nothing overflows
+        below = np.exp(np.minimum(np.log(state.below + 1.0 / (j * (j + 1))) + log_below, 690.0))
+        above = np.exp(np.minimum(np.log(state.above + episodes) + log_above, 690.0))
         info = ScheduleInfo(float(np.array(WEIGHTS) @ below), float(above.mean()))
 
         delta = self.delta * (6.0 / (pi * (state.changes + 1)) ** 2 if self.spend else 1.0)
@@ -195,24 +192,21 @@ class BudgetSchedule:
         ), info  # fmt: skip
 
 
-def _multiply(evidence: Array, log_factor: Array) -> Array:
-    """Return evidence * exp(log_factor), at most 1e299."""
-    return np.exp(np.minimum(np.log(evidence) + log_factor, 690.0))
-
-
 @dataclass(frozen=True)
 class ExplorationSchedule:
     """Schedule of the largest action standard deviation, and the test of whether the return still grows."""
 
-    improvement_z: float = option(1.0, "standard errors by which a block's return must exceed the last to be growth")
-    cost_tolerance: float = option(0.5, "mean cost, in limits, up to which the budget of a growing policy is held")
-    std_decay: float = option(0.95, "factor on the largest action standard deviation after a block without growth")
-    min_std: float = option(0.4, "final value of the largest action standard deviation")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "std_decay", "min_std")
-        require_between(self, 0.0, inf, "improvement_z", "cost_tolerance")
-        require_between(self, 0.0, 1.0, "std_decay", "min_std")
+    improvement_z: float = option(
+        1.0, "standard errors by which a block's return must exceed the last to be growth", between=NON_NEGATIVE
+    )
+    cost_tolerance: float = option(
+        0.5, "mean cost, in limits, up to which the budget of a growing policy is held", between=NON_NEGATIVE
+    )
+    std_decay: float = option(
+        0.95, "factor on the largest action standard deviation after a block without growth", positive=True,
+        between=UNIT,
+    )  # fmt: skip
+    min_std: float = option(0.4, "final value of the largest action standard deviation", positive=True, between=UNIT)
 
 
 class AllowanceState(NamedTuple):
@@ -230,28 +224,13 @@ class AllowanceState(NamedTuple):
 
 def limit_update(old: Params, new: Params, step_fraction: float, max_std: float) -> Params:
     """Return the policy at ``step_fraction`` of the way from ``old`` to ``new``, with std at most ``max_std``."""
+    import jax
+
     if step_fraction < 1.0:
-        new = _interpolate(old, new, np.float32(step_fraction))
-    if max_std == inf or "log_std" not in new:
+        new = jax.tree.map(lambda start, end: start + np.float32(step_fraction) * (end - start), old, new)
+    if "log_std" not in new:
         return new
-    return {**new, "log_std": np.minimum(np.asarray(new["log_std"]), np.float32(log(max_std)))}
-
-
-def _interpolate(old: Any, new: Any, fraction: np.float32) -> Any:
-    if isinstance(new, dict):
-        return {name: _interpolate(old[name], value, fraction) for name, value in new.items()}
-    if isinstance(new, tuple | list):
-        return type(new)(_interpolate(a, b, fraction) for a, b in zip(old, new, strict=True))
-    start = np.asarray(old)
-    return start + fraction * (np.asarray(new) - start)
-
-
-def _networks() -> NetworkConfig:
-    return NetworkConfig(init_std=2.0, lidar_powers=(4.0, 12.0, 36.0), lidar_positions=True)
-
-
-def _advantages() -> AdvantageConfig:
-    return AdvantageConfig(gae_lambda=0.98, advantage_clip=3.0, saturation_coef=0.05)
+    return {**new, "log_std": np.minimum(new["log_std"], np.float32(log(max_std)))}
 
 
 @dataclass(frozen=True)
@@ -259,22 +238,22 @@ class _Allowance(OnPolicyAlgorithm):
     """The method without its policy update. Abstract."""
 
     penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
-    risk: float = option(0.01, "violation rate P(cost > limit) that the budget is adapted to")
-    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration")
+    risk: float = option(
+        0.01, "violation rate P(cost > limit) that the budget is adapted to", positive=True, between=(0.0, 0.99)
+    )
+    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration", positive=True)
     schedule: BudgetSchedule = group(BudgetSchedule)
     exploration: ExplorationSchedule = group(ExplorationSchedule)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    networks: NetworkConfig = group(_networks, flat=True)
-    advantages: AdvantageConfig = group(_advantages, flat=True)
+    networks: NetworkConfig = group(
+        lambda: NetworkConfig(init_std=2.0, lidar_powers=(4.0, 12.0, 36.0), lidar_positions=True), flat=True
+    )
+    advantages: AdvantageConfig = group(
+        lambda: AdvantageConfig(gae_lambda=0.98, advantage_clip=3.0, saturation_coef=0.05), flat=True
+    )
     critics: CriticConfig = group(CriticConfig, flat=True)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "risk", "episodes_per_update")
-        require_between(self, 0.0, 0.99, "risk")
-
     def init(self, context: RunContext, policy: Params) -> AllowanceState:
-        """Return the state before the first epoch."""
         optimizer = self.init_optimizer(policy)
         return AllowanceState(self.schedule.init(), self.networks.init_std, optimizer=optimizer)
 
@@ -295,6 +274,9 @@ class _Allowance(OnPolicyAlgorithm):
     def _noise(self, max_std: float) -> float:
         """Return the largest action standard deviation as a multiple of its final value."""
         return max_std / min(self.exploration.min_std, self.networks.init_std)
+
+    def _step_fraction(self, state: AllowanceState) -> float:
+        return sqrt(state.max_std / self.networks.init_std)
 
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
         """Return the budget fraction m and the return scale R."""
@@ -327,17 +309,16 @@ class _Allowance(OnPolicyAlgorithm):
             smoothed = size if state.return_scale == 0.0 else 0.9 * state.return_scale + 0.1 * size
             state = state._replace(return_scale=smoothed)
         messages: tuple[str, ...] = ()
-        evidence: Metrics = {"Gate/GrowEvidence": nan, "Gate/ShrinkEvidence": nan, "Gate/ReturnGrows": nan}
+        evidence: Metrics = {"GrowEvidence": nan, "ShrinkEvidence": nan, "ReturnGrows": nan}
         if len(state.block_cost) >= self.episodes_per_update:
             state, evidence, messages = self._end_block(state, context.cost_limit)
         schedule = state.schedule
-        metrics = evidence | gate_metrics(
-            Mode.IMPROVE, episodes, Budget=self.risk, BudgetFraction=schedule.fraction,
+        return state, gate_output(
+            Objective(Mode.IMPROVE), episodes, messages, **evidence, Budget=self.risk, BudgetFraction=schedule.fraction,
             BudgetViolationRate=schedule.violations / schedule.episodes if schedule.episodes else nan,
             BudgetEpisodes=float(schedule.episodes), AlarmsAtMin=float(schedule.alarms_at_min), MaxStd=state.max_std,
-            StepFraction=sqrt(state.max_std / self.networks.init_std), ReturnScale=state.return_scale,
+            StepFraction=self._step_fraction(state), ReturnScale=state.return_scale,
         )  # fmt: skip
-        return state, GateOutput(Objective(Mode.IMPROVE), metrics, messages)
 
     def _end_block(self, state: AllowanceState, limit: float) -> tuple[AllowanceState, Metrics, tuple[str, ...]]:
         """Return the state after a full block, metrics and messages."""
@@ -362,16 +343,15 @@ class _Allowance(OnPolicyAlgorithm):
             max_std=state.max_std if grows else max(state.max_std * exploration.std_decay, final_std),
             block_cost=np.zeros(0), block_return=np.zeros(0), last_return=mean, last_variance=variance,
         )  # fmt: skip
-        evidence = {"Gate/GrowEvidence": info.grow_evidence, "Gate/ShrinkEvidence": info.shrink_evidence}
-        return state, {**evidence, "Gate/ReturnGrows": float(grows)}, messages
+        evidence = {"GrowEvidence": info.grow_evidence, "ShrinkEvidence": info.shrink_evidence}
+        return state, {**evidence, "ReturnGrows": float(grows)}, messages
 
     def update(
         self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
     ) -> tuple[AllowanceState, Params, Metrics]:
         """Update the policy, with the step fraction and the largest standard deviation of the schedule."""
         state, updated, metrics = super().update(context, state, policy, batch, objective)  # type: ignore[safe-super]
-        step_fraction = sqrt(state.max_std / self.networks.init_std)
-        return state, limit_update(policy, updated, step_fraction, state.max_std), metrics
+        return state, limit_update(policy, updated, self._step_fraction(state), state.max_std), metrics
 
 
 def _percent(number: float) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.config import (
+    EPISODE_FILTER,
     VARIANT,
     AdvantageConfig,
     CostAdvantageConfig,
@@ -36,7 +37,7 @@ from steingate.algorithms.config import (
 from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import group, object_name, option
+from steingate.settings import check_ranges, group, object_name, option
 
 if TYPE_CHECKING:
     from steingate.algorithms.common.trust_region import StepRule
@@ -106,6 +107,15 @@ class Batch(NamedTuple):
     weight: np.ndarray | None = None  # (N,) how often each sample counts; None for once
     adv_std: float = 1.0  # standard deviation of the (clipped) reward advantage before standardization
 
+    def penalized_advantage(self, multiplier: Any, same_unit: bool = False) -> Any:
+        """Return (reward advantage - multiplier * cost advantage) / (1 + multiplier).
+
+        With ``same_unit`` both are in the units of the task, so the result is the advantage of a penalized reward.
+        Otherwise the reward advantage is standardized and the cost advantage only centered, as in published code.
+        """
+        reward = self.adv * self.adv_std if same_unit else self.adv
+        return (reward - multiplier * self.cost_adv) / (1.0 + multiplier)
+
 
 class RunContext(NamedTuple):
     """Facts about the run that an algorithm may use."""
@@ -145,6 +155,9 @@ class Algorithm(ABC):
     variant: Variant = "corrected"
     episode_filter: EpisodeFilter = "all"
     networks: NetworkConfig = NetworkConfig()
+
+    def __post_init__(self) -> None:
+        check_ranges(self)
 
     @property
     def name(self) -> str:
@@ -221,6 +234,7 @@ class OnPolicyAlgorithm(Algorithm):
     critics: CriticConfig = CriticConfig()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.critics.vf_epochs is None and type(self).update_epochs is OnPolicyAlgorithm.update_epochs:
             raise InputError("vf_epochs is none: the policy update makes no passes that could be repeated.")
 
@@ -229,7 +243,7 @@ class OnPolicyAlgorithm(Algorithm):
         return state
 
     def init_optimizer(self, policy: Params) -> Any:
-        """Return the state of the policy update: none."""
+        """Return the optimizer of the policy update before the first epoch; () if it has none."""
         return ()
 
     def cost_transform(self, context: RunContext, state: State) -> Callable[[Array], Array] | None:
@@ -249,6 +263,14 @@ class OnPolicyAlgorithm(Algorithm):
     def update_epochs(self, state: State) -> int | None:
         """Return the passes that the last update made over the batch; None if it made none."""
         return None
+
+
+@dataclass(frozen=True)
+class ConstrainedAlgorithm(OnPolicyAlgorithm):
+    """An algorithm that selects the episodes of its gate, and fits the cost critic. Abstract."""
+
+    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
+    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
 
 
 @dataclass(frozen=True)

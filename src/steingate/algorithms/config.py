@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-from steingate.errors import InputError, require_between, require_positive
+from steingate.errors import InputError
 from steingate.settings import option
 
 Variant = Literal["corrected", "published"]
@@ -14,6 +14,7 @@ EPISODE_FILTER = (
     "length, or all that finished; none follows the variant"
 )
 VARIANT = "published reproduces the behavior behind published numbers"
+UNIT, NON_NEGATIVE = (0.0, 1.0), (0.0, inf)  # ranges of options
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class NetworkConfig:
     """Networks of policy and critics, and their inputs."""
 
     hidden: tuple[int, ...] = option((64, 64), "hidden layers of policy and critics")
-    init_std: float = option(1.0, "initial action standard deviation (continuous actions)")
+    init_std: float = option(1.0, "initial action standard deviation (continuous actions)", positive=True)
     normalize_obs: bool = option(True, "normalize observations by running mean and standard deviation")
     lidar_powers: tuple[float, ...] = option((), "append these powers of the lidar readings, such as 4,12,36")
     lidar_positions: bool = option(False, "append object positions computed from the lidar")
@@ -31,39 +32,32 @@ class NetworkConfig:
             raise InputError(f"hidden is {self.hidden}: give the sizes of the layers, such as 64,64.")
         if not all(0.0 < power < inf for power in self.lidar_powers):
             raise InputError(f"lidar_powers is {self.lidar_powers}: give positive numbers, such as 4,12,36.")
-        require_positive(self, "init_std")
 
 
 @dataclass(frozen=True)
 class AdvantageConfig:
     """Reward advantages: generalized advantage estimation, and two optional corrections."""
 
-    gamma: float = option(0.99, "discount of rewards")
-    gae_lambda: float = option(0.95, "GAE lambda of the reward advantages")
-    advantage_clip: float | None = option(None, "clip |advantage| at this multiple of its 90th percentile, such as 3")
-    saturation_coef: float = option(
-        0.0, "penalty on saturated policies: mean actions far out of range, near-certain discrete actions"
+    gamma: float = option(0.99, "discount of rewards", between=UNIT)
+    gae_lambda: float = option(0.95, "GAE lambda of the reward advantages", between=UNIT)
+    advantage_clip: float | None = option(
+        None, "clip |advantage| at this multiple of its 90th percentile, such as 3", positive=True
     )
-
-    def __post_init__(self) -> None:
-        require_between(self, 0.0, 1.0, "gamma", "gae_lambda")
-        require_between(self, 0.0, 1e6, "saturation_coef")
-        if self.advantage_clip is not None:
-            require_positive(self, "advantage_clip")
+    saturation_coef: float = option(
+        0.0, "penalty on saturated policies: mean actions far out of range, near-certain discrete actions",
+        between=(0.0, 1e6),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class CostAdvantageConfig:
     """Cost advantages: discount and GAE lambdas."""
 
-    cost_gamma: float = option(0.99, "discount of costs")
-    cost_gae_lambda: float = option(0.95, "GAE lambda of the targets of the cost critic")
-    cost_adv_lambda: float | None = option(None, "GAE lambda of the cost advantages; none takes cost_gae_lambda")
-
-    def __post_init__(self) -> None:
-        require_between(self, 0.0, 1.0, "cost_gamma", "cost_gae_lambda")
-        if self.cost_adv_lambda is not None:
-            require_between(self, 0.0, 1.0, "cost_adv_lambda")
+    cost_gamma: float = option(0.99, "discount of costs", between=UNIT)
+    cost_gae_lambda: float = option(0.95, "GAE lambda of the targets of the cost critic", between=UNIT)
+    cost_adv_lambda: float | None = option(
+        None, "GAE lambda of the cost advantages; none takes cost_gae_lambda", between=UNIT
+    )
 
     @property
     def adv_lambda(self) -> float:
@@ -75,19 +69,13 @@ class CostAdvantageConfig:
 class CriticConfig:
     """Fit of the value functions (vf) of reward and cost: minibatch Adam on the squared error."""
 
-    vf_lr: float = option(1e-3, "learning rate of the critics")
+    vf_lr: float = option(1e-3, "learning rate of the critics", positive=True)
     vf_epochs: int | None = option(
-        10, "passes over the batch per critic fit; none takes as many as the policy update made"
+        10, "passes over the batch per critic fit; none takes as many as the policy update made", positive=True
     )
-    vf_batch_size: int = option(128, "minibatch size of the critic fit")
-    vf_weight_decay: float = option(0.001, "weight of the squared parameters in the critic loss")
-    vf_max_grad_norm: float = option(40.0, "maximum gradient norm of the critic fit")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "vf_lr", "vf_batch_size", "vf_max_grad_norm")
-        require_between(self, 0.0, 1e6, "vf_weight_decay")
-        if self.vf_epochs is not None:
-            require_positive(self, "vf_epochs")
+    vf_batch_size: int = option(128, "minibatch size of the critic fit", positive=True)
+    vf_weight_decay: float = option(0.001, "weight of the squared parameters in the critic loss", between=(0.0, 1e6))
+    vf_max_grad_norm: float = option(40.0, "maximum gradient norm of the critic fit", positive=True)
 
 
 def minibatch_critics() -> CriticConfig:
@@ -99,48 +87,33 @@ def minibatch_critics() -> CriticConfig:
 class TrustRegionConfig:
     """Natural-gradient step; ``max_kl`` bounds the KL averaged over samples and action dimensions."""
 
-    max_kl: float = option(0.01, "trust region: KL per action dimension")
-    cg_iters: int = option(15, "conjugate-gradient iterations")
-    cg_damping: float = option(0.1, "damping: this times the identity is added to the Fisher matrix")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "max_kl", "cg_iters", "cg_damping")
+    max_kl: float = option(0.01, "trust region: KL per action dimension", positive=True)
+    cg_iters: int = option(15, "conjugate-gradient iterations", positive=True)
+    cg_damping: float = option(0.1, "damping: this times the identity is added to the Fisher matrix", positive=True)
 
 
 @dataclass(frozen=True)
 class LineSearchConfig:
     """Backtracking line search along the step."""
 
-    backtrack_iters: int = option(20, "maximum number of line-search trials")
-    backtrack_coef: float = option(0.8, "factor on the step length after a rejected trial")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "backtrack_iters", "backtrack_coef")
-        if self.backtrack_coef >= 1:
-            raise InputError(f"backtrack_coef is {self.backtrack_coef}: it must be below 1.")
+    backtrack_iters: int = option(20, "maximum number of line-search trials", positive=True)
+    backtrack_coef: float = option(0.8, "factor on the step length after a rejected trial", between=(0.001, 0.999))
 
 
 @dataclass(frozen=True)
 class MinibatchConfig:
     """Minibatch Adam on a policy loss; ``max_kl`` bounds the KL summed over action dimensions."""
 
-    epochs: int = option(40, "maximum number of passes over the batch per update")
-    batch_size: int = option(64, "minibatch size")
-    lr: float = option(3e-4, "learning rate of the policy")
-    max_kl: float = option(0.02, "no further pass once the KL exceeds this")
-    max_grad_norm: float = option(40.0, "maximum gradient norm")
+    epochs: int = option(40, "maximum number of passes over the batch per update", positive=True)
+    batch_size: int = option(64, "minibatch size", positive=True)
+    lr: float = option(3e-4, "learning rate of the policy", positive=True)
+    max_kl: float = option(0.02, "no further pass once the KL exceeds this", positive=True)
+    max_grad_norm: float = option(40.0, "maximum gradient norm", positive=True)
     lr_decay: bool = option(True, "decay the learning rate linearly to 0 over the run")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "epochs", "batch_size", "lr", "max_kl", "max_grad_norm")
 
 
 @dataclass(frozen=True)
 class PPOConfig(MinibatchConfig):
     """Minibatch Adam on PPO's clipped surrogate."""
 
-    clip: float = option(0.2, "clipping range of the likelihood ratio")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "clip")
+    clip: float = option(0.2, "clipping range of the likelihood ratio", positive=True)

@@ -8,15 +8,51 @@ cost is minimized. ``common.trust_region`` solves the problem.
 """
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter
-from steingate.settings import group, option
+from steingate.algorithms.base import (
+    ConstrainedAlgorithm,
+    Episodes,
+    GateOutput,
+    MethodInfo,
+    Mode,
+    Objective,
+    Params,
+    RunContext,
+    TrustRegionAlgorithm,
+)
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_output
+
+
+class MeanCostState(NamedTuple):
+    """State between epochs."""
+
+    recent: RecentEpisodes = RecentEpisodes()
+    optimizer: Any = ()
 
 
 @dataclass(frozen=True)
-class CPO(TrustRegionAlgorithm):
+class MeanCostConstraint(ConstrainedAlgorithm):
+    """The gate of CPO, PCPO and P3O. Abstract."""
+
+    def init(self, context: RunContext, policy: Params) -> MeanCostState:
+        return MeanCostState(optimizer=self.init_optimizer(policy))
+
+    def decide(self, context: RunContext, state: MeanCostState, episodes: Episodes) -> tuple[MeanCostState, GateOutput]:
+        """Constrain the mean cost of the last ``window`` episodes; before the first one minimize cost.
+
+        The slack is in cost per step, in published variants in cost per episode.
+        """
+        recent = state.recent.extend(episodes, context.window)
+        mean = recent.mean_cost(context.cost_limit)
+        slack = context.cost_limit - mean
+        mode = Mode.BALANCE if len(recent.costs) else Mode.RECOVER
+        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
+        return state._replace(recent=recent), gate_output(objective, episodes, MeanCost=mean)
+
+
+@dataclass(frozen=True)
+class CPO(MeanCostConstraint, TrustRegionAlgorithm):
     """Constrained policy optimization."""
 
     info = MethodInfo(
@@ -29,15 +65,3 @@ class CPO(TrustRegionAlgorithm):
         "if costs are rare its predictions are mostly noise and the limit is not satisfied (docs/learning.md)",
         constraint="mean cost", update="trust region", order=10, color="#2f6f9f",
     )  # fmt: skip
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-
-    def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
-        """Return the state before the first episode."""
-        return RecentEpisodes()
-
-    def decide(
-        self, context: RunContext, state: RecentEpisodes, episodes: Episodes
-    ) -> tuple[RecentEpisodes, GateOutput]:
-        """Constrain the mean cost of the last ``window`` episodes."""
-        return constrain_mean_cost(context, state, episodes, self.is_published)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf
 
 from steingate.algorithms.base import (
+    ConstrainedAlgorithm,
     Episodes,
     GateOutput,
     MethodInfo,
@@ -17,14 +18,13 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
-from steingate.errors import require_between
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_output
+from steingate.algorithms.config import NON_NEGATIVE, LineSearchConfig
 from steingate.settings import group, option
 
 
 @dataclass(frozen=True)
-class CRPO(TrustRegionAlgorithm):
+class CRPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
     """Constraint-rectified policy optimization."""
 
     info = MethodInfo(
@@ -35,17 +35,12 @@ class CRPO(TrustRegionAlgorithm):
         "logs the mode in every epoch; the updates are the same",
         constraint="mean cost, switch with tolerance", update="trust region", order=140, color="#3f5fa8",
     )  # fmt: skip
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
-    tolerance: float = option(2.0, "mean cost above the limit at which the reward is still maximized")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_between(self, 0.0, inf, "tolerance")
+    tolerance: float = option(
+        2.0, "mean cost above the limit at which the reward is still maximized", between=NON_NEGATIVE
+    )
 
     def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
-        """Return the state before the first episode."""
         return RecentEpisodes()
 
     def decide(
@@ -57,9 +52,7 @@ class CRPO(TrustRegionAlgorithm):
         first finished episode the cost is minimized.
         """
         recent = state.extend(episodes, context.window)
-        known = len(recent.costs) > 0
-        mean = float(recent.costs.mean()) if known else context.cost_limit
-        improves = known and context.cost_limit - mean >= -self.tolerance
-        mode = Mode.IMPROVE if improves else Mode.RECOVER
-        objective = Objective(mode, inf if improves else 0.0)
-        return recent, GateOutput(objective, gate_metrics(mode, episodes, MeanCost=mean))
+        mean = recent.mean_cost(context.cost_limit)
+        improves = len(recent.costs) > 0 and context.cost_limit - mean >= -self.tolerance
+        objective = Objective(Mode.IMPROVE, inf) if improves else Objective(Mode.RECOVER, 0.0)
+        return recent, gate_output(objective, episodes, MeanCost=mean)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
-from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.config import PPOConfig
-from steingate.algorithms.lagrangian import Lagrangian
+from steingate.algorithms.lagrangian import AdamConfig, Lagrangian, PIDConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
 from steingate.settings import group

@@ -16,6 +16,7 @@ import numpy as np
 
 from steingate.algorithms.base import (
     Array,
+    ConstrainedAlgorithm,
     EnvParams,
     Episodes,
     GateOutput,
@@ -26,11 +27,10 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_metrics
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter
-from steingate.errors import InputError
+from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_output
+from steingate.algorithms.config import UNIT
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import group, option
+from steingate.settings import option
 
 
 class CVaRState(NamedTuple):
@@ -41,7 +41,7 @@ class CVaRState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CVaRCPO(TrustRegionAlgorithm):
+class CVaRCPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
     """CPO with a limit on the CVaR of the episode cost."""
 
     info = MethodInfo(
@@ -52,17 +52,9 @@ class CVaRCPO(TrustRegionAlgorithm):
         "takes CPO's corrected update, whose predictions are noisier still for a tail of few episodes",
         constraint="CVaR", update="trust region", inputs="accumulated cost", order=130, color="#9a7b4f",
     )  # fmt: skip
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
-    tail: float = option(0.1, "fraction of worst episodes")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0.0 < self.tail <= 1.0:
-            raise InputError(f"tail is {self.tail!r}: give the fraction of worst episodes, above 0 and at most 1.")
+    tail: float = option(0.1, "fraction of worst episodes", positive=True, between=UNIT)
 
     def init(self, context: RunContext, policy: Params) -> CVaRState:
-        """Return the state before the first episode."""
         return CVaRState()
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
@@ -74,11 +66,10 @@ class CVaRCPO(TrustRegionAlgorithm):
         recent = state.recent.extend(episodes, context.window)
         known = len(recent.costs) > 0
         value, threshold = cvar(recent.costs, self.tail) if known else (context.cost_limit, 0.0)
-        mode = Mode.BALANCE if known else Mode.RECOVER
         slack = context.cost_limit - value
+        mode = Mode.BALANCE if known else Mode.RECOVER
         objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        metrics = gate_metrics(mode, episodes, CVaR=value, TailThreshold=threshold)
-        return CVaRState(recent, threshold), GateOutput(objective, metrics)
+        return CVaRState(recent, threshold), gate_output(objective, episodes, CVaR=value, TailThreshold=threshold)
 
     def cost_transform(self, context: RunContext, state: CVaRState) -> Callable[[Array], Array]:
         """Return the excess over the tail's threshold, divided by ``tail``."""

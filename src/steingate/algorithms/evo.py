@@ -27,40 +27,33 @@ from steingate.algorithms.base import (
     Trajectories,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_metrics
-from steingate.algorithms.config import CostAdvantageConfig
-from steingate.errors import InputError, require_between, require_positive
+from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_output
+from steingate.algorithms.config import NON_NEGATIVE, UNIT, CostAdvantageConfig
+from steingate.errors import InputError
 from steingate.settings import group, option
+
+PERCENT = (0.0, 100.0)
 
 
 @dataclass(frozen=True)
 class ExtremeValueConfig:
     """Extreme value of the episode cost."""
 
-    capacity: int = option(50, "number of episodes")
-    percentile: float = option(95.0, "percentile above which the tail is fitted")
-    quantile: float = option(0.5, "quantile of the fitted excess")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "capacity")
-        require_between(self, 0.0, 100.0, "percentile")
-        require_between(self, 0.0, 1.0, "quantile")
+    capacity: int = option(50, "number of episodes", positive=True)
+    percentile: float = option(95.0, "percentile above which the tail is fitted", between=PERCENT)
+    quantile: float = option(0.5, "quantile of the fitted excess", between=UNIT)
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
     """Transitions that count more than once."""
 
-    copies: int = option(4, "further copies of each chosen transition")
-    percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted")
-    quantile: float = option(0.5, "quantile of the fitted excess")
-    buffer: int = option(100, "transitions in the fit with variant=published: the last ones of the last environment")
-
-    def __post_init__(self) -> None:
-        require_positive(self, "buffer")
-        require_between(self, 0, float("inf"), "copies")
-        require_between(self, 0.0, 100.0, "percentile")
-        require_between(self, 0.0, 1.0, "quantile")
+    copies: int = option(4, "further copies of each chosen transition", between=NON_NEGATIVE)
+    percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted", between=PERCENT)
+    quantile: float = option(0.5, "quantile of the fitted excess", between=UNIT)
+    buffer: int = option(
+        100, "transitions in the fit with variant=published: the last ones of the last environment", positive=True
+    )
 
 
 class Steps(NamedTuple):
@@ -71,21 +64,15 @@ class Steps(NamedTuple):
     logp: npt.NDArray[np.float32]
 
 
-class EpisodeMemory(NamedTuple):
-    """Steps and lengths of the last whole episodes, and steps of the running ones, one entry per environment."""
+class EVOState(NamedTuple):
+    """The last ``capacity`` whole episodes with their steps, and the episodes that are still running."""
 
+    recent: RecentEpisodes
+    costs: Array
     steps: Steps
     lengths: npt.NDArray[np.int64]
-    running: tuple[Steps, ...]
-
-
-class EVOState(NamedTuple):
-    """Costs of the remembered episodes, lengths of recent ones, the episodes, their log likelihood ratios."""
-
-    costs: Array
-    recent: RecentEpisodes
-    memory: EpisodeMemory
-    log_ratio: Array
+    log_ratio: Array  # log likelihood ratio of each episode under the current policy
+    running: tuple[Steps, ...]  # one entry per environment
 
 
 @dataclass(frozen=True)
@@ -113,19 +100,38 @@ class EVO(TrustRegionAlgorithm):
             raise InputError("replay.buffer has no effect with variant=corrected, which fits all transitions.")
 
     def init(self, context: RunContext, policy: Params) -> EVOState:
-        """Return an empty memory."""
-        obs_dim = len(policy["w"][0])
-        act_dim = len(policy["log_std"]) if "log_std" in policy else 1
-        nothing = _no_steps(obs_dim, act_dim)
-        memory = EpisodeMemory(nothing, np.zeros(0, np.int64), (nothing,) * context.num_envs)
-        return EVOState(np.zeros(0), RecentEpisodes(), memory, np.zeros(0))
+        dims = (len(policy["w"][0]),), (len(policy["log_std"]) if "log_std" in policy else 1,), ()
+        nothing = Steps(*(np.zeros((0, *dim), np.float32) for dim in dims))
+        none = np.zeros(0)
+        return EVOState(RecentEpisodes(), none, nothing, np.zeros(0, np.int64), none, (nothing,) * context.num_envs)
 
     def record_rollout(self, context: RunContext, state: EVOState, policy: Params, rollout: Trajectories) -> EVOState:
-        """Store the finished episodes; the likelihood ratio of earlier ones is that under ``policy``."""
-        log_ratio, memory = record_episodes(
-            state.memory, policy, rollout, self.extreme.capacity, context.carry_episodes
-        )
-        return state._replace(memory=memory, log_ratio=log_ratio)
+        """Store the finished episodes, and the log likelihood ratio of all stored ones under ``policy``.
+
+        The ratio of an episode of this rollout is 0, unless episodes are carried over from epoch to epoch: it may then
+        have begun under an earlier policy.
+        """
+        arrays, carried = (rollout.obs, rollout.act, rollout.logp), context.carry_episodes
+        running, begun = list(state.running), [0] * context.num_envs
+
+        def path(env: int, end: int) -> Steps:
+            return join(running[env], Steps(*(array[begun[env] : end, env] for array in arrays)))
+
+        fresh = []
+        for step, env in rollout.finished_at:
+            fresh.append(path(env, step + 1))
+            begun[env], running[env] = step + 1, Steps(*(array[:0, env] for array in arrays))
+        if carried:
+            running = [path(env, len(rollout.logp)) for env in range(context.num_envs)]
+        lengths = np.append(state.lengths, [len(one.logp) for one in fresh]).astype(np.int64)
+        dropped = int(lengths[: -self.extreme.capacity].sum())
+        steps = Steps(*(array[dropped:] for array in join(state.steps, *fresh)))
+        lengths = lengths[-self.extreme.capacity :]
+        log_ratio = np.zeros(len(lengths))
+        old = len(lengths) if carried else max(len(lengths) - len(fresh), 0)
+        if old:
+            log_ratio[:old] = log_ratios(steps, lengths[:old], policy)
+        return state._replace(steps=steps, lengths=lengths, log_ratio=log_ratio, running=tuple(running))
 
     def decide(self, context: RunContext, state: EVOState, episodes: Episodes) -> tuple[EVOState, GateOutput]:
         """Constrain the extreme value of the cost; before the first finished episode minimize cost."""
@@ -139,8 +145,8 @@ class EVO(TrustRegionAlgorithm):
             value, mode = context.cost_limit, Mode.RECOVER
         slack = context.cost_limit - value
         objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        metrics = gate_metrics(mode, episodes, ExtremeCost=value, FitFailed=float(not fitted))
-        return state._replace(costs=costs, recent=recent), GateOutput(objective, metrics)
+        output = gate_output(objective, episodes, ExtremeCost=value, FitFailed=float(not fitted))
+        return state._replace(costs=costs, recent=recent), output
 
     def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
         """Let transitions with extreme advantages count more than once."""
@@ -211,52 +217,17 @@ def replay_extremes(
         quantile = min(max(config.quantile, 0.2), 0.9)
         threshold, fitted = pareto_quantile(sample, config.percentile, quantile, free_location=published)
     chosen = advantage.ravel() >= threshold
-    metrics = {
-        "Loss/ReplayThreshold": threshold,
-        "Loss/ReplayFraction": float(chosen.mean()),
-        "Loss/ReplayFitFailed": float(not fitted),
-    }
+    facts = {"Threshold": threshold, "Fraction": float(chosen.mean()), "FitFailed": float(not fitted)}
+    metrics = {f"Loss/Replay{name}": value for name, value in facts.items()}
     weight = 1.0 + config.copies * chosen
     if published:
         return advantage.ravel(), weight.astype(np.float32), metrics
     return advantage.ravel() * weight / weight.mean(), None, metrics
 
 
-def record_episodes(
-    memory: EpisodeMemory, policy: Params, rollout: Trajectories, capacity: int, carried: bool
-) -> tuple[Array, EpisodeMemory]:
-    """Return the log likelihood ratio of each remembered episode under ``policy``, and the next memory.
-
-    The ratio is 0 for episodes of this rollout, unless ``carried``: an episode may then have begun under an earlier
-    policy.
-    """
-    arrays = Steps(rollout.obs, rollout.act, rollout.logp)
-    steps, num_envs = rollout.logp.shape
-    empty = _no_steps(rollout.obs.shape[2], rollout.act.shape[2])
-    running, begun = list(memory.running), [0] * num_envs
-
-    def path(env: int, end: int) -> Steps:
-        return _join(running[env], Steps(*(array[begun[env] : end, env] for array in arrays)))
-
-    fresh = []
-    for step, env in rollout.finished_at:
-        fresh.append(path(env, step + 1))
-        begun[env], running[env] = step + 1, empty
-    rest = tuple(path(env, steps) if carried else running[env] for env in range(num_envs))
-    lengths = np.append(memory.lengths, [len(one.logp) for one in fresh]).astype(np.int64)
-    dropped = int(lengths[:-capacity].sum())
-    stored = Steps(*(array[dropped:] for array in _join(memory.steps, *fresh)))
-    lengths = lengths[-capacity:]
-    ratio = np.zeros(len(lengths))
-    old = len(lengths) if carried else max(len(lengths) - len(fresh), 0)
-    if old:
-        ratio[:old] = _log_ratios(stored, lengths[:old], policy)
-    return ratio, EpisodeMemory(stored, lengths, rest)
-
-
-def _log_ratios(steps: Steps, lengths: npt.NDArray[np.int64], policy: Params) -> Array:
-    """Return the summed log ratio of the first episodes in ``steps``, one for each length."""
-    from steingate.algorithms.common.distribution import compiled_log_prob
+def log_ratios(steps: Steps, lengths: npt.NDArray[np.int64], policy: Params) -> Array:
+    """Return the summed log likelihood ratio of the first episodes in ``steps``, one for each length."""
+    from steingate.algorithms.common.networks import compiled_log_prob
 
     rows = int(lengths.sum())
     size = max(64, 1 << (rows - 1).bit_length())  # few shapes, so that little is compiled
@@ -267,10 +238,6 @@ def _log_ratios(steps: Steps, lengths: npt.NDArray[np.int64], policy: Params) ->
     return np.asarray(np.add.reduceat(change, np.append(0, np.cumsum(lengths)[:-1])))
 
 
-def _no_steps(obs_dim: int, act_dim: int) -> Steps:
-    empty = np.zeros(0, np.float32)
-    return Steps(np.zeros((0, obs_dim), np.float32), np.zeros((0, act_dim), np.float32), empty)
-
-
-def _join(*parts: Steps) -> Steps:
+def join(*parts: Steps) -> Steps:
+    """Return the steps of all parts, one after the other."""
     return Steps(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

@@ -11,11 +11,9 @@ from functools import cache
 from typing import Any
 
 from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
-from steingate.algorithms.common.lagrange import AdamConfig, PIDConfig
 from steingate.algorithms.config import MinibatchConfig
-from steingate.algorithms.lagrangian import Lagrangian
+from steingate.algorithms.lagrangian import AdamConfig, Lagrangian, PIDConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
-from steingate.errors import require_positive
 from steingate.settings import group, option
 
 
@@ -35,12 +33,8 @@ class FOCOPS(Lagrangian, MinibatchAlgorithm):
     ppo: MinibatchConfig = group(MinibatchConfig)
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
-    temperature: float = option(1.5, "weight of the KL relative to the advantage")
-    radius: float = option(0.02, "states with a larger KL from the old policy are ignored")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "temperature", "radius")
+    temperature: float = option(1.5, "weight of the KL relative to the advantage", positive=True)
+    radius: float = option(0.02, "states with a larger KL from the old policy are ignored", positive=True)
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return FOCOPS' loss."""

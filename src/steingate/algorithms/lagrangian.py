@@ -7,26 +7,102 @@ TRPO's update in ``trpo-lag``, PPO's in ``ppo-lag``, and a full natural-gradient
 the multiplier.
 """
 
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
+from math import inf, sqrt
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from steingate.algorithms.base import (
+    Array,
+    ConstrainedAlgorithm,
     Episodes,
     GateOutput,
     MethodInfo,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.common.lagrange import AdamConfig, AdamMultiplier, PIDConfig, PIDMultiplier
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
+from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_output
+from steingate.algorithms.config import NON_NEGATIVE, UNIT, LineSearchConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
 from steingate.settings import group, option
+
+
+class AdamMultiplier(NamedTuple):
+    """State of dual ascent: multiplier, number of updates, Adam's moments of the gradient."""
+
+    value: float
+    updates: int = 0
+    first: float = 0.0
+    second: float = 0.0
+
+
+class PIDMultiplier(NamedTuple):
+    """State of the PID controller: multiplier, integral, smoothed violation and cost, earlier smoothed costs."""
+
+    value: float
+    integral: float
+    violation: float
+    cost: float
+    earlier_costs: Array
+
+
+@dataclass(frozen=True)
+class AdamConfig:
+    """Gradient ascent on multiplier * (mean cost - limit) by Adam."""
+
+    lr: float = option(0.035, "learning rate of the multiplier", positive=True)
+    init: float = option(0.001, "initial multiplier", between=NON_NEGATIVE)
+    upper_bound: float = option(inf, "largest multiplier", positive=True)
+
+    def start(self) -> AdamMultiplier:
+        """Return the state before the first epoch."""
+        return AdamMultiplier(self.init)
+
+    def next(self, state: AdamMultiplier, mean_cost: float, limit: float) -> AdamMultiplier:
+        """Return the state after one Adam step."""
+        gradient = limit - mean_cost  # of the loss -multiplier * (mean_cost - limit)
+        updates = state.updates + 1
+        first = 0.9 * state.first + 0.1 * gradient
+        second = 0.999 * state.second + 0.001 * gradient * gradient
+        size = sqrt(second / (1.0 - 0.999**updates)) + 1e-8
+        value = state.value - self.lr * first / (1.0 - 0.9**updates) / size
+        return AdamMultiplier(min(max(value, 0.0), self.upper_bound), updates, first, second)
+
+
+@dataclass(frozen=True)
+class PIDConfig:
+    """PID control of the violation (Stooke et al., 2020), smoothed, with a delayed derivative.
+
+    As in the published code, the cost ``delay`` epochs ago counts as 0 until it exists.
+    """
+
+    kp: float = option(0.1, "proportional gain", between=NON_NEGATIVE)
+    ki: float = option(0.01, "integral gain", between=NON_NEGATIVE)
+    kd: float = option(0.01, "derivative gain", between=NON_NEGATIVE)
+    delay: int = option(10, "epochs between the two costs of the derivative", positive=True)
+    smoothing: float = option(0.95, "exponential smoothing of violation and cost", between=UNIT)
+    init: float = option(0.001, "initial multiplier", between=NON_NEGATIVE)
+    upper_bound: float = option(inf, "largest multiplier", positive=True)
+
+    def start(self) -> PIDMultiplier:
+        """Return the state before the first epoch."""
+        return PIDMultiplier(self.init, self.init, 0.0, 0.0, np.zeros(1))
+
+    def next(self, state: PIDMultiplier, mean_cost: float, limit: float) -> PIDMultiplier:
+        """Return the state after one epoch."""
+        old, new = self.smoothing, 1.0 - self.smoothing
+        integral = max(0.0, state.integral + self.ki * (mean_cost - limit))
+        violation = old * state.violation + new * (mean_cost - limit)
+        cost = old * state.cost + new * mean_cost
+        rise = max(0.0, cost - float(state.earlier_costs[0]))
+        value = min(max(0.0, self.kp * violation + integral + self.kd * rise), self.upper_bound)
+        earlier = append_window(state.earlier_costs, np.array([cost]), self.delay)
+        return PIDMultiplier(value, integral, violation, cost, earlier)
 
 
 class LagrangianState(NamedTuple):
@@ -38,11 +114,9 @@ class LagrangianState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lagrangian(OnPolicyAlgorithm):
+class Lagrangian(ConstrainedAlgorithm):
     """Updates the multiplier in ``decide``. Abstract."""
 
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     multiplier: Literal["adam", "pid"] = option("adam", "what updates the multiplier: Adam, or a PID controller")
     adam: AdamConfig = group(AdamConfig)
     pid: PIDConfig = group(PIDConfig)
@@ -50,8 +124,8 @@ class Lagrangian(OnPolicyAlgorithm):
     def __post_init__(self) -> None:
         super().__post_init__()
         idle = "pid" if self.multiplier == "adam" else "adam"
-        factory = next(item.default_factory for item in fields(self) if item.name == idle)  # type: ignore[arg-type]
-        if factory is not MISSING and getattr(self, idle) != factory():
+        defaults: dict[str, Any] = {item.name: item.default_factory for item in fields(self)}
+        if getattr(self, idle) != defaults[idle]():
             raise InputError(f"{idle} has no effect with multiplier={self.multiplier}: set multiplier={idle}.")
 
     @property
@@ -60,7 +134,6 @@ class Lagrangian(OnPolicyAlgorithm):
         return self.adam if self.multiplier == "adam" else self.pid
 
     def init(self, context: RunContext, policy: Params) -> LagrangianState:
-        """Return the state before the first epoch."""
         return LagrangianState(self.multiplier_config.start(), optimizer=self.init_optimizer(policy))
 
     def decide(
@@ -68,13 +141,11 @@ class Lagrangian(OnPolicyAlgorithm):
     ) -> tuple[LagrangianState, GateOutput]:
         """Move the multiplier by the violation of the mean cost; it stays until the first episode has finished."""
         recent = state.recent.extend(episodes, context.window)
-        known = len(recent.costs) > 0
-        mean = float(recent.costs.mean()) if known else context.cost_limit
-        multiplier = state.multiplier
-        if known:
+        mean, multiplier = recent.mean_cost(context.cost_limit), state.multiplier
+        if len(recent.costs):
             multiplier = self.multiplier_config.next(multiplier, mean, context.cost_limit)  # type: ignore[arg-type]
-        metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
-        output = GateOutput(Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value), metrics)
+        objective = Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value)
+        output = gate_output(objective, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
         return state._replace(multiplier=multiplier, recent=recent), output
 
 

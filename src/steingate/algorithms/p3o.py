@@ -2,33 +2,26 @@
 
     minimize  L_PPO + penalty * max(0, mean(max(ratio A_c, clip(ratio, 1 - clip, 1 + clip) A_c)) + violation)
 
-The violation is the mean cost of the last ``window`` episodes minus the limit, divided by their mean length.
+The violation is the mean cost of the last ``window`` episodes minus the limit, divided by their mean length: the
+negative slack of CPO's gate.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from steingate.algorithms.base import Batch, Episodes, GateOutput, MethodInfo, Mode, Objective, Params, RunContext
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, PPOConfig
+from steingate.algorithms.base import Batch, MethodInfo, Mode, Objective, Params
+from steingate.algorithms.config import PPOConfig
+from steingate.algorithms.cpo import MeanCostConstraint
 from steingate.algorithms.ppo import MinibatchAlgorithm
-from steingate.errors import require_positive
 from steingate.settings import group, option
 
 NO_VIOLATION = -1e9  # switches the penalty off
 
 
-class P3OState(NamedTuple):
-    """Recent episodes and the optimizer."""
-
-    recent: RecentEpisodes
-    optimizer: Any
-
-
 @dataclass(frozen=True)
-class P3O(MinibatchAlgorithm):
+class P3O(MeanCostConstraint, MinibatchAlgorithm):
     """Penalized proximal policy optimization."""
 
     info = MethodInfo(
@@ -40,23 +33,8 @@ class P3O(MinibatchAlgorithm):
         "uses the violation per step (the paper multiplies it by 1 - gamma) and clips both surrogates, as in the paper",
         constraint="mean cost, by a penalty", update="PPO", order=170, color="#5fae5f",
     )  # fmt: skip
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))
-    penalty: float = option(20.0, "weight of the predicted violation")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "penalty")
-
-    def init(self, context: RunContext, policy: Params) -> P3OState:
-        """Return the state before the first epoch."""
-        return P3OState(RecentEpisodes(), self.init_optimizer(policy))
-
-    def decide(self, context: RunContext, state: P3OState, episodes: Episodes) -> tuple[P3OState, GateOutput]:
-        """Measure the violation of the mean cost."""
-        recent, output = constrain_mean_cost(context, state.recent, episodes, self.is_published)
-        return state._replace(recent=recent), output
+    penalty: float = option(20.0, "weight of the predicted violation", positive=True)
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return P3O's loss; before the first finished episode only the cost is minimized."""

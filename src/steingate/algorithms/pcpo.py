@@ -3,21 +3,21 @@
     d = a x - max(0, (a r + c) / s) p,   a = sqrt(2 max_kl / q)
 
 in the notation of ``common.trust_region``: the step in the metric of H nearest to the reward step a x that satisfies
-c + b.d <= 0. A recovery minimizes the cost.
+c + b.d <= 0. A recovery minimizes the cost. The gate is CPO's.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Mode, Params, RunContext, TrustRegionAlgorithm
-from steingate.algorithms.common.episodes import RecentEpisodes, constrain_mean_cost
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, LineSearchConfig
-from steingate.settings import group, option
+from steingate.algorithms.base import MethodInfo, Mode, TrustRegionAlgorithm
+from steingate.algorithms.config import LineSearchConfig
+from steingate.algorithms.cpo import MeanCostConstraint
+from steingate.settings import group
 
 
 @dataclass(frozen=True)
-class PCPO(TrustRegionAlgorithm):
+class PCPO(MeanCostConstraint, TrustRegionAlgorithm):
     """Projection-based constrained policy optimization."""
 
     info = MethodInfo(
@@ -30,19 +30,7 @@ class PCPO(TrustRegionAlgorithm):
         "CPO's corrected update does",
         constraint="mean cost", update="trust region, projected", order=20, color="#4fa3d1",
     )  # fmt: skip
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=200), flat=True)
-
-    def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
-        """Return the state before the first episode."""
-        return RecentEpisodes()
-
-    def decide(
-        self, context: RunContext, state: RecentEpisodes, episodes: Episodes
-    ) -> tuple[RecentEpisodes, GateOutput]:
-        """Constrain the mean cost of the last ``window`` episodes."""
-        return constrain_mean_cost(context, state, episodes, self.is_published)
 
     def step_rule(self) -> Any:
         """Return the step with :func:`projected_direction`."""

@@ -102,11 +102,9 @@ class PPO(MinibatchAlgorithm):
     )  # fmt: skip
 
     def init(self, context: RunContext, policy: Params) -> OptimizerState:
-        """Return the optimizer's state."""
         return OptimizerState(self.init_optimizer(policy))
 
     def decide(
         self, context: RunContext, state: OptimizerState, episodes: Episodes
     ) -> tuple[OptimizerState, GateOutput]:
-        """Maximize reward."""
         return state, maximize_reward(episodes)

@@ -13,7 +13,6 @@ the budget tightens while the policy exceeds it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,15 +30,12 @@ from steingate.algorithms.base import (
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import append_window, gate_metrics, maximize_reward
-from steingate.algorithms.config import EPISODE_FILTER, EpisodeFilter, LineSearchConfig, Variant
-from steingate.algorithms.ppo import MinibatchAlgorithm
-from steingate.errors import InputError, require_between, require_positive
+from steingate.algorithms.common.episodes import append_window, gate_output, maximize_reward
+from steingate.algorithms.config import EPISODE_FILTER, NON_NEGATIVE, UNIT, EpisodeFilter, LineSearchConfig, Variant
+from steingate.algorithms.ppo import MinibatchAlgorithm, OptimizerState
+from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
-
-_GOAL, _CIRCLE = r"Safety(Point|Car)Goal[12]-v0", r"Safety(Point|Car)Circle[12]-v0"
-_NAVIGATION = {"budget_discount": 0.9999, "unsafe_reward": -0.2}  # published for the navigation tasks
 
 
 def require_cost_budget(name: str, limit: float) -> None:
@@ -51,58 +47,27 @@ def require_cost_budget(name: str, limit: float) -> None:
         )
 
 
-def mean_discount(discount: float, length: int) -> float:
-    """Return the mean of 1, discount, discount^2, ... over ``length`` steps.
-
-    The limit times this is the discounted cost of an episode that spends the limit evenly.
-    """
-    if discount == 1.0:
-        return 1.0
-    return float((1.0 - discount**length) / ((1.0 - discount) * length))
-
-
 @dataclass(frozen=True)
 class BudgetConfig:
     """Cost budget of Sauté and Simmer."""
 
-    budget_discount: float = option(0.999, "discount of the cost budget")
+    budget_discount: float = option(0.999, "discount of the cost budget", positive=True, between=UNIT)
     unsafe_reward: float = option(-1.0, "reward once the budget is spent")
     budget_length: int | None = option(
-        None, "steps over which the budget is discounted; none takes the task's episode length"
+        None, "steps over which the budget is discounted; none takes the task's episode length", positive=True
     )
-
-    def __post_init__(self) -> None:
-        require_positive(self, "budget_discount")
-        require_between(self, 0.0, 1.0, "budget_discount")
-        if self.budget_length is not None:
-            require_positive(self, "budget_length")
-
-    def resolve(self, episode_length: int, published: bool) -> "BudgetConfig":
-        """Return the budget with its length: that of the task, or 1000 as published."""
-        length = self.budget_length or (1000 if published else episode_length)
-        return replace(self, budget_length=length)
-
-    def budget(self, context: RunContext, published: bool) -> float:
-        """Return B, the discounted budget of an episode."""
-        length = self.resolve(context.episode_length, published).budget_length
-        return context.cost_limit * mean_discount(self.budget_discount, length or context.episode_length)
 
 
 @dataclass(frozen=True)
 class ControllerConfig:
     """Simmer's PID controller of the budget; the error is smoothed first."""
 
-    kp: float = option(5e-4, "proportional gain")
-    ki: float = option(1e-5, "integral gain")
-    kd: float = option(0.0, "derivative gain")
-    smoothing: float = option(0.995, "exponential smoothing of the error")
-    memory: int = option(10, "number of smoothed errors in the integral")
-    max_change: float = option(1.0, "largest change of the budget in one epoch")
-
-    def __post_init__(self) -> None:
-        require_between(self, 0.0, inf, "kp", "ki", "kd")
-        require_between(self, 0.0, 1.0, "smoothing")
-        require_positive(self, "memory", "max_change")
+    kp: float = option(5e-4, "proportional gain", between=NON_NEGATIVE)
+    ki: float = option(1e-5, "integral gain", between=NON_NEGATIVE)
+    kd: float = option(0.0, "derivative gain", between=NON_NEGATIVE)
+    smoothing: float = option(0.995, "exponential smoothing of the error", between=UNIT)
+    memory: int = option(10, "number of smoothed errors in the integral", positive=True)
+    max_change: float = option(1.0, "largest change of the budget in one epoch", positive=True)
 
 
 class SimmerState(NamedTuple):
@@ -116,29 +81,41 @@ class SimmerState(NamedTuple):
     optimizer: Any = ()
 
 
-class SauteState(NamedTuple):
-    """State of Sauté: the optimizer of a minibatch update."""
-
-    optimizer: Any = ()
-
-
 @dataclass(frozen=True)
 class _Saute(OnPolicyAlgorithm):
     """Safety state and reward of all variants. Abstract."""
 
     budget: BudgetConfig = group(BudgetConfig, flat=True)
 
+    @classmethod
+    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
+        """Return the options that were published for the navigation tasks."""
+        if not re.fullmatch(r"Safety(Point|Car)(Goal|Circle)[12]-v0", task):
+            return {}
+        options: dict[str, Any] = {"budget_discount": 0.9999, "unsafe_reward": -0.2}
+        if issubclass(cls, MinibatchAlgorithm):
+            options |= {"ppo.epochs": 80} | ({"normalize_obs": False} if "Goal" in task else {})
+        return options
+
     def resolve(self, episode_length: int) -> Self:
-        """Return the algorithm with the length of the budget."""
-        budget = self.budget.resolve(episode_length, self.is_published)
-        return replace(self, budget=budget)  # type: ignore[type-var]
+        """Return the algorithm with the length of the budget: that of the task, or 1000 as published."""
+        length = self.budget.budget_length or (1000 if self.is_published else episode_length)
+        return replace(self, budget=replace(self.budget, budget_length=length))  # type: ignore[type-var]
+
+    def mean_discount(self, context: RunContext) -> float:
+        """Return the mean of 1, discount, discount^2, ... over the budget's length.
+
+        The limit times this is B, the discounted cost of an episode that spends the limit evenly.
+        """
+        budget = self.resolve(context.episode_length).budget
+        discount, length = budget.budget_discount, budget.budget_length
+        assert length is not None
+        return 1.0 if discount == 1.0 else (1.0 - discount**length) / ((1.0 - discount) * length)
 
     def init(self, context: RunContext, policy: Params) -> Any:
-        """Return the state before the first epoch."""
-        return SauteState(self.init_optimizer(policy))
+        return OptimizerState(self.init_optimizer(policy))
 
     def decide(self, context: RunContext, state: Any, episodes: Episodes) -> tuple[Any, GateOutput]:
-        """Maximize the shaped reward."""
         return state, maximize_reward(episodes)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
@@ -150,7 +127,7 @@ class _Saute(OnPolicyAlgorithm):
         """
         published = self.is_published
         require_cost_budget(self.name, context.cost_limit)
-        budget = self.budget.budget(context, published)
+        budget = context.cost_limit * self.mean_discount(context)
         fraction = params.cost_budget_fraction
         return SafetyState(
             start=fraction, scale=budget * fraction if published else budget, discount=self.budget.budget_discount,
@@ -170,13 +147,12 @@ class _Simmer(_Saute):
     controller: ControllerConfig = group(ControllerConfig)
 
     def init(self, context: RunContext, policy: Params) -> SimmerState:
-        """Return the state before the first epoch, with the full budget."""
-        full = self.budget.budget(context, self.is_published)
+        full = context.cost_limit * self.mean_discount(context)
         return SimmerState(np.zeros(0), full, np.zeros(0), optimizer=self.init_optimizer(policy))
 
     def env_params(self, context: RunContext, state: SimmerState) -> EnvParams:
         """Return the controlled fraction of the budget."""
-        return EnvParams(state.budget / self.budget.budget(context, self.is_published))
+        return EnvParams(state.budget / (context.cost_limit * self.mean_discount(context)))
 
     def decide(self, context: RunContext, state: SimmerState, episodes: Episodes) -> tuple[SimmerState, GateOutput]:
         """Move the budget towards the mean cost of the last ``window`` episodes.
@@ -185,13 +161,10 @@ class _Simmer(_Saute):
         """
         costs = append_window(state.costs, episodes.cost, context.window)
         mean = float(costs.mean()) if len(costs) else context.cost_limit
-        state = state._replace(costs=costs)
-        length = self.budget.resolve(context.episode_length, self.is_published).budget_length
-        scale = mean_discount(self.budget.budget_discount, length or context.episode_length)
+        state, scale = state._replace(costs=costs), self.mean_discount(context)
         if len(costs):
             state = control_budget(state, mean * scale, context.cost_limit * scale, self.controller)
-        metrics = gate_metrics(Mode.IMPROVE, episodes, MeanCost=mean, CostBudget=state.budget / scale)
-        return state, GateOutput(Objective(Mode.IMPROVE), metrics)
+        return state, gate_output(Objective(Mode.IMPROVE), episodes, MeanCost=mean, CostBudget=state.budget / scale)
 
 
 def control_budget(state: SimmerState, cost: float, upper: float, gains: ControllerConfig) -> SimmerState:
@@ -204,13 +177,6 @@ def control_budget(state: SimmerState, cost: float, upper: float, gains: Control
     change = min(max(action, -gains.max_change), gains.max_change)
     budget = min(max(state.budget + change, 1e-6), upper)
     return state._replace(budget=budget, errors=errors, action=action, applied=budget - state.budget)
-
-
-def _ppo_options(task: str) -> Mapping[str, Any]:
-    """Return the options that were published for PPO on a task."""
-    if re.fullmatch(_GOAL, task):
-        return {**_NAVIGATION, "ppo.epochs": 80, "normalize_obs": False}
-    return {**_NAVIGATION, "ppo.epochs": 80} if re.fullmatch(_CIRCLE, task) else {}
 
 
 @dataclass(frozen=True)
@@ -229,11 +195,6 @@ class TRPOSaute(_Saute, TrustRegionAlgorithm):
     )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
-    @classmethod
-    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
-        """Return the budget that was published for the navigation tasks."""
-        return _NAVIGATION if re.fullmatch(f"{_GOAL}|{_CIRCLE}", task) else {}
-
 
 @dataclass(frozen=True)
 class PPOSaute(_Saute, MinibatchAlgorithm):
@@ -243,11 +204,6 @@ class PPOSaute(_Saute, MinibatchAlgorithm):
         TRPOSaute.info, name="ppo-saute", update="PPO", order=100, color="#b79fce",
         summary="maximize reward while some of the observed cost budget is left, by PPO",
     )  # fmt: skip
-
-    @classmethod
-    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
-        """Return the options that were published for the navigation tasks."""
-        return _ppo_options(task)
 
 
 @dataclass(frozen=True)
@@ -266,11 +222,6 @@ class TRPOSimmer(_Simmer, TrustRegionAlgorithm):
     )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
-    @classmethod
-    def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
-        """Return the budget that was published for the navigation tasks."""
-        return TRPOSaute.published_options(task, variant)
-
 
 @dataclass(frozen=True)
 class PPOSimmer(_Simmer, MinibatchAlgorithm):
@@ -287,4 +238,4 @@ class PPOSimmer(_Simmer, MinibatchAlgorithm):
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
         """Return the options that were published for the navigation tasks; those of CarCircle1 were missing."""
         missing = variant == "published" and task == "SafetyCarCircle1-v0"
-        return {} if missing else _ppo_options(task)
+        return {} if missing else super().published_options(task, variant)

@@ -13,7 +13,6 @@ episodes of an epoch, not a bound for the policy.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import nan
 from typing import Any, Literal, NamedTuple, Self
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from steingate.algorithms.base import (
     Array,
+    ConstrainedAlgorithm,
     EnvParams,
     Episodes,
     GateOutput,
@@ -28,18 +28,17 @@ from steingate.algorithms.base import (
     Metrics,
     Mode,
     Objective,
-    OnPolicyAlgorithm,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import RecentEpisodes, gate_metrics
-from steingate.algorithms.config import EPISODE_FILTER, CostAdvantageConfig, EpisodeFilter, PPOConfig
+from steingate.algorithms.common.episodes import RecentEpisodes, gate_output
+from steingate.algorithms.config import PPOConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.text_forms import from_text, to_text
-from steingate.certificates.violation import certify, episodes_needed
-from steingate.errors import is_real
+from steingate.certificates.violation import ViolationResult, certify, episodes_needed
+from steingate.errors import InputError, is_real
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 
@@ -64,52 +63,13 @@ class GateResult(NamedTuple):
     metrics: Metrics
 
 
-def make_certificate(preset: Preset, options: Mapping[str, Any], limit: float) -> SteinCertificate:
-    """Return the Stein certificate of a preset."""
-    try:
-        return _cached_certificate(preset, tuple(options.items()), limit)
-    except TypeError:  # a value that has no hash is refused by name
-        return SteinCertificate.from_name(preset, limit, **options)
-
-
-@lru_cache(maxsize=16)  # a valid factor takes a second to compute
-def _cached_certificate(preset: Preset, options: tuple[tuple[str, Any], ...], limit: float) -> SteinCertificate:
-    return SteinCertificate.from_name(preset, limit, **dict(options))
-
-
-def violation_options(options: Mapping[str, Any]) -> dict[str, float]:
-    """Return ``risk`` and ``confidence`` of the preset ``violation``, validated."""
-    given = {"risk": 0.1, "confidence": 0.95, **options}
-    certify([0.0], 1.0, **given)
-    return {name: float(value) for name, value in given.items()}
-
-
-def evaluate_gate(preset: Preset, options: Mapping[str, Any], limit: float, costs: Array) -> GateResult:
-    """Evaluate the certificate on the costs of an epoch's episodes; negative costs count as 0."""
-    costs = np.maximum(costs, 0.0)
-    if preset == "violation":
-        bound = certify(costs, limit, **violation_options(options))
-        metrics = {"Bound": bound.bound, "Budget": bound.risk, "DecisionValue": bound.bound}
-        return GateResult(bound.certified, bound.advice, metrics | {"EmpiricalRisk": bound.violation_rate})
-    result = make_certificate(preset, options, limit).evaluate(costs)
-    metrics = {
-        "Bound": result.bound, "Budget": result.budget, "DecisionValue": result.decision_value,
-        "ReferenceRisk": result.reference_risk, "EmpiricalRisk": result.empirical_risk,
-        "DiscreteTerm": result.discrete_term, "InteriorTerm": result.interior_term, "OneMass": result.one_mass,
-        "Guarded": float(result.guarded),
-    }  # fmt: skip
-    return GateResult(result.is_open, result.advice, metrics)
-
-
 @dataclass(frozen=True)
-class _SteinGate(OnPolicyAlgorithm):
+class _SteinGate(ConstrainedAlgorithm):
     """The method without its policy update. Abstract."""
 
     preset: Preset = option("released", PRESET)
     certificate: Mapping[str, Any] = option({}, "options of the certificate, such as budget=0.2")
     recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
-    episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
-    cost_advantages: CostAdvantageConfig = group(CostAdvantageConfig, flat=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,19 +78,42 @@ class _SteinGate(OnPolicyAlgorithm):
     def resolve(self, episode_length: int) -> Self:
         """Return the algorithm with the certificate's options validated and in their text form."""
         if self.preset == "violation":
-            options: dict[str, Any] = violation_options(self.certificate) if self.certificate else {}
-        else:
-            scale = from_text(self.certificate.get("cost_scale"))
-            limit = scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0
-            make_certificate(self.preset, self.certificate, limit)
-            # "exceedance" without a threshold is that of the limit, which is not known here.
-            options = {
-                name: value if value == "exceedance" else to_text(value) for name, value in self.certificate.items()
-            }
+            self.violation_bound(1.0)
+            return self
+        scale = from_text(self.certificate.get("cost_scale"))
+        self.stein(scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0)
+        # "exceedance" without a threshold is that of the limit, which is not known here.
+        options = {name: value if value == "exceedance" else to_text(value) for name, value in self.certificate.items()}
         return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
 
+    def stein(self, limit: float) -> SteinCertificate:
+        """Return the Stein certificate of the preset, with the options."""
+        return SteinCertificate.from_name(self.preset, limit, **self.certificate)
+
+    def violation_bound(self, limit: float, costs: Any = (0.0,)) -> ViolationResult:
+        """Return the result of ``certify``, for the preset ``violation``."""
+        for name in self.certificate:
+            if name not in ("risk", "confidence"):
+                raise InputError(f"The preset violation has no option {name!r}; it has risk and confidence.")
+        return certify(costs, limit, **self.certificate)
+
+    def evaluate(self, limit: float, costs: Array) -> GateResult:
+        """Evaluate the certificate on the costs of an epoch's episodes; negative costs count as 0."""
+        costs = np.maximum(costs, 0.0)
+        if self.preset == "violation":
+            bound = self.violation_bound(limit, costs)
+            metrics = {"Bound": bound.bound, "Budget": bound.risk, "DecisionValue": bound.bound}
+            return GateResult(bound.certified, bound.advice, metrics | {"EmpiricalRisk": bound.violation_rate})
+        result = self.stein(limit).evaluate(costs)
+        metrics = {
+            "Bound": result.bound, "Budget": result.budget, "DecisionValue": result.decision_value,
+            "ReferenceRisk": result.reference_risk, "EmpiricalRisk": result.empirical_risk,
+            "DiscreteTerm": result.discrete_term, "InteriorTerm": result.interior_term, "OneMass": result.one_mass,
+            "Guarded": float(result.guarded),
+        }  # fmt: skip
+        return GateResult(result.is_open, result.advice, metrics)
+
     def init(self, context: RunContext, policy: Params) -> SteinGateState:
-        """Return the state before the first epoch."""
         return SteinGateState(optimizer=self.init_optimizer(policy))
 
     def decide(
@@ -144,36 +127,29 @@ class _SteinGate(OnPolicyAlgorithm):
         with the limit, and ``Gate/Fallback`` is 1.
         """
         limit, recent = context.cost_limit, state.recent.extend(episodes, context.window)
-        if len(episodes.cost):
-            gate = evaluate_gate(self.preset, self.certificate, limit, episodes.cost)
-            slack = limit - float(np.mean(episodes.cost))
-        else:
-            slack = limit - float(recent.costs.mean()) if len(recent.costs) else nan
-            gate = GateResult(slack >= 0.0, "no episode has finished", {"Bound": nan, "Budget": self.budget(limit)})
+        known = len(episodes.cost) > 0
+        gate = self.evaluate(limit, episodes.cost if known else np.zeros(1))
+        budget = gate.metrics["Budget"]
+        slack = limit - (float(np.mean(episodes.cost)) if known else recent.mean_cost(nan))
+        if not known:
+            gate = GateResult(slack >= 0.0, "no episode has finished", {"Bound": nan, "Budget": budget})
         if self.recovery == "tail":
-            risk = self.tail_risk(limit)
-            slack = gate.metrics["Budget"] - float(np.mean(risk(episodes.cost))) if len(episodes.cost) else 0.0
+            slack = budget - float(np.mean(self.tail_risk(limit)(episodes.cost))) if known else 0.0
         slack = slack if slack == slack else 0.0  # unknown: nothing to spend
-        mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
         closed = 0 if gate.is_open else state.epochs_closed + 1
-        metrics = gate_metrics(mode, episodes, **gate.metrics, EpochsClosed=float(closed))
         messages: tuple[str, ...] = ()
         if closed and closed % MESSAGE_EPOCHS == 0:
             messages = (f"The gate has been closed for {closed} epochs in a row: {gate.advice}",)
+        mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
         objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        return state._replace(recent=recent, epochs_closed=closed), GateOutput(objective, metrics, messages)
-
-    def budget(self, limit: float) -> float:
-        """Return the largest value of the bound at which the gate is open."""
-        if self.preset == "violation":
-            return violation_options(self.certificate)["risk"]
-        return float(make_certificate(self.preset, self.certificate, limit).budget)
+        output = gate_output(objective, episodes, messages, **gate.metrics, EpochsClosed=float(closed))
+        return state._replace(recent=recent, epochs_closed=closed), output
 
     def tail_risk(self, limit: float) -> Callable[[Array], Array]:
         """Return the risk of an accumulated cost, which a recovery with ``recovery="tail"`` minimizes."""
         if self.preset == "violation":
             return lambda cost: np.asarray(cost > limit, np.float64)
-        certificate = make_certificate(self.preset, self.certificate, limit)
+        certificate = self.stein(limit)
         return lambda cost: np.asarray(certificate.risk_function(certificate.normalize(np.maximum(cost, 0.0))))
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
@@ -191,10 +167,10 @@ class _SteinGate(OnPolicyAlgorithm):
             "maximizes reward; closed, it minimizes cost."
         )
         if self.preset == "violation":
-            options = violation_options(self.certificate)
-            needed = episodes_needed(options["risk"], options["confidence"])
+            bound = self.violation_bound(context.cost_limit)
+            needed = episodes_needed(bound.risk, bound.confidence)
             return rule, f"With fewer than {needed} episodes per epoch it stays closed: raise --steps-per-epoch."
-        certificate = make_certificate(self.preset, self.certificate, context.cost_limit)
+        certificate = self.stein(context.cost_limit)
         if not certificate.guard and certificate.reference_risk > certificate.budget:
             return rule, "It never opens, because the reference's risk exceeds the budget: give a larger budget."
         return (rule,)

@@ -24,9 +24,7 @@ class TRPO(TrustRegionAlgorithm):
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
 
     def init(self, context: RunContext, policy: Params) -> tuple[()]:
-        """Return an empty state."""
         return ()
 
     def decide(self, context: RunContext, state: tuple[()], episodes: Episodes) -> tuple[tuple[()], GateOutput]:
-        """Maximize reward."""
         return state, maximize_reward(episodes)

@@ -6,9 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.algorithms.base import Array, Batch, CostAdvantageConfig, Metrics, OnPolicyAlgorithm, RunContext, State
+from steingate.algorithms.common.advantages import (
+    close_paths,
+    gae,
+    overconfidence_penalty,
+    saturation_penalty,
+    standardize,
+)
 from steingate.algorithms.common.critics import Critics, values
-from steingate.algorithms.common.gae import close_paths, gae, standardize
-from steingate.algorithms.common.penalties import overconfidence_penalty, saturation_penalty
 from steingate.training.rollout import Rollout
 from steingate.training.rollout_kernels import RUNNING, TERMINATED, TRUNCATED
 

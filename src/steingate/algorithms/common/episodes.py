@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.base import Array, Episodes, GateOutput, Metrics, Mode, Objective, RunContext
-from steingate.errors import InputError
+from steingate.algorithms.base import Array, Episodes, GateOutput, Mode, Objective
 
 
 def append_window(recent: Array, new: npt.NDArray[Any], window: int) -> Array:
@@ -26,6 +25,10 @@ class RecentEpisodes(NamedTuple):
             append_window(self.costs, episodes.cost, window), append_window(self.lengths, episodes.length, window)
         )
 
+    def mean_cost(self, default: float) -> float:
+        """Return the mean cost; before the first episode the default."""
+        return float(self.costs.mean()) if len(self.costs) else default
+
     def per_step(self, slack: float) -> float:
         """Return a slack per episode divided by the mean episode length; before any episode at most 0.
 
@@ -34,37 +37,22 @@ class RecentEpisodes(NamedTuple):
         return slack / float(self.lengths.mean()) if len(self.lengths) else min(slack, 0.0)
 
 
-def gate_metrics(mode: Mode, episodes: Episodes, **numbers: float) -> Metrics:
-    """Return the columns that all gates share, and ``Gate/NAME`` for each further number.
+def gate_output(
+    objective: Objective, episodes: Episodes, messages: tuple[str, ...] = (), **numbers: float
+) -> GateOutput:
+    """Return the output of a gate, with ``Gate/NAME`` for each number and the columns that all gates share.
 
     ``Gate/Fallback`` is 1 if the epoch completed no episode, so that earlier ones were used.
     """
     count = float(len(episodes.cost))
-    shared = {"Gate/Episodes": count, "Gate/Fallback": float(count == 0.0)}
-    return {"Gate/Mode": float(mode), **{f"Gate/{name}": value for name, value in numbers.items()}, **shared}
+    columns = {"Mode": float(objective.mode), **numbers, "Episodes": count, "Fallback": float(count == 0.0)}
+    return GateOutput(objective, {f"Gate/{name}": value for name, value in columns.items()}, messages)
 
 
 def maximize_reward(episodes: Episodes) -> GateOutput:
     """Return the output of a gate without a constraint."""
-    metrics = {**gate_metrics(Mode.IMPROVE, episodes), "Gate/Fallback": 0.0}
-    return GateOutput(Objective(Mode.IMPROVE), metrics)
-
-
-def constrain_mean_cost(
-    context: RunContext, recent: RecentEpisodes, episodes: Episodes, published: bool
-) -> tuple[RecentEpisodes, GateOutput]:
-    """Constrain the mean cost of the last ``window`` episodes: the gate of CPO.
-
-    The slack is in cost per step, in published variants in cost per episode. An epoch without a finished episode
-    uses the average of earlier epochs; before the first finished episode the mode is RECOVER.
-    """
-    recent = recent.extend(episodes, context.window)
-    known = len(recent.costs) > 0
-    mean = float(recent.costs.mean()) if known else context.cost_limit
-    mode = Mode.BALANCE if known else Mode.RECOVER
-    slack = context.cost_limit - mean
-    objective = Objective(mode, slack if published else recent.per_step(slack))
-    return recent, GateOutput(objective, gate_metrics(mode, episodes, MeanCost=mean))
+    output = gate_output(Objective(Mode.IMPROVE), episodes)
+    return output._replace(metrics={**output.metrics, "Gate/Fallback": 0.0})
 
 
 def cvar(costs: Array, tail: float) -> tuple[float, float]:
@@ -84,14 +72,8 @@ def complete_episodes(episodes: Episodes, steps: int, longest: int | None) -> tu
     carried over from an earlier epoch (negative starts) are left out: only long ones are, and they began under
     another policy. The mean over the selected episodes is then unbiased to first order (Wald's identity).
 
-    All episodes are returned, with False, if this is impossible: starts or ``longest`` are unknown, ``longest``
-    exceeds ``steps``, or no episode remains.
-
-    Parameters
-    ----------
-    episodes : those that finished in the epoch
-    steps : steps of every environment in the epoch
-    longest : time limit of the task; None if there is none
+    ``longest`` is the time limit of the task. All episodes are returned, with False, if starts or ``longest`` are
+    unknown (None), ``longest`` exceeds ``steps``, or no episode remains.
 
     Examples
     --------
@@ -100,15 +82,9 @@ def complete_episodes(episodes: Episodes, steps: int, longest: int | None) -> tu
     >>> complete_episodes(Episodes(cost, cost, length, start), steps=150, longest=100)[0].cost
     array([3., 9.])
     """
-    if steps < 1:
-        raise InputError(f"steps is {steps!r}; give the steps of each environment in an epoch, at least 1.")
-    if longest is not None and longest < 1:
-        raise InputError(f"longest is {longest!r}; give the longest possible episode, at least 1 step.")
     start = episodes.start
     if start is None or longest is None or longest > steps:
         return episodes, False
-    if len(start) != len(episodes.cost):
-        raise InputError(f"There are {len(start)} starts for {len(episodes.cost)} episodes; give one for each.")
     early = (start >= 0) & (start <= steps - longest)
     if early.all() or not early.any():
         return episodes, bool(early.all())

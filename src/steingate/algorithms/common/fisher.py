@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from steingate.algorithms.base import Batch, Params
-from steingate.algorithms.common.distribution import ActionDistribution, categorical_fisher, categorical_score
+from steingate.algorithms.common.networks import ActionDistribution, categorical_fisher, categorical_score
 
 BLOCK = 2000
 Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each

@@ -1,14 +1,20 @@
-"""Policy and value networks as parameter trees: initial values and output."""
+"""Policy and value networks as parameter trees, and the action distribution of a policy.
+
+A policy with a ``log_std`` is a diagonal Gaussian. One without it is categorical: the network gives one logit per
+action, and an action is its index 0, 1, ... as one float32. The KL of a categorical policy counts as one dimension.
+"""
 
 from itertools import pairwise
-from math import sqrt
-from typing import Any
+from math import log, pi, sqrt
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from steingate.algorithms.base import Params
+
+HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 
 
 def init_network(rng: np.random.Generator, obs_dim: int, hidden: tuple[int, ...], out_dim: int) -> Params:
@@ -50,3 +56,66 @@ def forward(params: Params, obs: Any) -> jax.Array:
 def value(params: Params, obs: Any) -> jax.Array:
     """Return a critic's value of each row of ``obs``: (N, d) to (N,)."""
     return forward(params, obs)[:, 0]
+
+
+class ActionDistribution(NamedTuple):
+    """Action distribution in each of N states."""
+
+    out: Any  # (N, a) means, or (N, n_actions) logits
+    log_std: Any  # (a,); None if categorical
+
+    @property
+    def dims(self) -> int:
+        """Number of action dimensions that the KL is averaged over."""
+        return 1 if self.log_std is None else int(self.log_std.shape[0])
+
+    def log_prob(self, act: Any) -> jax.Array:
+        """Return the log-density, or log-probability, of each row of ``act``, (N, a) or (N, 1) indices: (N,)."""
+        if self.log_std is None:
+            logits = jax.nn.log_softmax(self.out, axis=-1)
+            return jnp.take_along_axis(logits, act.astype(jnp.int32), axis=-1)[..., 0]
+        z = (act - self.out) * jnp.exp(-self.log_std)
+        return jnp.sum(-0.5 * z * z - self.log_std - HALF_LOG_2PI, axis=-1)
+
+    def kl(self, new: "ActionDistribution") -> jax.Array:
+        """Return KL(self || new) of each sample and action dimension: (N, dims).
+
+        A discrete action whose probability is 0 in float32 adds nothing, however small the new one is.
+        """
+        if self.log_std is None:
+            log_old, log_new = jax.nn.log_softmax(self.out, axis=-1), jax.nn.log_softmax(new.out, axis=-1)
+            return jnp.sum(jnp.exp(log_old) * (log_old - log_new), axis=-1, keepdims=True)
+        ratio = jnp.exp(2.0 * (self.log_std - new.log_std))
+        shift = ((self.out - new.out) * jnp.exp(-new.log_std)) ** 2
+        divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (new.log_std - self.log_std)
+        return divergence
+
+
+def action_distribution(params: Params, obs: Any) -> ActionDistribution:
+    """Return the policy's action distribution for each row of ``obs``."""
+    return ActionDistribution(forward(params, obs), params.get("log_std"))
+
+
+def log_prob(params: Params, obs: Any, act: Any) -> jax.Array:
+    """Return the policy's log-density (or log-probability) of each action: (N,)."""
+    return action_distribution(params, obs).log_prob(act)
+
+
+def categorical_score(logits: Any, act: Any) -> jax.Array:
+    """Return the gradient of each action's log-probability in the logits: one-hot minus probabilities.
+
+    Features first: ``logits`` is (n_actions, n), ``act`` (1, n).
+    """
+    taken = jax.nn.one_hot(act[0].astype(jnp.int32), logits.shape[0], axis=0, dtype=logits.dtype)
+    return jnp.asarray(taken - jax.nn.softmax(logits, axis=0))
+
+
+def categorical_fisher(probability: Any, change: Any) -> jax.Array:
+    """Return the Hessian of KL(old || new) at new = old in the logits, diag(p) - p p', times a change of them.
+
+    Both arguments are (n_actions, n).
+    """
+    return jnp.asarray(probability * (change - jnp.sum(probability * change, axis=0, keepdims=True)))
+
+
+compiled_log_prob = jax.jit(log_prob)

@@ -10,9 +10,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params, RunContext
-from steingate.algorithms.common.distribution import ActionDistribution, action_distribution, log_prob
-from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.common.minibatch import Adam, adam_step, adam_step_sizes, init_adam, minibatches, permutations
+from steingate.algorithms.common.networks import ActionDistribution, action_distribution, log_prob
 from steingate.algorithms.config import MinibatchConfig
 
 
@@ -87,7 +86,7 @@ def objective_advantage(batch: Batch, objective: Objective) -> Any:
     violated = objective.mode == Mode.BALANCE and objective.cost_slack < 0.0
     if objective.mode == Mode.RECOVER or violated:
         return -batch.cost_adv
-    return penalized_advantage(batch, np.float32(objective.lagrange_multiplier))
+    return batch.penalized_advantage(np.float32(objective.lagrange_multiplier))
 
 
 def ppo_phase(batch: Batch, objective: Objective, clip: float) -> Phase:

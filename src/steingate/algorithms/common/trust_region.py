@@ -21,7 +21,6 @@ from jax.flatten_util import ravel_pytree
 
 from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params
 from steingate.algorithms.common import fisher
-from steingate.algorithms.common.lagrange import penalized_advantage
 from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig, Variant
 
 Measures = tuple[jax.Array, jax.Array, jax.Array]  # reward gain, cost change, KL
@@ -241,7 +240,7 @@ def _compiled(rule: StepRule) -> Callable[..., tuple[Params, dict[str, jax.Array
     solve = rule.solve or solve_direction
 
     def update(params: Params, batch: Batch, mode: Any, c: Any, multiplier: Any) -> tuple[Params, dict[str, jax.Array]]:
-        penalized = penalized_advantage(batch, multiplier, rule.same_unit)
+        penalized = batch.penalized_advantage(multiplier, rule.same_unit)
         blocks = fisher.split_blocks(batch._replace(adv=penalized))
         theta, unravel = ravel_pytree(fisher.to_theta(params))
         policy = fisher.linearize(unravel(theta), blocks)
