@@ -12,6 +12,7 @@ from steingate.algorithms.common.jax_setup import configure
 configure()
 
 from tests.training import probes  # noqa: E402
+from tests.training.fakes import normalize  # noqa: E402
 from tests.training.runs_of_probes import tiny  # noqa: E402
 
 from steingate import evaluate, export_policy, load_policy  # noqa: E402
@@ -21,7 +22,7 @@ from steingate.envs.make import make_vec  # noqa: E402
 from steingate.errors import RunError  # noqa: E402
 from steingate.policies.lidar_features import LidarFeatures  # noqa: E402
 from steingate.policies.load import policy_arrays  # noqa: E402
-from steingate.policies.normalizer import Stats, normalize  # noqa: E402
+from steingate.policies.normalizer import Stats  # noqa: E402
 from steingate.policies.policy import Policy  # noqa: E402
 from steingate.runs import latest_checkpoint  # noqa: E402
 from steingate.storage.checkpoint import checkpoint_files  # noqa: E402
@@ -90,7 +91,7 @@ def test_damaged_and_foreign_checkpoints_are_skipped_with_a_warning(copy, tmp_pa
         lambda tree: tree["policy"]["w"].__setitem__(0, [[1e308]]),  # infinite as float32
         lambda tree: tree["policy"]["log_std"].fill(np.nan),
         lambda tree: tree.update(lidar_features=[1, 2]),
-        lambda tree: tree.update(lidar_features=LidarFeatures((7,), (2.0,)).to_dict()),
+        lambda tree: tree.update(lidar_features=LidarFeatures((7,), (2.0,))._asdict()),
         lambda tree: tree["stats"].update(m2=np.full_like(tree["stats"]["m2"], np.inf)),
     ],
 )

@@ -21,7 +21,7 @@ SCALE = np.array([3.0, 0.5])
 
 def make_policy(obs=3, hidden=(5, 4), state=None, lidar=None, normalized=True, discrete=False, scale=SCALE):
     rng = np.random.default_rng(1)
-    inside = obs + (0 if lidar is None else lidar.n_features)
+    inside = obs if lidar is None else lidar(np.zeros(obs)).size
     sizes = [inside + (state is not None), *hidden, 2]
     arrays = {f"w{i}": rng.normal(size=pair).astype(np.float32) for i, pair in enumerate(pairwise(sizes))}
     arrays |= {f"b{i}": rng.normal(size=size).astype(np.float32) for i, size in enumerate(sizes[1:])}
@@ -34,7 +34,7 @@ def make_policy(obs=3, hidden=(5, 4), state=None, lidar=None, normalized=True, d
     if state is not None:
         arrays["safety_state"] = np.array(state[:4])
     if lidar is not None:
-        arrays |= {name: np.array(value) for name, value in lidar.to_dict().items()}
+        arrays |= {name: np.array(value) for name, value in lidar._asdict().items()}
     return Policy(arrays, {"env": "here"})
 
 
@@ -188,6 +188,7 @@ def test_wrong_observations_and_names_are_refused(tmp_path):
 
 def test_onnx_without_its_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "steingate.policies.onnx", raising=False)
     with pytest.raises(MissingExtraError, match=r"\[onnx\]'"):
         export_policy(make_policy(), tmp_path / "policy.onnx")
 

@@ -7,12 +7,27 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from steingate.algorithms.base import GateOutput, Objective
+from steingate.policies.normalizer import Stats
 from steingate.training.background import InlineExecutor
 from steingate.training.config import make_config
 from steingate.training.epoch import run_epoch
 from steingate.training.state import first_state
 
 TRUST_REGION = {"cg_iters": 2, "backtrack_iters": 2}  # few iterations compile and run faster
+
+
+def statistics(rows):
+    """The statistics of all rows ever seen."""
+    mean = rows.mean(axis=0)
+    return Stats(len(rows), mean, ((rows - mean) ** 2).sum(axis=0))
+
+
+def normalize(stats, rows):
+    """Normalized observations; raw ones while at most one row has been seen."""
+    if stats.count <= 1:
+        return rows
+    std = np.maximum(np.sqrt(stats.m2 / (stats.count - 1)), 0.01)
+    return np.clip((rows - stats.mean) / std, -5.0, 5.0)
 
 
 def small(algo="cpo", **changes):

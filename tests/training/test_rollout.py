@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
+from tests.training.fakes import normalize, statistics
 from tests.training.probes import Constant, Walk
 
 from steingate.algorithms.common.networks import forward, init_policy, log_prob
 from steingate.envs.make import make_vec
 from steingate.errors import RunError
-from steingate.policies.normalizer import Stats, init_stats, normalize, push
+from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.rollout import collect
-from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED
+from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, push_rows
 from steingate.training.stop import RolloutStoppedError
 
 
@@ -24,15 +25,15 @@ def setup(num_envs=3, steps=40, env=Walk, hidden=(16, 8), **options):
     return envs, policy, init_stats(obs_dim), noise
 
 
-def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
-    """A rollout with one environment after the other."""
+def slow_collect(num_envs, policy, seen, noise, seeds, env=Walk):
+    """A rollout with one environment after the other; the rows ``seen`` before belong to the statistics."""
     envs = [env() for _ in range(num_envs)]
     raw = np.array([e.reset(seed=s)[0] for e, s in zip(envs, seeds, strict=True)])
     low, high = envs[0].action_space.low, envs[0].action_space.high
     rows = {name: [] for name in ("obs", "act", "reward", "cost", "end", "final")}
     totals, episodes = np.zeros((num_envs, 3)), []
-    stats = push(stats, raw)
-    obs = normalize(stats, raw).astype(np.float32)
+    seen = np.concatenate([seen, raw])
+    obs = normalize(statistics(seen), raw).astype(np.float32)
     for t in range(len(noise)):
         act = np.asarray(forward(policy, obs)) + np.exp(policy["log_std"]) * noise[t]
         command = low + (high - low) * (act.astype(np.float64) + 1.0) / 2.0
@@ -45,27 +46,27 @@ def slow_collect(num_envs, policy, stats, noise, seeds, env=Walk):
         rows["cost"].append([a[4]["cost"] for a in results])
         rows["end"].append([TERMINATED if a[2] else TRUNCATED if a[3] else 0 for a in results])
         raw = np.array([e.reset()[0] if end else a[0] for e, a, end in zip(envs, results, ended, strict=True)])
-        stats = push(stats, finals[ended])
+        seen = np.concatenate([seen, finals[ended]])
         rows["final"] += [
-            (t * num_envs + i, normalize(stats, finals[i]))
+            (t * num_envs + i, normalize(statistics(seen), finals[i]))
             for i in range(num_envs)
             if results[i][3] and not results[i][2]
         ]
-        stats = push(stats, raw)
-        obs = normalize(stats, raw).astype(np.float32)
+        seen = np.concatenate([seen, raw])
+        obs = normalize(statistics(seen), raw).astype(np.float32)
         for i, a in enumerate(results):
             totals[i] += a[1], a[4]["cost"], 1
             if ended[i]:
                 episodes.append((t, i, *totals[i]))
                 totals[i] = 0
-    return {**rows, "last": obs, "episodes": np.array(episodes), "stats": stats, "totals": totals}
+    return {**rows, "last": obs, "episodes": np.array(episodes), "stats": statistics(seen), "totals": totals}
 
 
 def test_against_a_loop_over_environments():
-    envs, policy, stats, noise = setup(steps=60)
-    stats = push(stats, rng(5).normal(size=(20, 3)))
-    rollout, after = collect(envs, policy, stats, noise, seeds=[5, 6, 7])
-    slow = slow_collect(3, policy, stats, noise, [5, 6, 7])
+    envs, policy, _, noise = setup(steps=60)
+    seen = rng(5).normal(size=(20, 3))
+    rollout, after = collect(envs, policy, statistics(seen), noise, seeds=[5, 6, 7])
+    slow = slow_collect(3, policy, seen, noise, [5, 6, 7])
     np.testing.assert_allclose(rollout.obs[:-1], slow["obs"], atol=1e-5)
     np.testing.assert_allclose(rollout.obs[-1], slow["last"], atol=1e-5)
     np.testing.assert_allclose(rollout.act, slow["act"], atol=1e-5)
@@ -83,6 +84,18 @@ def test_against_a_loop_over_environments():
     assert after.count == slow["stats"].count
     np.testing.assert_allclose(after.mean, slow["stats"].mean, atol=1e-6)
     np.testing.assert_allclose(after.m2, slow["stats"].m2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [3.0, 1e6])
+def test_statistics_of_batches_are_those_of_all_rows(offset):
+    count, mean, m2 = np.zeros(1, np.int64), np.zeros(4), np.zeros(4)
+    batches = [offset + rng(size).normal(size=(size, 4)) for size in (1, 7, 0, 2, 40, 1)]
+    for batch in batches:
+        push_rows(count, mean, m2, batch, np.ones(len(batch), np.bool_), np.zeros((2, 4)))
+    whole = statistics(np.concatenate(batches))
+    assert count[0] == whole.count == 51
+    np.testing.assert_allclose(mean, whole.mean, rtol=1e-12)
+    np.testing.assert_allclose(m2, whole.m2, rtol=1e-8)
 
 
 def test_log_probabilities():

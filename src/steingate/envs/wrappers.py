@@ -53,8 +53,9 @@ class LidarFeatureWrapper(VectorEnvWrapper):
         space = envs.single_observation_space
         layout = getattr(envs, "lidar_layout", None) if positions else None
         self.lidar_features = LidarFeatures.for_space(space.low, space.high, powers, layout)
-        bounded = self.lidar_features.n_powers
-        unbounded = np.full(self.lidar_features.n_features - bounded, np.inf)
+        bounded = len(self.lidar_features.indices) * len(self.lidar_features.powers)
+        total = self.lidar_features(np.zeros(space.shape)).size - space.shape[0]
+        unbounded = np.full(total - bounded, np.inf)
         self._extend_observations(np.append(np.zeros(bounded), -unbounded), np.append(np.ones(bounded), unbounded))
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:

@@ -11,21 +11,14 @@ from steingate.policies import policy as reader
 from steingate.policies.policy import Policy
 from steingate.storage.files import read_regular, replace_file
 
-_TESTS = 16  # stored observations
-
 
 def export_policy(policy: Policy, file: str | Path) -> list[Path]:
     """Write the mean action of a policy for use without steingate; return the files.
 
-    Parameters
-    ----------
-    policy
-        The policy.
-    file
-        ``NAME.npz`` writes the arrays, and ``policy.py`` beside them, which reads and runs them with NumPy.
-        ``NAME.onnx`` writes an ONNX graph from ``observation`` (n, d) to ``action``: (n, a), or integers
-        (n,) for discrete actions. A policy that observes the cost of the episode so far has a second input (n, 1):
-        ``accumulated_cost``, or ``safety_state`` if costs are discounted (Sauté, Simmer).
+    ``NAME.npz`` is a file with the arrays, and gets a ``policy.py`` beside it, which reads and runs them with NumPy.
+    ``NAME.onnx`` is an ONNX graph from ``observation`` (n, d) to ``action``: (n, a), or integers (n,) for discrete
+    actions. A policy that observes the cost of the episode so far has a second input (n, 1): ``accumulated_cost``, or
+    ``safety_state`` if costs are discounted (Sauté, Simmer).
 
     Examples
     --------
@@ -52,8 +45,14 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
 
 
 def npz_bytes(policy: Policy) -> bytes:
-    """Return the content of an ``.npz`` file with the policy; see ``Policy.load``."""
-    inputs = _test_inputs(policy)
+    """Return the content of an ``.npz`` file with the policy; see ``Policy.load``.
+
+    It holds actions for 16 observations (with a safety state) like those of training, some of them far out.
+    """
+    inputs = np.random.default_rng(0).normal(size=(16, policy.obs_dim + policy.has_safety_state))
+    inputs *= np.geomspace(0.1, 10.0, 16)[:, None]
+    d = min(policy.array("obs_mean").size, policy.obs_dim)
+    inputs[:, :d] = policy.array("obs_mean")[:d] + policy.array("obs_std")[:d] * inputs[:, :d]
     content = io.BytesIO()
     np.savez(
         content,
@@ -64,13 +63,3 @@ def npz_bytes(policy: Policy) -> bytes:
         test_actions=np.asarray(policy._action(policy._outputs(inputs)), np.float64),
     )
     return content.getvalue()
-
-
-def _test_inputs(policy: Policy) -> np.ndarray:
-    """Return observations (with a safety state) like those of training, some of them far out."""
-    inputs = np.random.default_rng(0).normal(size=(_TESTS, policy.obs_dim + (policy.has_safety_state)))
-    inputs *= np.geomspace(0.1, 10.0, _TESTS)[:, None]
-    d = min(policy.array("obs_mean").size, policy.obs_dim)
-    if d:
-        inputs[:, :d] = policy.array("obs_mean")[:d] + policy.array("obs_std")[:d] * inputs[:, :d]
-    return inputs

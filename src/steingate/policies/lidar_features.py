@@ -6,14 +6,11 @@ the bins of a ring, and its coordinates are products of readings, compass and ve
 the observation alone.
 """
 
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from steingate.errors import InputError
 from steingate.policies.policy import lidar_features
 
 Array = npt.NDArray[np.float64]
@@ -32,8 +29,7 @@ class LidarLayout(NamedTuple):
     velocity: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class LidarFeatures:
+class LidarFeatures(NamedTuple):
     """Features appended to an observation: powers of readings between 0 and 1, and object positions.
 
     The position of a ring's objects, in the robot's frame and in units of the lidar's range, has the distance
@@ -63,51 +59,15 @@ class LidarFeatures:
     compass: tuple[int, ...] = ()
     velocity: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        for power in self.powers:
-            if not 0.0 < power < np.inf:
-                raise InputError(f"A lidar power is {power!r}: it must be positive and finite.")
-
     @classmethod
     def for_space(
-        cls,
-        low: npt.ArrayLike,
-        high: npt.ArrayLike,
-        powers: tuple[float, ...] = (),
-        layout: LidarLayout | None = None,
+        cls, low: Array, high: Array, powers: tuple[float, ...] = (), layout: LidarLayout | None = None
     ) -> Self:
         """Return the features for an observation space; powers of the components with bounds exactly 0 and 1."""
-        unit = (np.asarray(low) == 0.0) & (np.asarray(high) == 1.0)
-        indices = tuple(int(i) for i in np.flatnonzero(unit)) if powers else ()
-        return cls(indices, tuple(float(power) for power in powers), *(layout or ()))
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the features that :meth:`to_dict` stored."""
-        values: dict[str, Any] = {name: tuple(value) for name, value in stored.items() if name != "bins"}
-        return cls(bins=int(stored["bins"]), **values)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as lists and numbers."""
-        return {name: value if name == "bins" else list(value) for name, value in asdict(self).items()}
-
-    @property
-    def n_powers(self) -> int:
-        """Number of appended powers, which lie between 0 and 1."""
-        return len(self.indices) * len(self.powers)
-
-    @property
-    def n_features(self) -> int:
-        """Number of appended features."""
-        frames = 2 if self.compass else 1
-        has_velocity = bool(self.rings and self.compass and self.velocity)
-        return self.n_powers + 2 * frames * len(self.rings) + 2 * has_velocity
+        unit = np.flatnonzero((low == 0.0) & (high == 1.0)) if powers else np.zeros(0, np.int64)
+        return cls(tuple(unit.tolist()), tuple(float(power) for power in powers), *(layout or ()))
 
     def __call__(self, obs: npt.ArrayLike) -> Array:
         """Return observations (..., d) with the features appended: power by power, then positions."""
-        raw: Any = np.asarray(obs, np.float64)
-        return np.concatenate([raw, *lidar_features(raw, *self._values)], axis=-1)
-
-    @cached_property
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+        raw = np.asarray(obs, np.float64)
+        return np.concatenate([raw, *lidar_features(raw, *self)], axis=-1)

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -69,19 +70,18 @@ def load_policy(
     if is_edited(record):
         raise RunError(f"{path}/config.json was changed after the run was started; restore it.")
     checkpoint, chosen = choose_checkpoint(path, policy, warn)
-    config = record["config"]
-    certification = _certification(path, warn)
-    found = Policy(policy_arrays(checkpoint))
-    about = {
+    found, certification = Policy(policy_arrays(checkpoint)), None
+    with suppress(RunError):  # part of the warning
+        certification = load_certification(path)
+    found.about = {
         "run": name,
         "checkpoint": chosen,
         "epoch": checkpoint.epoch,
-        **{name: config.get(name) for name in ("env", "algo", "seed", "cost_limit")},
+        **{name: record["config"].get(name) for name in ("env", "algo", "seed", "cost_limit")},
         "sha256": found.sha256,
         "certified": chosen == "certified",
-        "certification": None if certification is None else certification["sentence"],
+        "certification": certification and certification["sentence"],
     }
-    found.about = about
     return found
 
 
@@ -94,16 +94,16 @@ def _bundled_policy(folder: Path, evidence: dict[str, Any], which: Which | None,
             raise RunError(f"{file} was changed: its SHA-256 is not the one in evidence.json.")
         found = Policy.load(io.BytesIO(content))
         tested, established = evidence["policy"]["sha256"], evidence["claim"]["established"] is True
-        certification = str(evidence["claim"]["sentence"])
+        certification = printable(str(evidence["claim"]["sentence"]), 500)
     except (KeyError, TypeError, ValueError):
         raise RunError(f"{folder} is a damaged evidence bundle: run `steingate evidence verify {folder}`.") from None
     if tested != found.sha256:
         raise RunError(f"{file} holds another policy than the one that was tested.")
     if not established and which == "certified":
-        raise RunError(f"{folder} holds no certified policy. {printable(certification, 500)}")
+        raise RunError(f"{folder} holds no certified policy. {certification}")
     if not established and which is None:
-        warn(f"The policy of {folder} is not certified. {printable(certification, 500)}")
-    found.about |= {"sha256": tested, "certified": established, "certification": printable(certification, 500)}
+        warn(f"The policy of {folder} is not certified. {certification}")
+    found.about |= {"sha256": tested, "certified": established, "certification": certification}
     return found
 
 
@@ -111,22 +111,23 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
     """Return the checkpoint that ``load_policy`` takes, and which one it is."""
     if which not in (None, "certified", "last"):
         raise InputError(f"The policy is {which!r}: 'certified' or 'last' is expected.")
-    config = read_config(path)
-    if which == "last":
-        return _last_checkpoint(path, warn), "last"
-    problem = None
-    try:
-        found = certified_checkpoint(path)
-        if found is not None:
-            _check_certified(found, load_certification(path))
-            return found, "certified"
-    except RunError as error:
-        problem = str(error)
-    reason = problem or _why_none(config, _certification(path, warn))
+    reason = ""
+    if which != "last":
+        try:
+            found, certification = certified_checkpoint(path), load_certification(path)
+            if found is not None:
+                _check_certified(found, certification)
+                return found, "certified"
+            reason = _why_none(path, certification)
+        except RunError as error:
+            reason = str(error)
     if which == "certified":
         raise RunError(f"{path} has no certified policy that can be used. {reason}")
-    last = _last_checkpoint(path, warn)
-    warn(f"This is the last policy of {path}. {reason}")
+    last = newest_checkpoint(path, warn, policy_arrays)
+    if last is None:
+        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
+    if which is None:
+        warn(f"This is the last policy of {path}. {reason}")
     return last, "last"
 
 
@@ -142,29 +143,13 @@ def _check_certified(found: Checkpoint, certification: dict[str, Any] | None) ->
         raise RunError(f"{run}/certification.json does not name this policy; `steingate resume {run}` checks both.")
 
 
-def _why_none(config: dict[str, Any], certification: dict[str, Any] | None) -> str:
-    settings = config.get("config")
-    certify = settings.get("certify") if isinstance(settings, dict) else None
+def _why_none(path: Path, certification: dict[str, Any] | None) -> str:
+    certify = read_config(path)["config"].get("certify")
     if isinstance(certify, dict) and certify.get("enabled") is False:
         return "Certification is disabled (certify.enabled)."
     if certification is None:
         return "Certification did not finish; `steingate resume` completes it."
     return "Training certified no policy."
-
-
-def _certification(path: Path, warn: Callable[[str], None]) -> dict[str, Any] | None:
-    try:
-        return load_certification(path)
-    except RunError as error:
-        warn(str(error))
-        return None
-
-
-def _last_checkpoint(path: Path, warn: Callable[[str], None]) -> Checkpoint:
-    checkpoint = newest_checkpoint(path, warn, policy_arrays)
-    if checkpoint is None:
-        raise RunError(f"{path} has no checkpoint yet; train it for an epoch first.")
-    return checkpoint
 
 
 def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -173,32 +158,27 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers and NaN are refused
             network, action = tree["policy"], tree["action"]
-            stats = Stats(int(tree["stats"]["count"]), *(_floats(tree["stats"][name]) for name in ("mean", "m2")))
+            mean, m2 = (np.asarray(tree["stats"][name], np.float64) for name in ("mean", "m2"))
+            stats = Stats(int(tree["stats"]["count"]), mean, m2)
             arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
             arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
             if "discrete" in action:
                 arrays["discrete"] = np.asarray(action["discrete"])
             else:
                 arrays["log_std"] = np.asarray(network["log_std"], np.float32)
-                arrays |= {name: _floats(action[name]) for name in ("shift", "scale")}
+                arrays |= {name: np.asarray(action[name], np.float64) for name in ("shift", "scale")}
+        if mean.shape != m2.shape:
+            raise ValueError("the statistics of the observations differ in length")
         if tree["normalize"] and stats.count > 1:
-            arrays |= {"obs_mean": stats.mean, "obs_std": std(stats), "obs_clip": np.array(CLIP)}
+            arrays |= {"obs_mean": mean, "obs_std": std(stats), "obs_clip": np.array(CLIP)}
         if tree.get("safety_state") is not None:
-            arrays["safety_state"] = _floats(tree["safety_state"])
+            arrays["safety_state"] = np.asarray(tree["safety_state"], np.float64)
         if tree.get("layout") is not None:
             arrays["layout"] = np.frombuffer(json.dumps(tree["layout"]).encode(), np.uint8)
         if tree.get("lidar_features") is not None:
-            features = LidarFeatures.from_dict(tree["lidar_features"])
-            arrays["powers"] = np.array(features.powers)
-            names = ("indices", "rings", "bins", "compass", "velocity")
-            arrays |= {name: np.array(getattr(features, name), np.int64) for name in names}
-        if stats.mean.shape != stats.m2.shape:
-            raise ValueError("the statistics of the observations differ in length")
+            for name in LidarFeatures._fields:
+                arrays[name] = np.array(tree["lidar_features"][name], np.float64 if name == "powers" else np.int64)
         Policy(arrays)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, IndexError) as error:
         raise RunError(f"Checkpoint {checkpoint.path} holds no usable policy ({error}).") from error
     return arrays
-
-
-def _floats(values: Any) -> Any:
-    return np.asarray(values, np.float64)

@@ -1,33 +1,35 @@
 """A policy as an ONNX graph: lidar features, normalization, network, and action range."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from steingate.errors import MissingExtraError
+from steingate.errors import needs
 from steingate.policies.policy import TINY, Policy, ring_bins
+
+with needs("An ONNX file"):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
 
 
 class Graph:
     """Nodes and constants of a graph; values are referred to by name."""
 
-    def __init__(self, make_node: Callable[..., Any], make_tensor: Callable[..., Any]) -> None:
+    def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self._make_node, self._make_tensor = make_node, make_tensor
 
     def __call__(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node and return the name of its output."""
         name = f"v{len(self.nodes)}"
-        self.nodes.append(self._make_node(operator, list(inputs), [name], **attributes))
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:
         """Return the name of a constant."""
         name = f"c{len(self.constants)}"
-        self.constants.append(self._make_tensor(np.asarray(value, dtype), name))
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
 
     def columns(self, value: str, index: Any) -> str:
@@ -46,26 +48,27 @@ class Graph:
 
 def onnx_file(policy: Policy) -> bytes:
     """Return the content of an ONNX file with the policy; see ``export_policy``."""
-    try:
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("An ONNX file", "onnx") from error
-    graph = Graph(helper.make_node, numpy_helper.from_array)
-    state, metadata = _state_input(policy)
-    name, z = next(iter(state), ""), ""
-    if name == "accumulated_cost":
-        start, scale, _, floor = policy.array("safety_state").tolist()
-        z = graph("Sub", graph.constant(start), graph("Div", name, graph.constant(scale)))
-        z = graph("Max", z, graph.constant(max(floor, float(np.finfo(np.float32).min))))
-    value = graph("Concat", "observation", *_features(graph, policy), *filter(None, [z or name]), axis=1)
-    mean, std = policy.array("obs_mean"), policy.array("obs_std")
-    if mean.size:
-        # The safety state is not normalized.
-        rest = policy.layers[0][0].shape[0] - mean.size
-        limit = np.append(np.full(mean.size, policy.array("obs_clip")), np.full(rest, np.finfo(np.float32).max))
-        centered = graph("Sub", value, graph.constant(np.append(mean, np.zeros(rest))))
-        value = graph.clip(graph("Div", centered, graph.constant(np.append(std, np.ones(rest)))), -limit, limit)
+    graph, widths = Graph(), {"observation": policy.obs_dim}
+    metadata: dict[str, Any] = {"about": policy.about}
+    value = graph("Concat", "observation", *_features(graph, policy), axis=1)
+    if policy.array("obs_mean").size:
+        mean, std, clip = (graph.constant(policy.array(name)) for name in ("obs_mean", "obs_std", "obs_clip"))
+        scaled = graph("Div", graph("Sub", value, mean), std)
+        value = graph("Max", graph("Min", scaled, clip), graph("Neg", clip))
+    if policy.has_safety_state:  # not normalized
+        start, scale, discount, floor = policy.array("safety_state").tolist()
+        if discount == 1.0:
+            name = "accumulated_cost"
+            metadata[name] = "sum of the costs of the episode so far, 0 at its start"
+            z = graph("Sub", graph.constant(start), graph("Div", name, graph.constant(scale)))
+            z = graph("Max", z, graph.constant(max(floor, float(np.finfo(np.float32).min))))
+        else:
+            z = name = "safety_state"
+            update = "max((safety_state - cost / scale) / discount, floor)"
+            constants = {"start": start, "scale": scale, "discount": discount, "floor": str(floor)}
+            metadata[name] = {**constants, "next": update}
+        widths[name] = 1
+        value = graph("Concat", value, z, axis=1)
     for i, (weight, bias) in enumerate(policy.layers):
         value = graph("Add", graph("MatMul", value, graph.constant(weight)), graph.constant(bias))
         if i < len(policy.layers) - 1:
@@ -80,31 +83,14 @@ def onnx_file(policy: Policy) -> bytes:
         graph("Add", scaled, graph.constant(policy.array("shift")))
         dtype, shape = TensorProto.FLOAT, ("n", policy.act_dim)
     graph.nodes[-1].output[0] = "action"
-    widths = [("observation", policy.obs_dim), *((name, 1) for name in state)]
-    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width]) for name, width in widths]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width]) for name, width in widths.items()]
     outputs = [helper.make_tensor_value_info("action", dtype, shape)]
     whole = helper.make_graph(graph.nodes, "policy", inputs, outputs, graph.constants)
     model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    model.metadata_props.add(key="about", value=json.dumps(policy.about))
-    for key, value in metadata.items():
-        model.metadata_props.add(key=key, value=json.dumps(value))
+    for key, entry in metadata.items():
+        model.metadata_props.add(key=key, value=json.dumps(entry))
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
-
-
-def _state_input(policy: Policy) -> tuple[list[str], dict[str, Any]]:
-    """Return the name of the input beside the observation, if there is one, and metadata that explain it.
-
-    It is the accumulated cost, or the safety state if that is not a function of the accumulated cost.
-    """
-    if not policy.has_safety_state:
-        return [], {}
-    start, scale, discount, floor = policy.array("safety_state").tolist()
-    if discount == 1.0:
-        return ["accumulated_cost"], {"accumulated_cost": "sum of the costs of the episode so far, 0 at its start"}
-    settings = {"start": start, "scale": scale, "discount": discount, "floor": str(floor)}
-    settings["next"] = "max((safety_state - cost / scale) / discount, floor)"
-    return ["safety_state"], {"safety_state": settings}
 
 
 def _features(graph: Graph, policy: Policy) -> list[str]:

@@ -86,7 +86,7 @@ class Policy:
     Attributes
     ----------
     about : dict
-        Where the policy comes from: ``run``, ``checkpoint``, ``epoch``, ``env``, ``algo``, ``certified``, ...
+        Where the policy comes from: ``run`` (folder), ``checkpoint``, ``epoch``, ``env``, ``algo``, ``certified``, ...
     arrays : dict
         The arrays listed above.
     obs_dim, act_dim : int
@@ -101,14 +101,20 @@ class Policy:
         self.arrays, self.about = arrays, about or {}
         numbers = takewhile(lambda i: f"w{i}" in arrays, count())
         self.layers = [(arrays[f"w{i}"], arrays[f"b{i}"]) for i in numbers]
-        self._check()
         bins = self.array("bins")
         lidar = [tuple(self.array(name).tolist()) for name in ("indices", "powers", "rings", "compass", "velocity")]
         self._lidar: tuple[Any, ...] = (*lidar[:3], int(bins) if bins.size else 1, *lidar[3:])
+        self._layout = json.loads(self.array("layout").tobytes() or "{}")
         self.has_safety_state = bool(self.array("safety_state").size)
-        self.obs_dim = int(self.layers[0][0].shape[0]) - self._n_features() - self.has_safety_state
         self.act_dim = 1 if self.array("discrete").size else int(self.array("shift").size)
         self.z: Any = 0.0
+        if any(array.dtype.kind not in "biuf" for array in arrays.values()):
+            raise ValueError("The policy has an array that does not hold numbers.")
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and name != "safety_state" and not np.isfinite(array).all():
+                raise ValueError(f"The policy has a number in {name} that is not finite.")
+        if not self._fits():
+            raise ValueError("The arrays of the policy do not fit together.")
         self.reset()
 
     @classmethod
@@ -142,11 +148,6 @@ class Policy:
     def array(self, name: str) -> Any:
         """Return an array, empty if the policy has none of this name."""
         return self.arrays.get(name, _EMPTY)
-
-    @property
-    def source(self) -> str:
-        """The run folder that the policy was loaded from."""
-        return str(self.about.get("run", ""))
 
     @property
     def sha256(self) -> str:
@@ -197,11 +198,10 @@ class Policy:
 
     def _with_safety_state(self, obs: Any) -> Any:
         """Return observations as float64 with the safety state appended."""
-        layout = self._layout()
-        if layout and not (isinstance(obs, np.ndarray) and obs.shape[-1:] == (self.obs_dim,)):
+        if self._layout and not (isinstance(obs, np.ndarray) and obs.shape[-1:] == (self.obs_dim,)):
             try:
-                obs = _flatten(layout, obs)
-            except (KeyError, IndexError, TypeError, ValueError) as error:
+                obs = _flatten(self._layout, obs)
+            except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
                 raise ValueError(f"The policy got an observation unlike those of its task ({error!r}).") from None
         inputs = np.asarray(obs, np.float64)
         if inputs.ndim not in (1, 2) or inputs.shape[-1] != self.obs_dim:
@@ -217,11 +217,6 @@ class Policy:
             )
         self._observed = False
         return np.concatenate([inputs, np.broadcast_to(self.z, inputs.shape[:-1])[..., None]], axis=-1)
-
-    def _layout(self) -> dict[str, Any]:
-        """Return how an observation is flattened; empty for vectors."""
-        text = self.array("layout").tobytes()
-        return dict(json.loads(text)) if text else {}
 
     def _outputs(self, inputs: Any) -> Any:
         """Return the outputs of the network for observations with the safety state."""
@@ -244,43 +239,35 @@ class Policy:
             return np.argmax(outputs, axis=-1) + int(discrete[1])
         return self.array("shift") + self.array("scale") * np.clip(outputs, -1.0, 1.0)
 
-    def _n_features(self) -> int:
-        """Return the number of lidar features."""
-        rings, has_compass = self.array("rings").size, self.array("compass").size > 0
-        n = self.array("indices").size * self.array("powers").size + 2 * rings * (1 + has_compass)
-        return int(n + 2 * (rings > 0 and has_compass and self.array("velocity").size > 0))
-
-    def _check(self) -> None:
-        """Raise ``ValueError`` unless all arrays fit together and are finite."""
-        if any(array.dtype.kind not in "biuf" for array in self.arrays.values()):
-            raise ValueError("The policy has an array that does not hold numbers.")
+    def _fits(self) -> bool:
+        """Set the length of an observation; return whether the arrays fit together."""
         shapes = [weight.shape for weight, _ in self.layers]
-        fit = bool(shapes) and all(len(shape) == 2 for shape in shapes)
-        fit = fit and [bias.shape for _, bias in self.layers] == [shape[1:] for shape in shapes]
-        fit = fit and all(a[1] == b[0] for a, b in zip(shapes, shapes[1:]))  # noqa: B905, RUF007
+        if not shapes or any(len(shape) != 2 for shape in shapes):
+            return False
+        indices, powers, rings, bins, compass, velocity = self._lidar
+        inputs, outputs = shapes[0][0] - self.has_safety_state, shapes[-1][1]
+        vectors = len(rings) * (2 if compass else 1) + bool(rings and compass and velocity)
+        self.obs_dim = int(inputs - len(indices) * len(powers) - 2 * vectors)
+        used = [*indices, *(ring + bins - 1 for ring in rings), *compass, *velocity]
         mean, shift, discrete = self.array("obs_mean"), self.array("shift"), self.array("discrete")
-        fit = fit and mean.shape == self.array("obs_std").shape
-        actions = discrete[0] if discrete.size == 2 else shift.size
-        fit = fit and actions == shapes[-1][1] and shift.shape == self.array("scale").shape
-        fit = fit and self.array("log_std").size == shift.size and self.array("safety_state").size in (0, 4)
-        obs_dim = shapes[0][0] - self._n_features() - (self.array("safety_state").size > 0) if fit else 0
-        rings = self.array("rings") + self.array("bins") - 1
-        used = [*self.array("indices"), *rings, *self.array("compass"), *self.array("velocity")]
-        fit = (
-            fit
+        return bool(
+            [bias.shape for _, bias in self.layers] == [shape[1:] for shape in shapes]
+            and all(a[1] == b[0] for a, b in zip(shapes, shapes[1:]))  # noqa: B905, RUF007
             and min(used, default=0) >= 0
-            and max(used, default=-1) < obs_dim
-            and mean.size in (0, obs_dim + self._n_features())
+            and max(used, default=-1) < self.obs_dim
+            and bins > 0
+            and len(compass) in (0, 2)
+            and len(velocity) in (0, 2)
+            and all(power > 0.0 for power in powers)
+            and mean.shape == self.array("obs_std").shape
+            and mean.size in (0, inputs)
+            and (self.array("obs_std") > 0.0).all()
+            and (discrete.size == 0 or (discrete.size == 2 and discrete.dtype.kind in "iu"))
+            and outputs == (discrete[0] if discrete.size else shift.size)
+            and shift.shape == self.array("scale").shape
+            and self.array("log_std").size == shift.size
+            and self.array("safety_state").size in (0, 4)
         )
-        fit = fit and (not rings.size or (self.array("bins").size == 1 and int(self.array("bins")) > 0))
-        fit = fit and discrete.dtype.kind in ("iu" if discrete.size else "f")
-        fit = fit and bool((self.array("obs_std") > 0.0).all() and (self.array("powers") > 0.0).all())
-        layout = self._layout()
-        if not fit or (layout and _size(layout) != obs_dim):
-            raise ValueError("The arrays of the policy do not fit together.")
-        for name, array in self.arrays.items():
-            if array.dtype.kind == "f" and name != "safety_state" and not np.isfinite(array).all():
-                raise ValueError(f"The policy has a number in {name} that is not finite.")
 
 
 def _flatten(layout: dict[str, Any], obs: Any) -> Any:
@@ -295,11 +282,3 @@ def _flatten(layout: dict[str, Any], obs: Any) -> Any:
     if kind == "one_hot":
         return np.arange(value[0]) + value[1] == np.asarray(obs, np.float64).reshape(1)
     return np.concatenate([_flatten(part, obs[key]) for key, part in (value if kind == "dict" else enumerate(value))])
-
-
-def _size(layout: dict[str, Any]) -> int:
-    """Return the length of the vector."""
-    ((kind, value),) = layout.items()
-    if kind in ("tuple", "dict"):
-        return sum(_size(part if kind == "tuple" else part[1]) for part in value)
-    return int(value if kind == "numbers" else value[0])

@@ -77,19 +77,18 @@ def run_folder(path: str | os.PathLike[str]) -> Path:
 
 def zoo_entries() -> list[ZooEntry]:
     """Return all entries by task, those with a higher return first."""
-    found = [_entry(file.parent) for file in FOLDER.glob("*/*/evidence.json")]
-    return sorted(found, key=lambda entry: (entry.task, -entry.mean_return))
-
-
-def _entry(path: Path) -> ZooEntry:
     from steingate.runs import read_config, read_evidence  # not above: verifying a bundle needs NumPy alone
 
-    evidence, config = read_evidence(path) or {}, read_config(path)["config"]
-    result, ret = evidence["result"], evidence["result"]["return"]
-    size = sum(file.stat().st_size for file in path.iterdir())
-    return ZooEntry(
-        path.parent.name, path.name, config["algorithm"]["variant"], config["seed"], config["total_steps"],
-        evidence["claim"]["limit"], ret["mean"], ret["std"] / result["episodes"] ** 0.5, result["violations"],
-        result["episodes"], result["bound"], 1.0 - result["error_probability"], size / 1000.0,
-        evidence["policy"]["sha256"],
-    )  # fmt: skip
+    entries = []
+    for path in sorted(file.parent for file in FOLDER.glob("*/*/evidence.json")):
+        evidence, config = read_evidence(path) or {}, read_config(path)["config"]
+        result, ret = evidence["result"], evidence["result"]["return"]
+        size = sum(file.stat().st_size for file in path.iterdir())
+        entry = ZooEntry(
+            path.parent.name, path.name, config["algorithm"]["variant"], config["seed"], config["total_steps"],
+            evidence["claim"]["limit"], ret["mean"], ret["std"] / result["episodes"] ** 0.5, result["violations"],
+            result["episodes"], result["bound"], 1.0 - result["error_probability"], size / 1000.0,
+            evidence["policy"]["sha256"],
+        )  # fmt: skip
+        entries.append(entry)
+    return sorted(entries, key=lambda entry: (entry.task, -entry.mean_return))

@@ -37,7 +37,7 @@ class RunWriter:
         self._shared: dict[str, Any] = {
             "action": action_arrays(envs.single_action_space),
             "normalize": algorithm.networks.normalize_obs,
-            "lidar_features": None if features is None else features.to_dict(),
+            "lidar_features": None if features is None else features._asdict(),
             "layout": getattr(envs, "observation_layout", None),
             "identity": record.get("identity"),
             "config": {**runs.deciding(record["config"]), "certify": record["config"]["certify"]},
