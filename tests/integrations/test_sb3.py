@@ -228,14 +228,14 @@ def test_with_real_models(tmp_path, name):
     callback = CertifyCallback(make(), limit=30, eval_freq=500, max_episodes=100, save_path=tmp_path)
     model.learn(1_000, callback=callback)
     # On-policy algorithms complete their rollout; steps after the last test are followed by one more.
-    assert callback.tests == (3 if name == "PPO" else 2)
+    assert model.steingate_tests == (3 if name == "PPO" else 2)
     assert callback.result.certified
     loaded = getattr(stable_baselines3, name).load(tmp_path / "best_certified.zip", device="cpu")
     assert loaded.predict(np.zeros(4, np.float32))[0] in (0, 1)
     assert json.loads((tmp_path / "best_certified.json").read_text())["certified"] == 1.0
-    tests = callback.tests
+    tests = model.steingate_tests
     model.learn(1_000, callback=callback)
-    assert callback.tests == 2 * tests
+    assert model.steingate_tests == 2 * tests
 
 
 @pytest.mark.skipif(not REAL, reason="Stable-Baselines3 is not installed; make test-sb3 does")
@@ -277,7 +277,7 @@ def test_the_saved_files_are_the_certified_policy(tmp_path):
     model.learn(1_000, callback=callback)
     normalizer = VecNormalize.load(tmp_path / "best_certified_vecnormalize.pkl", DummyVecEnv([make]))
     loaded = PPO.load(tmp_path / "best_certified.zip", device="cpu")
-    assert loaded.steingate_tests == callback.tests == 1
+    assert loaded.steingate_tests == 1
     actions = [loaded.predict(normalizer.normalize_obs(point), deterministic=True)[0] for point in points]
     np.testing.assert_allclose(actions, callback.actions, atol=1e-6)
     with_later = [loaded.predict(envs.normalize_obs(point), deterministic=True)[0] for point in points]

@@ -42,10 +42,8 @@ class CertifyCallback(BaseCallback):
         One Gymnasium environment with ``info["cost"]``, separate from those for training.
     limit, budget, delta
         Cost limit, accepted violation probability, and error probability; see ``Monitor``.
-    eval_freq
-        Training steps between tests.
-    max_episodes
-        Maximum number of episodes of one test.
+    eval_freq, max_episodes
+        Training steps between tests, and the maximum number of episodes of one test.
     save_path
         Folder for ``best_certified.zip`` (the model), ``best_certified_vecnormalize.pkl`` (the statistics of a
         ``VecNormalize``, for ``VecNormalize.load``; without them the model is another policy) and
@@ -89,11 +87,6 @@ class CertifyCallback(BaseCallback):
         self._costs: list[float] = []
         self._episodes: EpisodeCosts | None = None
 
-    @property
-    def tests(self) -> int:
-        """Number of tests of the model so far."""
-        return int(getattr(getattr(self, "model", None), TESTS, 0))
-
     def _on_training_start(self) -> None:
         self._tested_at = self.model.num_timesteps
         if self._tested_at == 0:  # SB3 resets the environments unless it continues to count
@@ -110,9 +103,8 @@ class CertifyCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         if self._costs:
-            violations = sum(cost > self.limit for cost in self._costs)
-            self.logger.record("rollout/ep_cost_mean", sum(self._costs) / len(self._costs))
-            self.logger.record("rollout/violation_rate", violations / len(self._costs))
+            self.logger.record("rollout/ep_cost_mean", np.mean(self._costs))
+            self.logger.record("rollout/violation_rate", np.mean(np.array(self._costs) > self.limit))
             self._costs = []
 
     def _on_training_end(self) -> None:
@@ -121,13 +113,13 @@ class CertifyCallback(BaseCallback):
 
     def test(self) -> Monitor:
         """Test the current policy; log the numbers, save it if it is the best, and return the monitor."""
-        number = self.tests + 1
+        number = int(getattr(self.model, TESTS, 0)) + 1
         setattr(self.model, TESTS, number)
         self._tested_at = self.num_timesteps
         monitor = Monitor(self.limit, self.budget, self.delta * 6.0 / (pi * number) ** 2)
         key = np.random.SeedSequence(self.seed, spawn_key=(number,))
         seed = int.from_bytes(key.generate_state(4).tobytes(), sys.byteorder)
-        episodes: list[tuple[float, float]] = []
+        episodes: list[tuple[float, float]] = []  # cost and return
 
         def costs() -> Iterator[float]:
             for episode in run_episodes(self._policy(), self.eval_env, seed):
@@ -135,9 +127,10 @@ class CertifyCallback(BaseCallback):
                 yield episode[0]
 
         update_until_decided(monitor, costs(), self.max_episodes)
+        cost, ret = np.mean(episodes, axis=0).tolist()
         numbers = {
-            "return": sum(ret for _, ret in episodes) / len(episodes),
-            "cost": sum(cost for cost, _ in episodes) / len(episodes),
+            "return": ret,
+            "cost": cost,
             "bound": monitor.bound,
             "certified": float(monitor.certified),
             "episodes": monitor.episodes,
@@ -170,12 +163,13 @@ class CertifyCallback(BaseCallback):
         files = {f"{NAME}.zip": self.model.save}
         if normalizer is not None:
             files[f"{NAME}_vecnormalize.pkl"] = normalizer.save
-        record: dict[str, Any] = {"step": self.num_timesteps, "test": self.tests, **numbers, "sha256": {}}
+        digests = {}
         for name, save in files.items():
             target, temporary = self.save_path / name, self.save_path / f".tmp.{name}"
             with writing(target):
                 self.save_path.mkdir(parents=True, exist_ok=True)
                 save(temporary)
-                record["sha256"][name] = hashlib.sha256(temporary.read_bytes()).hexdigest()
+                digests[name] = hashlib.sha256(temporary.read_bytes()).hexdigest()
                 os.replace(temporary, target)
+        record = {"step": self.num_timesteps, "test": getattr(self.model, TESTS), **numbers, "sha256": digests}
         replace_file(self.save_path / f"{NAME}.json", json.dumps(record, indent=2).encode() + b"\n")
