@@ -421,7 +421,7 @@ class TestMonitors:
         monitors.update_many({"hazards": np.ones(99), "speed": np.full(99, 30.0), "falls": np.zeros(99)})
         assert monitors.unsafe
         assert monitors.drift
-        assert monitors.metrics()["bound"] == max(monitors.bounds.values()) == monitors.bounds["speed"]
+        assert monitors.metrics()["bound"] == monitors.metrics()["bound/speed"] == monitors["speed"].bound
         monitors.rearm()
         assert not monitors.drift
         monitors.new_policy("next")
@@ -456,12 +456,3 @@ class TestMonitors:
             Monitors({"a": 1, "b": 1}).update_many({"a": [1, 2], "b": [1]})
         with pytest.raises(InputError, match="delta"):
             Monitors({"a": 1}, delta=2.0)
-
-    def test_watch_uses_each_bound_as_baseline(self):
-        known = Monitors({"a": 25, "b": 10})
-        known.update_many({"a": np.ones(100), "b": np.ones(100)})
-        field = Monitors.watch(known)
-        assert field["a"].baseline == known["a"].bound
-        assert field["a"].delta == 0.025
-        other = Monitors.watch({"a": np.ones(100), "b": np.ones(100)}, limits={"a": 25, "b": 10})
-        assert bits(other) == bits(field)

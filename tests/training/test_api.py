@@ -45,7 +45,7 @@ def test_evaluate_takes_a_run_or_its_folder(run):
 
 def test_certify_policy_agrees_with_the_run(run):
     policy = steingate.load_policy(run)
-    assert steingate.certify_policy(policy, Walk, limit=4.0, budget=0.6, seed=7).certified
+    assert steingate.certify_policy(policy, Walk(), limit=4.0, budget=0.6, seed=7).certified
 
 
 def test_make_vec_makes_what_training_uses(run):

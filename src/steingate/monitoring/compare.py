@@ -1,6 +1,5 @@
 """Anytime-valid comparison of two policies that play the same episodes: fewer violations, higher return."""
 
-from collections.abc import Sequence
 from math import exp, inf, log, log1p
 from typing import Any
 
@@ -10,6 +9,7 @@ from steingate.errors import InputError, check_interval
 from steingate.monitoring.monitor import Monitor, check_cost
 
 BETS = tuple(0.95 * 2.0**-k for k in range(10))  # sizes of the bets on the difference of two returns
+_LARGEST_LOG = 700.0
 
 
 class ComparisonMonitor:
@@ -59,9 +59,10 @@ class ComparisonMonitor:
             check_interval("return_range", return_range, 0.0, inf)
         self.return_range = return_range
         self.pairs = self.only_a = self.only_b = self.violations_a = self.violations_b = 0
-        self._largest = {"a": 0.0, "b": 0.0}  # largest log e-value so far
-        self._wealth = {"a": [0.0] * len(BETS), "b": [0.0] * len(BETS)}  # log wealth of the bets on returns
-        self._largest_return = {"a": 0.0, "b": 0.0}
+        # Of A and of B: largest log e-value so far, log wealth of each bet on returns, and its largest mean so far.
+        self._largest = [0.0, 0.0]
+        self._log_wealth = [[0.0] * len(BETS), [0.0] * len(BETS)]
+        self._largest_return = [0.0, 0.0]
 
     def update(
         self, cost_a: float, cost_b: float, return_a: float | None = None, return_b: float | None = None
@@ -75,12 +76,14 @@ class ComparisonMonitor:
         self.pairs += 1
         self.violations_a, self.violations_b = self.violations_a + a, self.violations_b + b
         self.only_a, self.only_b = self.only_a + (a and not b), self.only_b + (b and not a)
-        self._largest["a"] = max(self._largest["a"], log_e_value(self.only_a, self.only_b))
-        self._largest["b"] = max(self._largest["b"], log_e_value(self.only_b, self.only_a))
-        for name, sign in (("a", 1.0), ("b", -1.0)):
-            wealth = [w + log1p(bet * sign * difference) for w, bet in zip(self._wealth[name], BETS, strict=True)]
-            self._wealth[name] = wealth
-            self._largest_return[name] = max(self._largest_return[name], _log_mean(wealth))
+        pairs = ((self.only_a, self.only_b, difference), (self.only_b, self.only_a, -difference))
+        for policy, (own, other, gain) in enumerate(pairs):
+            self._largest[policy] = max(self._largest[policy], log_e_value(own, other))
+            wealth = [w + log1p(bet * gain) for w, bet in zip(self._log_wealth[policy], BETS, strict=True)]
+            self._log_wealth[policy] = wealth
+            top = max(wealth)
+            mean = top + log(sum(exp(each - top) for each in wealth) / len(BETS))
+            self._largest_return[policy] = max(self._largest_return[policy], mean)
 
     def _difference(self, return_a: float | None, return_b: float | None) -> float:
         """Return the clipped difference of the returns, between -1 and 1."""
@@ -95,17 +98,17 @@ class ComparisonMonitor:
     @property
     def e_value(self) -> float:
         """Largest e-value so far for either policy being safer; at 1 / delta one of them is."""
-        return _exp(max(self._largest.values()))
+        return exp(min(max(self._largest), _LARGEST_LOG))
 
     @property
     def a_is_safer(self) -> bool:
         """Whether A has been shown to violate the limit less often than B; once true it stays true."""
-        return self._largest["a"] >= -log(self.delta)
+        return self._largest[0] >= -log(self.delta)
 
     @property
     def b_is_safer(self) -> bool:
         """Whether B has been shown to violate the limit less often than A; once true it stays true."""
-        return self._largest["b"] >= -log(self.delta)
+        return self._largest[1] >= -log(self.delta)
 
     @property
     def decided(self) -> bool:
@@ -115,17 +118,17 @@ class ComparisonMonitor:
     @property
     def return_e_value(self) -> float:
         """Largest e-value so far for either policy having the higher mean (clipped) return."""
-        return _exp(max(self._largest_return.values()))
+        return exp(min(max(self._largest_return), _LARGEST_LOG))
 
     @property
     def a_has_higher_return(self) -> bool:
         """Whether the mean of return A - return B, clipped to ``return_range``, has been shown to be positive."""
-        return self._largest_return["a"] >= -log(self.delta)
+        return self._largest_return[0] >= -log(self.delta)
 
     @property
     def b_has_higher_return(self) -> bool:
         """Whether the mean of return B - return A, clipped to ``return_range``, has been shown to be positive."""
-        return self._largest_return["b"] >= -log(self.delta)
+        return self._largest_return[1] >= -log(self.delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types."""
@@ -135,12 +138,6 @@ class ComparisonMonitor:
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
-    def __repr__(self) -> str:
-        return (
-            f"ComparisonMonitor(limit={self.limit:g}, delta={self.delta:g}; {self.pairs} pairs, only A over: "
-            f"{self.only_a}, only B over: {self.only_b}, e-value {self.e_value:.4g})"
-        )
-
 
 def log_e_value(a: int, b: int) -> float:
     """Return log(2^(a+b+1) Beta(a+1, b+1) I_{1/2}(a+1, b+1))."""
@@ -148,12 +145,3 @@ def log_e_value(a: int, b: int) -> float:
     if half == 0.0:  # below 1e-300: the e-value is far below 1
         return -inf
     return (a + b + 1) * log(2.0) + float(betaln(a + 1, b + 1)) + log(half)
-
-
-def _log_mean(logs: Sequence[float]) -> float:
-    top = max(logs)
-    return top + log(sum(exp(each - top) for each in logs) / len(logs))
-
-
-def _exp(value: float) -> float:
-    return exp(min(value, 700.0))

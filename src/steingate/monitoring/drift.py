@@ -17,7 +17,38 @@ from steingate.monitoring.wealth import THETA, BetsAbove
 _LARGEST = 1e300
 
 
-class DriftDetector:
+class _Detector:
+    """The statistics R_k of a detector, and its alarms. Abstract."""
+
+    size: int  # number of statistics
+
+    def __init__(self, run_length: float) -> None:
+        self.run_length = run_length
+        self.alarms: list[int] = []
+        self.rearm()
+
+    def rearm(self) -> None:
+        """Restart after an alarm."""
+        self.alarm = False
+        self.statistics = [0.0] * self.size
+
+    @property
+    def evidence(self) -> float:
+        """mean(R); an alarm is raised at ``run_length``."""
+        return min(sum(self.statistics) / self.size, _LARGEST)
+
+    def restore_alarms(self, alarm: Any, alarms: Any, statistics: Any) -> None:
+        """Continue from these values; ``ValueError`` if they are damaged."""
+        self.alarm, self.alarms, self.statistics = alarm, as_counts(alarms), as_reals(statistics)
+        require(alarm in (True, False) and len(statistics) == self.size and bool(alarms) >= alarm, "drift")
+
+    def _raise_alarm(self, episode: int) -> None:
+        if self.evidence >= self.run_length:
+            self.alarm = True
+            self.alarms.append(episode)
+
+
+class DriftDetector(_Detector):
     """Detection of a rise of the violation rate above a baseline m0.
 
     With x = 1 for a violation and 0 otherwise (in a cluster of episodes: the fraction of violations),
@@ -34,33 +65,23 @@ class DriftDetector:
     statistics : R_k, at most 1e300
     """
 
-    def __init__(self, baseline: float, run_length: float) -> None:
-        self.baseline, self.run_length = baseline, run_length
-        self._bets = BetsAbove(baseline)
-        self.alarms: list[int] = []
-        self.rearm()
+    size = len(THETA)
 
-    def rearm(self) -> None:
-        """Restart after an alarm."""
-        self.alarm = False
-        self.statistics = [0.0] * len(THETA)
+    def __init__(self, baseline: float, run_length: float) -> None:
+        super().__init__(run_length)
+        self.baseline = baseline
+        self._bets = BetsAbove(baseline)
 
     def update(self, x: float, episode: int) -> None:
         """Count one episode or cluster; ``episode`` is the number of episodes so far."""
         if self.alarm:
             return
         self.statistics = self._bets.step(self.statistics, 1.0, x)
-        if x and self.evidence >= self.run_length:
-            self.alarm = True
-            self.alarms.append(episode)
-
-    @property
-    def evidence(self) -> float:
-        """mean(R); an alarm is raised at ``run_length``."""
-        return min(sum(self.statistics) / len(THETA), _LARGEST)
+        if x:
+            self._raise_alarm(episode)
 
 
-class CostDriftDetector:
+class CostDriftDetector(_Detector):
     """Detection of a shift of the episode costs to higher values, below or above the limit.
 
     The conformal p-value of an episode is its rank among the costs of the calibration and of the episodes before,
@@ -71,14 +92,7 @@ class CostDriftDetector:
         R_k <- (1 + R_k) k p^(k - 1)        k in {0.1, 0.25, 0.5, 0.75},  alarm when mean(R) >= run_length
 
     Costs are compared after rounding down to seven significant bits (1.6 % at most), so the state does not grow with
-    the number of episodes.
-
-    Parameters
-    ----------
-    run_length
-        Mean number of episodes between false alarms, at least.
-    seed
-        Seed of the random ranks; those of episode t depend on (seed, t).
+    the number of episodes. The random ranks of episode t depend on (``seed``, t).
 
     Attributes
     ----------
@@ -87,13 +101,12 @@ class CostDriftDetector:
     """
 
     EXPONENTS = (0.1, 0.25, 0.5, 0.75)
+    size = len(EXPONENTS)
 
     def __init__(self, run_length: float, seed: int = 0) -> None:
-        self.run_length, self.seed = run_length, seed
+        self.seed, self.counted = seed, 0
         self.calibration: dict[float, int] = {}
-        self.alarms: list[int] = []
-        self.counted = 0
-        self.rearm()
+        super().__init__(run_length)
 
     def calibrate(self, counts: Mapping[float, int]) -> None:
         """Compare with these costs: number by cost."""
@@ -105,12 +118,10 @@ class CostDriftDetector:
 
     def rearm(self) -> None:
         """Restart after an alarm; episodes are then compared with the calibration and those that follow."""
-        self.alarm = False
-        self.statistics = [0.0] * len(self.EXPONENTS)
-        self.set_counts(self.calibration)
+        super().rearm()
+        self._set_counts(self.calibration)
 
-    def set_counts(self, counts: Mapping[float, int]) -> None:
-        """Replace the costs that have been seen: number by rounded cost."""
+    def _set_counts(self, counts: Mapping[float, int]) -> None:
         self._costs = sorted(counts)
         self._numbers = [counts[cost] for cost in self._costs]
 
@@ -134,12 +145,9 @@ class CostDriftDetector:
             return
         higher, equal = sum(self._numbers[place + 1 :]), self._numbers[place]
         p = (higher + equal * self._uniform()) / (higher + sum(self._numbers[: place + 1]))
-        self.statistics = [
-            min((1.0 + r) * k * p ** (k - 1.0), _LARGEST) for r, k in zip(self.statistics, self.EXPONENTS, strict=True)
-        ]
-        if self.evidence >= self.run_length:
-            self.alarm = True
-            self.alarms.append(episode)
+        bets = zip(self.statistics, self.EXPONENTS, strict=True)
+        self.statistics = [min((1.0 + r) * k * p ** (k - 1.0), _LARGEST) for r, k in bets]
+        self._raise_alarm(episode)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as JSON types."""
@@ -158,21 +166,14 @@ class CostDriftDetector:
             dict(zip(as_reals(costs), as_counts(numbers), strict=True))
             for costs, numbers in (state["calibration"], state["seen"])
         )
-        self.set_counts(seen)
-        self.counted, self.alarms = as_count(state["counted"]), as_counts(state["alarms"])
-        self.alarm, self.statistics = state["alarm"], as_reals(state["statistics"])
-        require(self.alarm in (True, False) and len(self.statistics) == len(self.EXPONENTS), "costs")
-        require(bool(self.alarms) or not self.alarm, "costs")
+        self._set_counts(seen)
+        self.counted = as_count(state["counted"])
+        self.restore_alarms(state["alarm"], state["alarms"], state["statistics"])
 
     def _uniform(self) -> float:
         """Return a number in (0, 1] that depends on the seed and the number of counted episodes."""
         digest = blake2b(b"%d %d" % (self.seed, self.counted), digest_size=8).digest()
         return (int.from_bytes(digest, "big") + 1) / 2.0**64
-
-    @property
-    def evidence(self) -> float:
-        """mean(R); an alarm is raised at ``run_length``."""
-        return min(sum(self.statistics) / len(self.statistics), _LARGEST)
 
 
 def round_down(cost: float) -> float:

@@ -1,6 +1,7 @@
 """From steps to episodes: sums of step costs in any loop, and running a policy until it is certified."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count, islice
 from math import inf, isfinite, nextafter
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from steingate.errors import InputError, RunError
 from steingate.monitoring.monitor import Monitor
-from steingate.monitoring.monitors import Monitors
+from steingate.monitoring.monitors import Monitors, by_name
 
 COST = "cost"
 MAX_STEPS = 1_000_000
@@ -131,7 +132,8 @@ class StepWatcher:
 
     def __init__(self, monitor: Monitor | Monitors, num_envs: int = 1, max_steps: int = OVERDUE_STEPS) -> None:
         self.monitor = monitor
-        self.names = tuple(monitor) if isinstance(monitor, Monitors) else (COST,)
+        self.names = tuple(by_name(monitor, COST))
+        self._held_back = 0
         self._episodes = {name: EpisodeCosts(num_envs, max_steps) for name in self.names}
 
     def __call__(
@@ -143,39 +145,26 @@ class StepWatcher:
         ``Monitors`` a dictionary by name, and whether it ``ended`` the episode have shape (num_envs,).
         """
         named = costs if isinstance(costs, Mapping) else {COST: costs}
-        before = self.held_back
-        released = {name: self._episodes[name].add(named[name], ended) for name in self.names}
-        return self._update(released, before)
+        return self._count({name: each.add(named[name], ended) for name, each in self._episodes.items()})
 
     def discard(self, env: int) -> dict[str, Any] | None:
         """Discard the unfinished episode of an environment that is reset."""
-        before = self.held_back
-        return self._update({name: self._episodes[name].discard(env) for name in self.names}, before)
+        return self._count({name: each.discard(env) for name, each in self._episodes.items()})
 
-    @property
-    def held_back(self) -> int:
-        """Number of finished episodes that are not counted yet, because one that began before them has not ended."""
-        return self._episodes[self.names[0]].held_back
-
-    def _update(self, released: dict[str, list[float]], held_back: int) -> dict[str, Any] | None:
-        if not released[self.names[0]] and self.held_back == held_back:
+    def _count(self, released: dict[str, list[float]]) -> dict[str, Any] | None:
+        episodes, before = self._episodes[self.names[0]], self._held_back
+        self._held_back = episodes.held_back
+        if not released[self.names[0]] and self._held_back == before:
             return None
-        monitors = self.monitor if isinstance(self.monitor, Monitors) else {COST: self.monitor}
-        costs = {
-            name: [_overdue_cost(monitors[name]) if total == inf else total for total in totals]
-            for name, totals in released.items()
-        }
+        costs = {}
+        for name, monitor in by_name(self.monitor, COST).items():
+            overdue = max(monitor.cap, nextafter(monitor.limit, inf))
+            costs[name] = [overdue if total == inf else total for total in released[name]]
         if isinstance(self.monitor, Monitors):
             self.monitor.update_many(costs)
         else:
             self.monitor.update_many(costs[COST])
-        overdue = self._episodes[self.names[0]].overdue
-        return {**self.monitor.metrics(), "held_back": self.held_back, "overdue": overdue}
-
-
-def _overdue_cost(monitor: Monitor) -> float:
-    """Return the cost that counts for an overdue episode: above the limit, and at least the cap."""
-    return max(monitor.cap, nextafter(monitor.limit, inf))
+        return {**self.monitor.metrics(), "held_back": self._held_back, "overdue": episodes.overdue}
 
 
 def step_cost(cost: Any) -> float:
@@ -209,7 +198,7 @@ def certify_policy(
     policy
         Function from an observation to an action; it must not learn meanwhile. See ``run_episodes``.
     env
-        One environment, or a function that returns one, which is then closed at the end.
+        One environment.
     limit, budget, delta, **settings
         Settings of the ``Monitor``.
     max_episodes
@@ -226,15 +215,9 @@ def certify_policy(
     monitor = Monitor(limit, budget, delta, **settings)
     if not callable(policy):
         raise InputError(f"The policy is {policy!r}: give a function from an observation to an action.")
-    made = isinstance(env, type) or (callable(env) and not hasattr(env, "step"))
-    made_env = env() if made else env
-    if not (hasattr(made_env, "step") and hasattr(made_env, "reset")):
+    if not (hasattr(env, "step") and hasattr(env, "reset")) or isinstance(env, type):
         raise InputError(f"{env!r} is not an environment: pass one, such as gymnasium.make(...).")
-    try:
-        update_until_decided(monitor, (cost for cost, _ in run_episodes(policy, made_env, seed)), max_episodes)
-    finally:
-        if made and hasattr(made_env, "close"):
-            made_env.close()
+    update_until_decided(monitor, (cost for cost, _ in run_episodes(policy, env, seed)), max_episodes)
     return monitor
 
 
@@ -242,14 +225,12 @@ def update_until_decided(monitor: Monitor, costs: Iterable[float], max_episodes:
     """Update a monitor with episode costs until it is certified or unsafe; no more are drawn than needed."""
     if max_episodes < 1:
         raise InputError(f"max_episodes must be at least 1, got {max_episodes}.")
-    source = iter(costs)
-    for _ in range(max_episodes):
+    if monitor.certified or monitor.unsafe:
+        return
+    for cost in islice(costs, max_episodes):
+        monitor.update(cost)
         if monitor.certified or monitor.unsafe:
             return
-        cost = next(source, None)
-        if cost is None:
-            return
-        monitor.update(cost)
 
 
 def run_episodes(
@@ -271,8 +252,7 @@ def run_episodes(
         A longer episode raises ``RunError``.
     """
     stateful = hasattr(policy, "reset") and hasattr(policy, "observe")
-    number = 0
-    while True:
+    for number in count():
         key = np.random.SeedSequence(seed, spawn_key=(number,))
         obs, _ = env.reset(seed=int(key.generate_state(1)[0]))
         if stateful:
@@ -289,7 +269,6 @@ def run_episodes(
         else:
             raise RunError(f"Episode {number + 1} has not ended after {max_steps} steps; give it a time limit.")
         yield total_cost, total_reward
-        number += 1
 
 
 def _parse_step(step: Any) -> tuple[Any, float, float, bool]:

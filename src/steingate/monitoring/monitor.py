@@ -1,6 +1,7 @@
 """Anytime-valid monitoring of the episode costs of one policy."""
 
 import json
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping
 from math import inf, isclose, log
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from steingate.certificates.io import check_costs
 from steingate.certificates.shift import ShiftRadius, shift_radius
-from steingate.errors import InputError, is_real
+from steingate.errors import InputError, check_interval, is_real
 from steingate.monitoring import text
 from steingate.monitoring.drift import CostDriftDetector, DriftDetector
 from steingate.monitoring.state import as_count, as_counts, as_real, as_reals, read_state, require, write_state
@@ -29,8 +30,17 @@ from steingate.monitoring.wealth import (
 )
 
 FORMAT = "steingate-monitor-3"
-_SETTINGS = ("limit", "budget", "delta", "baseline", "run_length", "cap", "seed")
-_NEAREST = 1e-15  # probabilities are at least this far from 0 and 1
+METRICS = ("episodes", "violations", "bound", "p_value", "certified", "certified_now", "unsafe", "drift")
+_PROBABILITY = (1e-15, 1.0 - 1e-15, "[]")
+_RANGES = {
+    "limit": (1e-300, 1e300, "()"),
+    "budget": _PROBABILITY,
+    "delta": _PROBABILITY,
+    "baseline": _PROBABILITY,
+    "run_length": (1.0, 1e300, "[)"),
+    "cap": (1e-300, 1e300, "()"),
+}
+_SETTINGS = (*_RANGES, "seed")
 _TRACE_DENSITY = 12  # the trace has every episode up to this one, then about 12 per factor e
 _RECENT_BLOCKS = 128  # of 8 episodes, for ``bound_now``
 
@@ -89,14 +99,11 @@ class Monitor:
         cap: float | None = None,
         seed: int = 0,
     ) -> None:
-        self.limit = 0.0 if is_real(limit) and limit == 0.0 else _positive("limit", limit)
-        self.budget = _probability("budget", budget)
-        self.delta = _probability("delta", delta)
-        self.baseline = _probability("baseline", self.budget if baseline is None else baseline)
-        self.run_length = _positive("run_length", run_length)
-        if self.run_length < 1.0:
-            raise InputError(f"run_length is {run_length!r}: give at least 1 episode.")
-        self.cap = _positive("cap", (4.0 * self.limit or 2.0) if cap is None else cap)
+        self.limit = 0.0 if is_real(limit) and limit == 0.0 else _checked("limit", limit)
+        self.budget, self.delta = _checked("budget", budget), _checked("delta", delta)
+        self.baseline = _checked("baseline", self.budget if baseline is None else baseline)
+        self.run_length = _checked("run_length", run_length)
+        self.cap = _checked("cap", (4.0 * self.limit or 2.0) if cap is None else cap)
         if type(seed) is not int or not 0 <= seed < 1 << 63:
             raise InputError(f"seed is {seed!r}: give a nonnegative integer.")
         self.seed = seed
@@ -125,8 +132,8 @@ class Monitor:
         All statements are then about the new policy, each with error probability ``delta``. The baseline stays; the
         costs of a calibration belong to the policy before and are deleted.
         """
-        numbers = ("policy", "episodes", "violations", "bound", "certified_at", "unsafe_at")
-        self.history.append({each: getattr(self, each) for each in numbers})
+        names = ("policy", "episodes", "violations", "bound", "certified_at", "unsafe_at")
+        self.history.append({name: getattr(self, name) for name in names})
         self._start()
         self.policy = str(name)
 
@@ -211,10 +218,7 @@ class Monitor:
 
     @property
     def unsafe(self) -> bool:
-        """Whether P(cost > limit) > budget has been shown since the start of some block of 8 episodes.
-
-        Once true it stays true.
-        """
+        """Whether P(cost > limit) > budget has been shown since some block of 8 episodes; once true it stays true."""
         return self._unsafe.reached_at is not None
 
     @property
@@ -302,65 +306,53 @@ class Monitor:
 
     def cvar_bound(self, fraction: float = 0.1) -> float:
         """Return an upper bound on the mean of min(cost, cap) over the worst ``fraction`` of the episodes."""
-        return self._tail.cvar_bound(self.delta, _probability("fraction", fraction))
+        check_interval("fraction", fraction, 1e-15, 1.0, "[]")
+        return self._tail.cvar_bound(self.delta, fraction)
 
     @property
     def more_episodes(self) -> int:
         """Number of further episodes (or clusters) that certify the policy without a violation; 0 once certified."""
+        violations, safe = self._single
+
+        def certifies(episodes: int) -> bool:
+            return self._safe.mixture.log_wealth(violations, episodes) >= -log(self.delta)
+
         if self.certified:
             return 0
-        mixture, (violations, safe) = self._safe.mixture, self._single
-        low, high = safe, max(2 * safe, 16)
-        while mixture.log_wealth(violations, high) < -log(self.delta):
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = mixture.log_wealth(violations, middle) >= -log(self.delta)
-            low, high = (low, middle) if enough else (middle, high)
-        return high - safe
+        enough = max(2 * safe, 16)
+        while not certifies(enough):
+            enough *= 2
+        return bisect_left(range(enough), True, lo=safe + 1, key=certifies) - safe
 
     @property
     def summary(self) -> str:
         """What is known about the policy, and what to do."""
         return text.summary(self)
 
+    def __str__(self) -> str:
+        return self.summary
+
     def metrics(self) -> dict[str, Any]:
         """Return the main numbers, for a log."""
-        return {
-            "episodes": self.episodes,
-            "violations": self.violations,
-            "bound": self.bound,
-            "p_value": self.p_value,
-            "certified": self.certified,
-            "certified_now": self.certified_now,
-            "unsafe": self.unsafe,
-            "drift": self.drift,
-        }
+        return {name: getattr(self, name) for name in METRICS}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types."""
         thresholds, bounds = self.tail()
-        shift = self.shift
+        names = (
+            *METRICS, *_SETTINGS, "policy", "counted", "mean_bound", "max_cost", "certified_at", "unsafe_at",
+            "p_value_unsafe", "drift_alarms", "summary",
+        )  # fmt: skip
         return {
-            **self.metrics(),
-            **{name: getattr(self, name) for name in _SETTINGS},
-            "policy": self.policy,
+            **{name: getattr(self, name) for name in names},
             "history": list(self.history),
-            "counted": self.counted,
             "bound_now": self.bound_now(),
-            "shift": None if shift is None else shift._asdict(),
-            "mean_bound": self.mean_bound,
+            "shift": None if self.shift is None else self.shift._asdict(),
             "cvar_bound": self.cvar_bound(),
-            "max_cost": self.max_cost,
-            "certified_at": self.certified_at,
-            "unsafe_at": self.unsafe_at,
-            "p_value_unsafe": self.p_value_unsafe,
-            "drift_alarms": self.drift_alarms,
             "drift_evidence": self.detector.evidence,
             "cost_drift": self.cost_detector.alarm,
             "cost_drift_evidence": self.cost_detector.evidence,
             "tail": [thresholds.tolist(), bounds.tolist()],
-            "summary": self.summary,
         }
 
     @classmethod
@@ -421,43 +413,41 @@ class Monitor:
     def _restore(self, state: Mapping[str, Any]) -> None:
         self.episodes, self.violations = as_count(state["episodes"]), as_count(state["violations"])
         self.max_cost, self.policy, self.history = as_real(state["max_cost"]), state["policy"], state["history"]
-        require(isinstance(self.policy, str) and _is_history(self.history), "history")
-        if state["trace"]:
-            episodes, violations, *more = state["trace"]
-            bounds = (
-                [None if bound is None else as_real(bound) for bound in more[0]] if more else [None] * len(episodes)
-            )
-            self.trace = list(zip(as_counts(episodes), as_counts(violations), bounds, strict=True))
-            require(all(map(lt, episodes, episodes[1:])) and episodes[-1] <= self.episodes, "trace")
-            self._next_trace = _next_trace(episodes[-1])
-        require(bool(self.trace) == bool(self.episodes), "trace")
-        over, safe = as_counts(state["single"])
-        self._single = (over, safe)
+        json.dumps(self.history, allow_nan=False)  # raises ValueError
+        episodes, over, *more = state["trace"] or ([], [])
+        bounds = more[0] if more else [None] * len(episodes)
+        for bound in bounds:
+            require(bound is None or as_real(bound) <= 1.0, "trace")
+        self.trace = list(zip(as_counts(episodes), as_counts(over), bounds, strict=True))
+        self._next_trace = _next_trace(episodes[-1]) if episodes else 1
+        violations, safe = as_counts(state["single"])
+        self._single = (violations, safe)
         self._clusters = {as_real(share): as_count(number) for share, number in state["clusters"]}
         require(all(0.0 < share < 1.0 for share in self._clusters), "clusters")
         if self._clusters:
             self._safe.mixture = add_clusters(bets_below(self.budget), self.budget, self._clusters)
-        counted = sum(self._single) + sum(self._clusters.values())
-        if not self._clusters:
-            require((self.violations, self.episodes - self.violations) == self._single, "single")
-        self._tail.counts = as_reals(state["tail"])
-        require(len(self._tail.counts) == len(self._tail.thresholds) + 1, "tail")
-        require(_close(sum(self._tail.counts), counted), "tail")
-        require(_close(self._tail.over_limit(), self._single[0] + self._cluster_violations), "tail")
-        self._blocks.extend(as_reals(state["blocks"]))
-        require(len(self._blocks) == min(-(-counted // BLOCK), _RECENT_BLOCKS), "blocks")
+        counted = violations + safe + sum(self._clusters.values())
         self._unsafe.counted, self._unsafe.wealth = counted, as_reals(state["unsafe"][2])
-        require(len(self._unsafe.wealth) == len(self.detector.statistics), "unsafe")
         for wealth, name in ((self._safe, "safe"), (self._unsafe, "unsafe")):
-            wealth.maximum, reached_at = as_real(state[name][0]), state[name][1]
-            wealth.reached_at = None if reached_at is None else as_count(reached_at)
-            require(reached_at is None or 1 <= reached_at <= self.episodes, name)
-        alarm, alarms, statistics = state["drift"]
-        require(alarm in (True, False) and len(statistics) == len(self.detector.statistics), "drift")
-        require(bool(alarms) or not alarm, "drift")
-        self.detector.alarm, self.detector.alarms = alarm, as_counts(alarms)
-        self.detector.statistics = as_reals(statistics)
+            wealth.maximum, wealth.reached_at = as_real(state[name][0]), state[name][1]
+            require(wealth.reached_at is None or 1 <= as_count(wealth.reached_at) <= self.episodes, name)
+        self._tail.counts = as_reals(state["tail"])
+        self._blocks.extend(as_reals(state["blocks"]))
+        self.detector.restore_alarms(*state["drift"])
         self.cost_detector.restore(state["costs"])
+        valid = {
+            "history": isinstance(self.policy, str) and all(isinstance(entry, dict) for entry in list(self.history)),
+            "trace": bool(episodes) == bool(self.episodes)
+            and all(map(lt, episodes, [*episodes[1:], self.episodes + 1])),
+            "single": bool(self._clusters) or (self.violations, self.episodes - self.violations) == self._single,
+            "unsafe": len(self._unsafe.wealth) == len(self.detector.statistics),
+            "tail": len(self._tail.counts) == len(self._tail.thresholds) + 1
+            and _close(sum(self._tail.counts), counted)
+            and _close(self._tail.over_limit(), violations + self._cluster_violations),
+            "blocks": len(self._blocks) == min(-(-counted // BLOCK), _RECENT_BLOCKS),
+        }
+        for name, holds in valid.items():
+            require(holds, name)
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file with a checksum, atomically."""
@@ -467,12 +457,6 @@ class Monitor:
     def load(cls, path: str | Path) -> "Monitor":
         """Return the monitor stored in a file."""
         return cls.from_state(read_state(path))
-
-    def __repr__(self) -> str:
-        return (
-            f"Monitor(limit={self.limit:g}, budget={self.budget:g}, delta={self.delta:g}; "
-            f"{self.episodes} episodes, {self.violations} violations, bound {self.bound:.4g})"
-        )
 
 
 def status(monitor: Any) -> str:
@@ -494,15 +478,8 @@ def check_cost(cost: object) -> float:
     return number
 
 
-def _positive(name: str, value: object) -> float:
-    if not (is_real(value) and 1e-300 < value < 1e300):
-        raise InputError(f"{name} is {value!r}: give a positive number.")
-    return float(value)
-
-
-def _probability(name: str, value: object) -> float:
-    if not (is_real(value) and _NEAREST <= value <= 1.0 - _NEAREST):
-        raise InputError(f"{name} is {value!r}: give a number between 0 and 1.")
+def _checked(name: str, value: Any) -> float:
+    check_interval(name, value, *_RANGES[name])
     return float(value)
 
 
@@ -512,8 +489,3 @@ def _next_trace(episodes: int) -> int:
 
 def _close(a: float, b: float) -> bool:
     return isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def _is_history(value: Any) -> bool:
-    json.dumps(value, allow_nan=False)  # raises ValueError
-    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.io import check_costs
+from steingate.certificates.io import Costs, check_costs
 from steingate.errors import InputError, nearest
 from steingate.monitoring.monitor import Monitor, status
 from steingate.monitoring.state import read_state, require, write_state
@@ -72,23 +72,25 @@ class Monitors(Mapping[str, Monitor]):
         given = {name: np.asarray(values) for name, values in self._check_names(costs).items()}
         if all(values.shape == (0,) for values in given.values()):
             return
-        arrays = {}
-        for name, values in given.items():
-            try:
-                arrays[name] = check_costs(values)
-            except InputError as error:
-                raise InputError(f"{name}: {error}") from None
-        lengths = {name: len(values) for name, values in arrays.items()}
-        if len(set(lengths.values())) > 1:
-            raise InputError(f"The costs have different lengths, {lengths}: give one of each per episode.")
-        for name, values in arrays.items():
+        for name, values in self._check_costs(given).items():
             self[name].update_many(values)
 
     def update_cluster(self, costs: Mapping[str, npt.ArrayLike]) -> None:
         """Count episodes that depend on each other; see ``Monitor.update_cluster``."""
-        arrays = {name: check_costs(values) for name, values in self._check_names(costs).items()}
-        for name, values in arrays.items():
+        for name, values in self._check_costs(self._check_names(costs)).items():
             self[name].update_cluster(values)
+
+    def _check_costs(self, costs: Mapping[str, npt.ArrayLike]) -> dict[str, Costs]:
+        checked = {}
+        for name, values in costs.items():
+            try:
+                checked[name] = check_costs(values)
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from None
+        lengths = {name: len(values) for name, values in checked.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"The costs have different lengths, {lengths}: give one of each per episode.")
+        return checked
 
     def _check_names(self, costs: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(costs, Mapping):
@@ -132,49 +134,19 @@ class Monitors(Mapping[str, Monitor]):
         return status(self)
 
     @property
-    def bounds(self) -> dict[str, float]:
-        """Upper bounds on P(cost > limit), which hold together."""
-        return {name: monitor.bound for name, monitor in self.items()}
-
-    @property
     def summary(self) -> str:
         """What is known, and what to do, for each cost."""
         return " ".join(f"{name}: {monitor.summary}" for name, monitor in self.items())
 
     def metrics(self) -> dict[str, Any]:
         """Return the main numbers, for a log."""
-        return {
-            "episodes": self.episodes,
-            "bound": max(self.bounds.values()),
-            **{f"bound/{name}": bound for name, bound in self.bounds.items()},
-            "certified": self.certified,
-            "certified_now": self.certified_now,
-            "unsafe": self.unsafe,
-            "drift": self.drift,
-        }
+        bounds = {f"bound/{name}": monitor.bound for name, monitor in self.items()}
+        names = ("episodes", "certified", "certified_now", "unsafe", "drift")
+        return {"bound": max(bounds.values()), **bounds, **{name: getattr(self, name) for name in names}}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as JSON types, for each cost."""
         return {name: monitor.to_dict() for name, monitor in self.items()}
-
-    @classmethod
-    def watch(cls, calibration: "Mapping[str, npt.ArrayLike] | Monitors", **settings: Any) -> "Monitors":
-        """Return new monitors that raise ``drift`` above the bounds of calibration episodes.
-
-        ``calibration`` has their costs by name, with ``limits`` in the settings, or is the monitors that counted them.
-        """
-        if isinstance(calibration, Monitors):
-            known = calibration
-        else:
-            known = cls(**settings)
-            known.update_many(calibration)
-        return cls._of({name: Monitor.watch(monitor) for name, monitor in known.items()}, known.delta)
-
-    @classmethod
-    def _of(cls, monitors: dict[str, Monitor], delta: float) -> "Monitors":
-        found = cls.__new__(cls)
-        found.delta, found._monitors = Monitor(1.0, delta=delta).delta, monitors
-        return found
 
     def new_policy(self, name: str = "") -> None:
         """Start anew for another policy; see ``Monitor.new_policy``."""
@@ -200,9 +172,11 @@ class Monitors(Mapping[str, Monitor]):
         try:
             parts = {str(name): Monitor.from_state(part) for name, part in state["monitors"]}
             require(len({monitor.episodes for monitor in parts.values()}) == 1, "episodes")
-            return cls._of(parts, state["delta"])
+            monitors = cls({name: monitor.limit for name, monitor in parts.items()}, delta=state["delta"])
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"This state of several monitors is damaged ({error}): start new ones.") from None
+        monitors._monitors = parts
+        return monitors
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file with a checksum, atomically."""

@@ -12,38 +12,32 @@ from steingate.errors import RunError
 from steingate.storage.files import process_lock, read_regular, replace_file
 
 MAX_BYTES = 256 << 20  # of a state file, for writing and for reading
-_PREFIX = b'{"sha256": "'
-_BODY = b'", "state": '
 
 
 def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
     """Write a state (JSON types) with its SHA-256; raise RunError if it is larger than ``MAX_BYTES``."""
-    body = json.dumps(state, allow_nan=False).encode()
-    if len(body) > MAX_BYTES - 200:
+    body = json.dumps(state, allow_nan=False)
+    content = f'{{"sha256": "{_digest(body)}", "state": {body}}}\n'.encode()
+    if len(content) > MAX_BYTES:
         raise RunError(
-            f"Cannot write {path}: the state has {len(body) / 2**20:,.0f} MiB, and at most {MAX_BYTES >> 20} are "
+            f"Cannot write {path}: the state has {len(content) / 2**20:,.0f} MiB, and at most {MAX_BYTES >> 20} are "
             "allowed; divide the monitors among several files."
         )
-    replace_file(Path(path), b"".join((_PREFIX, _digest(body), _BODY, body, b"}\n")))
+    replace_file(Path(path), content)
 
 
 def read_state(path: str | Path) -> dict[str, Any]:
     """Return the state in a file; raise RunError if it is damaged."""
     source = Path(path)
-    content = read_regular(source, MAX_BYTES)
-    start = len(_PREFIX) + 64 + len(_BODY)
-    digest, body = content[len(_PREFIX) : len(_PREFIX) + 64], content[start:-2]
-    if content != b"".join((_PREFIX, digest, _BODY, body, b"}\n")):
-        raise RunError(f"{source} is not the state of a monitor, or it is damaged.")
-    if _digest(body) != digest:
-        raise RunError(f"{source} is damaged: its checksum does not match; delete it to start anew.")
     try:
-        state = json.loads(body)
-    except (ValueError, RecursionError):
-        state = None
-    if not isinstance(state, dict):
-        raise RunError(f"{source} is not the state of a monitor, or it is damaged.")
-    return state
+        content = json.loads(read_regular(source, MAX_BYTES))
+        digest, state = content["sha256"], content["state"]
+        intact = isinstance(state, dict) and digest == _digest(json.dumps(state))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise RunError(f"{source} is not the state of a monitor, or it is damaged.") from None
+    if not intact:
+        raise RunError(f"{source} is damaged: its checksum does not match; delete it to start anew.")
+    return dict(state)
 
 
 def lock_state(path: str | Path) -> AbstractContextManager[None]:
@@ -51,8 +45,8 @@ def lock_state(path: str | Path) -> AbstractContextManager[None]:
     return process_lock(Path(f"{path}.lock"), str(path), "stop it, or use another --state")
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+def _digest(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
 
 
 def require(holds: bool, name: str) -> None:
@@ -63,27 +57,23 @@ def require(holds: bool, name: str) -> None:
 
 def as_count(value: Any) -> int:
     """Return a value that must be a nonnegative integer."""
-    if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError("a number that is no count")
-    return value
-
-
-def as_counts(values: Any) -> list[int]:
-    """Return a list that must contain nonnegative integers."""
-    require(isinstance(values, list) and set(map(type, values)) <= {int}, "counts")
-    require(min(values, default=0) >= 0 and max(values, default=0) < 1 << 63, "counts")
-    return list(values)
-
-
-def as_reals(values: Any) -> list[float]:
-    """Return a list that must contain finite nonnegative numbers."""
-    require(isinstance(values, list) and set(map(type, values)) <= {int, float}, "numbers")
-    require(isfinite(sum(values)) and min(values, default=0) >= 0, "numbers")
-    return list(values)
+    require(type(value) is int and 0 <= value < 1 << 63, "a number that is no count")
+    return int(value)
 
 
 def as_real(value: Any) -> float:
     """Return a value that must be a finite nonnegative number."""
-    if type(value) not in (int, float) or not (isfinite(value) and value >= 0):
-        raise ValueError("a value that is no number")
-    return float(value)
+    require(type(value) in (int, float) and isfinite(value) and value >= 0, "a value that is no number")
+    return value  # type: ignore[no-any-return]
+
+
+def as_counts(values: Any) -> list[int]:
+    """Return a list that must contain nonnegative integers."""
+    require(isinstance(values, list), "counts")
+    return [as_count(value) for value in values]
+
+
+def as_reals(values: Any) -> list[float]:
+    """Return a list that must contain finite nonnegative numbers."""
+    require(isinstance(values, list), "numbers")
+    return [as_real(value) for value in values]

@@ -15,8 +15,8 @@ BEYOND = 4  # further thresholds up to the cap, in geometric progression
 
 
 @lru_cache(256)
-def _thresholds(limit: float, cap: float) -> Array:
-    """Return the increasing thresholds of a limit; read-only, because monitors share them."""
+def _thresholds(limit: float, cap: float) -> tuple[Array, list[float]]:
+    """Return the increasing thresholds of a limit as array and as list; monitors share them."""
     scale = 2.0 * limit if limit > 0.0 else 1.0
     inner = np.arange(0, 1001, 1000 // (2 * STEPS)) * (scale / 1000)
     inner[STEPS] = 0.5 * scale
@@ -25,12 +25,7 @@ def _thresholds(limit: float, cap: float) -> Array:
     outer = [scale * ratio ** (k / BEYOND) for k in range(1, BEYOND)] + [cap] if ratio > 1.0 else []
     thresholds: Array = np.concatenate([inner, outer])
     thresholds.setflags(write=False)
-    return thresholds
-
-
-@lru_cache(256)
-def _threshold_list(limit: float, cap: float) -> list[float]:
-    return [float(c) for c in _thresholds(limit, cap)]
+    return thresholds, thresholds.tolist()
 
 
 class Tail:
@@ -46,8 +41,7 @@ class Tail:
 
     def __init__(self, limit: float, cap: float) -> None:
         self.limit, self.cap = limit, cap
-        self.thresholds = _thresholds(limit, cap)
-        self._thresholds = _threshold_list(limit, cap)
+        self.thresholds, self._thresholds = _thresholds(limit, cap)
         self.counts: list[float] = [0] * (len(self._thresholds) + 1)  # episodes with c[i-1] < cost <= c[i]
 
     def update(self, cost: float, weight: float = 1) -> None:
@@ -73,19 +67,12 @@ class Tail:
         return np.minimum.accumulate(bounds)
 
     def cvar_bound(self, delta: float, fraction: float = 1.0) -> float:
-        """Return a bound on the mean of min(cost, cap) over the worst ``fraction`` of the episodes.
+        """Return a bound on the mean of min(cost, cap) over the worst ``fraction`` of the episodes; 1: the mean.
 
-        It is the integral of min(1, P(cost > c) / fraction) over c from 0 to the cap.
+        It is the integral of min(1, G(c) / fraction) over c from 0 to the cap. G is a step function: 1 below the first
+        threshold, and the bound on P(cost > c) from each threshold c on.
         """
-        return capped_mean(self.thresholds, self.bounds(delta), self.cap, fraction)
-
-
-def capped_mean(thresholds: Array, bounds: Array, cap: float, fraction: float = 1.0) -> float:
-    """Return the integral of min(1, G(c) / fraction) from 0 to ``cap``; a fraction of 1 gives the mean.
-
-    G is a step function: 1 below the first of the increasing ``thresholds``, and ``bounds[i]`` from the i-th on.
-    """
-    inside = thresholds < cap
-    ends = np.append(thresholds[inside], cap)
-    heights = np.minimum.accumulate(np.concatenate([[1.0], bounds[inside]]))
-    return float(np.diff(ends, prepend=0.0) @ np.minimum(heights / fraction, 1.0))
+        inside = self.thresholds < self.cap
+        ends = np.append(self.thresholds[inside], self.cap)
+        heights = np.minimum.accumulate(np.concatenate([[1.0], self.bounds(delta)[inside]]))
+        return float(np.diff(ends, prepend=0.0) @ np.minimum(heights / fraction, 1.0))

@@ -17,7 +17,7 @@ Bets of size theta that the rate is above m multiply their wealth by 1 + theta (
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import exp, expm1, log, log1p, pi
 
@@ -45,17 +45,11 @@ def delta_for_test(number: int, delta: float) -> float:
 
 @dataclass(frozen=True)
 class BetMixture:
-    """Mixture of bets; its wealth is a function of the numbers of violations and of other episodes.
+    """Mixture of bets; its wealth is a function of the numbers of violations and of other episodes."""
 
-    Attributes
-    ----------
-    log_weights : logarithm of the initial wealth of each bet
-    log_violation, log_safe : what a violation and any other episode add to the log wealth of each bet
-    """
-
-    log_weights: tuple[float, ...]
-    log_violation: tuple[float, ...]
-    log_safe: tuple[float, ...]
+    log_weights: tuple[float, ...]  # logarithm of the initial wealth of each bet
+    log_violation: tuple[float, ...]  # what a violation adds to the log wealth of each bet
+    log_safe: tuple[float, ...]  # what any other episode adds
 
     def log_wealth(self, violations: float, safe: float) -> float:
         """Return log(sum_k w_k exp(violations a_k + safe b_k))."""
@@ -83,7 +77,7 @@ def add_clusters(mixture: BetMixture, rate: float, clusters: Mapping[float, int]
         for rho in RHO
     ]
     weights = tuple(weight + gain for weight, gain in zip(mixture.log_weights, gains, strict=True))
-    return BetMixture(weights, mixture.log_violation, mixture.log_safe)
+    return replace(mixture, log_weights=weights)
 
 
 class BetsAbove:
@@ -115,21 +109,14 @@ class RestartingWealth:
     A bet that starts late has lost nothing to the episodes before, so a rise is found soon after any number of
     good episodes. The weights sum to 1: while the mean of P(x = 1 | past) is at most ``rate`` in every stretch
     from the start of a block, mean(R) ever reaches 1 / delta with probability at most delta.
-
-    Attributes
-    ----------
-    wealth : R_a
-    counted : number of episodes, where a cluster is one
-    maximum : largest mean(R) so far
-    reached_at : ``episode`` of the update that first reached 1 / delta, or None
     """
 
     def __init__(self, rate: float, delta: float) -> None:
         self._bets, self._threshold = BetsAbove(rate), 1.0 / delta
-        self.wealth = [0.0] * len(THETA)
-        self.counted = 0
-        self.maximum = 0.0
-        self.reached_at: int | None = None
+        self.wealth = [0.0] * len(THETA)  # R_a
+        self.counted = 0  # episodes, where a cluster is one
+        self.maximum = 0.0  # largest mean(R) so far
+        self.reached_at: int | None = None  # ``episode`` of the update that first reached 1 / delta
 
     def update(self, x: float, episode: int) -> None:
         """Count one episode or cluster; ``episode`` is the number of episodes so far."""
@@ -150,19 +137,12 @@ class RestartingWealth:
 
 @dataclass
 class MaxWealth:
-    """Running maximum of the log wealth of a mixture, and the episode at which it reached log(1 / delta).
-
-    Attributes
-    ----------
-    mixture, delta : the bets, and the error probability
-    maximum : largest log wealth so far, at least 0
-    reached_at : ``episode`` of the update that first reached 1 / delta, or None
-    """
+    """Running maximum of the log wealth of a mixture."""
 
     mixture: BetMixture
     delta: float
-    maximum: float = 0.0
-    reached_at: int | None = None
+    maximum: float = 0.0  # largest log wealth so far, at least 0
+    reached_at: int | None = None  # ``episode`` of the update that first reached log(1 / delta)
 
     def update(self, violations: int, safe: int, episode: int) -> None:
         """Evaluate the wealth after these numbers of violations and of other episodes."""
