@@ -28,7 +28,7 @@ from summary import MILLION, TASKS, archive, first_steps, grid_runs, rows
 from steingate import certify
 from steingate.report.certificate_figure import stein_figure
 from steingate.report.figures import curves_figure, frontier_figure
-from steingate.report.load import Run, load_runs
+from steingate.report.load import load_runs
 from steingate.report.plot_style import FAINT, STYLE, save_figure
 from steingate.report.plot_style import LIMIT as LIMIT_COLOR
 from steingate.report.summary import make_report
@@ -154,13 +154,8 @@ def monitor_peeking(path: Path) -> None:
         place = np.arange(len(own))
         for shift, rule, color in ((-0.2, "fixed", "#9db4c8"), (0.2, "monitor", GOOD)):
             heights = [float(row[f"{rule}_median"]) for row in own]
-            right.bar(
-                place + shift,
-                heights,
-                0.38,
-                color=color,
-                label={"fixed": "fixed sample"}.get(rule, "Monitor"),
-            )
+            title = {"fixed": "fixed sample", "monitor": "Monitor"}[rule]
+            right.bar(place + shift, heights, 0.38, color=color, label=title)
             for x, height in zip(place, heights, strict=True):
                 right.text(x + shift, height + 2, f"{height:.0f}", ha="center", fontsize=9)
         right.set_xticks(place, [f"{float(row['risk']):g}" for row in own])
@@ -175,10 +170,8 @@ def monitor_peeking(path: Path) -> None:
 
 def frontier(path: Path) -> None:
     """Draw return against violation rate of the runs of ten million steps, judged at a limit of 25."""
-    archives = [archive(grid) for grid in ("table1", "allowance", "equal")]
-    for missing in (file for file in archives if not file.exists()):
-        print(f"frontier: without {missing.name}, which does not exist yet")
-    runs, _ = load_runs([file for file in archives if file.exists()], LIMIT)
+    archives = [archive(grid) for grid in ("table1", "allowance", "equal") if archive(grid).exists()]
+    runs, _ = load_runs(archives, LIMIT)
     save_figure(frontier_figure(make_report(runs)), path)
 
 
@@ -221,24 +214,18 @@ def label_points(panel: Axes, points: list[tuple[float, float]], names: list[str
         taken.append(box)
 
 
-def curves(*grids: str) -> Callable[[Path], None]:
-    """Return a function that draws return and cost over training of some grids."""
+def curves(*grids: str, beside: tuple[str, ...] = (), steps: int | None = None) -> Callable[[Path], None]:
+    """Return a function that draws return and cost over training of some grids.
+
+    ``beside`` adds SteinGate's runs of Table 1 with seed 0 on these tasks, ``steps`` shortens these runs.
+    """
 
     def draw(path: Path) -> None:
-        save_figure(curves_figure(make_report([run for grid in grids for run in grid_runs(grid)])), path)
-
-    return draw
-
-
-def beside_table1(grid: str, env: str | None = None, steps: int | None = None) -> Callable[[Path], None]:
-    """Return a function that draws a grid beside SteinGate's runs of Table 1 with seed 0."""
-
-    def draw(path: Path) -> None:
-        stein = [run for run in grid_runs("table1") if (run.algo, run.seed) == ("steingate", 0)]
-        shown: list[Run] = [run for run in stein if env in (None, run.env)]
-        if steps is not None:
-            shown = [first_steps(run, steps) for run in shown]
-        save_figure(curves_figure(make_report(grid_runs(grid) + shown)), path)
+        runs = [run for grid in grids for run in grid_runs(grid)]
+        for run in grid_runs("table1") if beside else []:
+            if (run.algo, run.seed) == ("steingate", 0) and run.env in beside:
+                runs.append(run if steps is None else first_steps(run, steps))
+        save_figure(curves_figure(make_report(runs)), path)
 
     return draw
 
@@ -301,14 +288,14 @@ DRAWINGS: dict[str, Callable[[Path], None]] = {
     "learning": learning,
     "main_results": curves("table1", "allowance"),
     "allowance": curves("allowance"),
-    "limits": beside_table1("limits", TASKS[0]),
-    "references": beside_table1("references", TASKS[0]),
-    "samples": beside_table1("samples", TASKS[2]),
+    "limits": curves("limits", beside=TASKS[0:1]),
+    "references": curves("references", beside=TASKS[0:1]),
+    "samples": curves("samples", beside=TASKS[2:3]),
     "circle2": curves("circle2"),
     "velocity": curves("velocity"),
     "gates": curves("gates"),
-    "baselines": beside_table1("baselines", steps=MILLION),
-    "cpo-variants": beside_table1("cpo-variants", steps=MILLION),
+    "baselines": curves("baselines", beside=TASKS, steps=MILLION),
+    "cpo-variants": curves("cpo-variants", beside=TASKS, steps=MILLION),
     "contact_sheet": contact_sheet,
 }
 

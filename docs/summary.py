@@ -257,8 +257,7 @@ def proportion(values: Array, points: float, seeds: int = 0, mean: float | None 
     return Estimate(center, max(min(low, center - half), 0.0), min(max(high, center + half), 1.0))
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One method on one task of Table 1: statistics over seeds, and the paper's numbers where it has them."""
 
     env: str
@@ -288,19 +287,9 @@ def table1_cell(env: str, algo: str, group: Sequence[Row]) -> Cell:
         if epoch_return.differs(Estimate(paper.ret, paper.ret - half, paper.ret + half)):
             different.append("return")
         differs_by_episode = episodes.differs(proportion(by_episode, n, PAPER_SEEDS, paper.feasibility))
-    return Cell(
-        env=env,
-        algo=algo,
-        seeds=len(group),
-        epochs=epochs,
-        epoch_return=epoch_return,
-        episodes=episodes,
-        ret=mean_over_seeds(column(group, "return")),
-        over=proportion(1.0 - by_episode, n),
-        paper=paper,
-        differences=tuple(different),
-        differs_by_episode=differs_by_episode,
-    )
+    ret, over = mean_over_seeds(column(group, "return")), proportion(1.0 - by_episode, n)
+    differences = (tuple(different), differs_by_episode)
+    return Cell(env, algo, len(group), epochs, epoch_return, episodes, ret, over, paper, *differences)
 
 
 def table1_cells() -> dict[tuple[str, str], Cell]:

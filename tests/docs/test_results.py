@@ -212,9 +212,27 @@ def test_allowance_page(summary):
         rates.append((done["cost"][second] > 25).mean())
     earned = f"policies earn {min(returns):.1f} to {max(returns):.1f} with violations in {100 * np.mean(rates):.0f} %"
     assert earned in text
+    goal = column(select(summary, grid=grid, env="SafetyPointGoal1-v0"), "return")
+    assert f"in the last fifth {goal.min():.1f} to {goal.max():.1f}" in text
     ends = [progress(grid, run)["Gate/BudgetFraction"][-1] for run in archived(grid) if "Goal" in run]
     low, high = f"{min(ends):.2f}", f"{max(ends):.2f}"
     assert (f"m ends at {low}" if low == high else f"m ends between {low} and {high}") in text
+
+
+def test_monitoring_page():
+    shown = set(re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", page("monitoring.md")))
+    rows = docs_script("summary").rows
+    for row in rows("monitor_simulations.csv"):
+        value, claim = float(row["value"]), row["claim"]
+        if claim.startswith("wrong comparison"):
+            assert f"{100 * value:.1f}" in shown, row
+        elif claim not in ("false unsafe", "wrong certificate") and not row["setting"].endswith("all episodes"):
+            assert f"{value:,.0f}" in shown, row
+    last = rows("monitor_peeking.csv", episodes="10000")
+    fixed, monitor = (100 * column(last, name) for name in ("fixed_n", "monitor"))
+    assert f"{min(fixed):.0f} to {max(fixed):.0f} %, the bound of a monitor with {max(monitor):.0f} %" in page(
+        "monitoring.md"
+    )
 
 
 def test_learning_page(summary):
