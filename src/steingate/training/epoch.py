@@ -89,9 +89,7 @@ def run_epoch(
 
     window = append_window(state.window, rollout.episodes, cfg.window)
     metrics = {**output.metrics, **metrics, **loss_metrics, **value_metrics}
-    row = progress_row(
-        state.epoch, cfg.steps_per_epoch, cfg.cost_limit, window, rollout.episodes, output.objective, metrics
-    )
+    row = progress_row(cfg, state.epoch, window, rollout.episodes, output.objective, metrics)
     next_state = TrainState(
         state.epoch + 1, policy, updated, fitting, stats, window, state.finished + len(rollout.episodes.cost),
         carry=rollout.carry if cfg.carry_episodes else None,

@@ -70,7 +70,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         state = first_state(cfg, algorithm, envs)
         stop.check()
         stack.enter_context(folder_lock(run))
-        display = stack.enter_context(Display(cfg, quiet=quiet))
+        display = Display(cfg, quiet)
         saved: dict[str, Any] = {}  # the checkpoint to continue from
         if fresh:
             messages = [*algorithm.initial_messages(cfg.context), *default_limit_note(cfg)]

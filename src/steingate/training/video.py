@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from steingate.algorithms.base import EnvParams
 from steingate.envs.wrappers import VectorEnvWrapper
-from steingate.errors import InputError, MissingExtraError
+from steingate.errors import InputError, needs
 from steingate.storage.files import temporary_path
 from steingate.tasks.catalog import TASKS
 from steingate.training.environment import TrainerEnv, make_envs
@@ -34,7 +34,8 @@ FPS = {".mp4": 30.0, ".gif": 15.0}  # default frames per second, approximately
 _HOLD = 0.5  # seconds for which the last frame of an episode is shown
 
 RED = (214, 40, 40)
-_DARK, _WHITE, _GRAY, _WARM = (28, 38, 48), (255, 255, 255), (160, 172, 184), (255, 150, 140)
+_DARK, _WHITE, _GRAY = (28, 38, 48), (255, 255, 255), (160, 172, 184)
+_font = cache(ImageFont.load_default)
 _MIN_WIDTH = 240  # smaller frames are enlarged, so that the text below them can be read
 
 
@@ -56,9 +57,8 @@ class RecordingEnv(VectorEnvWrapper):
 
     def __init__(self, envs: Any, show: Callable[[Frame, EpisodeStatus, bool], None], every: int) -> None:
         super().__init__(envs)
+        self.single_observation_space = envs.single_observation_space
         self._show, self._every = show, every
-        self._status, self._ended = EpisodeStatus(), False
-        self._frame: Frame = np.zeros((2, 2, 3), np.uint8)
 
     def reset(self, **options: Any) -> Any:
         """Start an episode and show its first frame."""
@@ -84,16 +84,15 @@ class RecordingEnv(VectorEnvWrapper):
         return result
 
     def _render(self) -> None:
-        try:
+        frame = None
+        with suppress(NotImplementedError):
             frame = self.envs.render()[0]
-        except NotImplementedError:
-            frame = None
         if np.ndim(frame) != 3:
             raise InputError(
                 "The environment gives no pictures: let its render() return an RGB array, as Gymnasium's "
                 'render_mode "rgb_array" does.'
             )
-        self._frame = np.asarray(frame)
+        self._frame: Frame = np.asarray(frame)
         self._show(self._frame, self._status, False)
         self._status = self._status._replace(costly=False)
 
@@ -162,12 +161,9 @@ def record_video(
 @contextmanager
 def _encoder(target: Path, fps: float) -> Iterator[Callable[[Frame], None]]:
     """Pipe frames of even size into ffmpeg; the file is renamed to its final name when it is complete."""
-    try:
+    with needs("steingate render", "train"):
         from imageio_ffmpeg import get_ffmpeg_exe
-    except ImportError as error:
-        raise MissingExtraError("steingate render", "train") from error
-    partial = temporary_path(target)
-    process: subprocess.Popen[bytes] | None = None
+    partial, process = temporary_path(target), None
 
     def write(frame: Frame) -> None:
         nonlocal process
@@ -175,13 +171,11 @@ def _encoder(target: Path, fps: float) -> Iterator[Callable[[Frame], None]]:
             size = f"{frame.shape[1]}x{frame.shape[0]}"
             source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", f"{fps:g}", "-i", "-", "-an"]
             result = [*_ENCODERS[target.suffix.lower()], str(partial)]
-            command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result]
-            pipe = subprocess.PIPE
+            command, pipe = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *result], subprocess.PIPE
             # In a session of its own, Ctrl-C reaches only this process, which then ends ffmpeg.
             process = subprocess.Popen(command, stdin=pipe, stderr=pipe, start_new_session=True)
-        assert process.stdin is not None
         try:
-            process.stdin.write(frame.tobytes())
+            process.stdin.write(frame.tobytes())  # type: ignore[union-attr]
         except OSError as error:  # called by the environment, which is not the cause
             raise InputError(f"The video cannot be written to {target}: {error.strerror or error}.") from error
 
@@ -217,24 +211,15 @@ def annotate(frame: Frame, status: EpisodeStatus, limit: float) -> Frame:
     background, names = (RED, _WHITE) if status.costly else (_DARK, _GRAY)
     strip = Image.new("RGB", (width, (2 * size + 3) // 2 * 2), background)
     draw, font, middle = ImageDraw.Draw(strip), _font(size), strip.height / 2
-    warning = _WARM if status.cost > limit and not status.costly else _WHITE
-    for position, name, value, color in (
-        (0.025, "step", f"{status.step}", _WHITE),
-        (0.29, "cost", f"{status.cost:.4g} of {limit:.4g}", warning),
-        (0.70, "return", f"{status.ret:.1f}", _WHITE),
-    ):
-        x = position * width
-        draw.text((x, middle), name, font=font, fill=names, anchor="lm")
-        x += draw.textlength(f"{name} ", font=font)
-        draw.text((x, middle), value, font=font, fill=color, anchor="lm")
+    cost = f"{status.cost:.4g} of {limit:.4g}"
+    texts = ((0.025, "step", f"{status.step}"), (0.29, "cost", cost), (0.70, "return", f"{status.ret:.1f}"))
+    for place, name, value in texts:
+        draw.text((place * width, middle), name, font=font, fill=names, anchor="lm")
+        after = place * width + draw.textlength(f"{name} ", font=font)
+        draw.text((after, middle), value, font=font, fill=_WHITE, anchor="lm")
     result = np.concatenate([frame[:height, :width], np.asarray(strip)])
     if status.costly:
         rim = max(width // 80, 3)
         for edge in (np.s_[:rim], np.s_[height - rim : height], np.s_[:height, :rim], np.s_[:height, -rim:]):
             result[edge] = RED
     return result
-
-
-@cache
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)

@@ -35,35 +35,31 @@ def append_window(window: Window, episodes: Episodes, size: int) -> Window:
 
 
 def progress_row(
-    epoch: int, steps_per_epoch: int, limit: float, window: Window, episodes: Episodes, objective: Objective,
-    metrics: Mapping[str, float],
-) -> dict[str, Any]:  # fmt: skip
+    cfg: RunConfig, epoch: int, window: Window, episodes: Episodes, objective: Objective, metrics: Mapping[str, float]
+) -> dict[str, Any]:
     """Return the row of one epoch, without its times.
 
     ``Metrics/*`` are means over the last ``window`` episodes, as OmniSafe logs them; ``Train/*`` are about the episodes
     that finished in this epoch. Undefined numbers are None, which gives an empty cell.
     """
     recent = window.mean(axis=0) if len(window) else [None] * 3
-    row: dict[str, Any] = {
+    count = len(episodes.cost)
+    violated = episodes.cost > cfg.cost_limit
+    of_epoch = {"EpRet": episodes.ret, "EpCost": episodes.cost, "EpLen": episodes.length, "ViolationRate": violated}
+    gate = {
+        "Gate/Mode": int(objective.mode), "Gate/Slack": float(objective.cost_slack), "Gate/Bound": None,
+        "Gate/Budget": None, "Gate/Fallback": int(count == 0),
+    }  # fmt: skip
+    return {
         **dict(zip(("Metrics/EpRet", "Metrics/EpCost", "Metrics/EpLen"), recent, strict=True)),
         "Train/Epoch": epoch,
-        "TotalEnvSteps": (epoch + 1) * steps_per_epoch,
-        "Train/Episodes": len(episodes.cost),
-        "Train/EpRet": _mean(episodes.ret),
-        "Train/EpCost": _mean(episodes.cost),
-        "Train/EpLen": _mean(episodes.length),
-        "Train/ViolationRate": _mean(episodes.cost > limit),
-        "Train/MaxCost": float(episodes.cost.max()) if len(episodes.cost) else None,
-        "Gate/Mode": int(objective.mode),
-        "Gate/Slack": float(objective.cost_slack),
-        "Gate/Bound": None,
-        "Gate/Budget": None,
-        "Gate/Fallback": int(len(episodes.cost) == 0),
+        "TotalEnvSteps": (epoch + 1) * cfg.steps_per_epoch,
+        "Train/Episodes": count,
+        **{f"Train/{name}": float(np.mean(values)) if count else None for name, values in of_epoch.items()},
+        "Train/MaxCost": float(episodes.cost.max()) if count else None,
+        **gate,  # metrics fill the empty ones
+        **{k: float(v) if np.isfinite(v) else None for k, v in metrics.items() if gate.get(k) is None},
     }
-    for name, value in metrics.items():
-        if name not in ("Gate/Mode", "Gate/Slack", "Gate/Fallback"):
-            row[name] = float(value) if np.isfinite(value) else None
-    return row
 
 
 def episode_rows(
@@ -82,30 +78,17 @@ def episode_rows(
 
 def time_columns(cfg: RunConfig, seconds: float, total: float, parts: Mapping[str, float]) -> dict[str, float]:
     """Return the columns ``Time/*``: seconds of the epoch, of the whole run so far, and of the epoch's phases."""
-    return {
-        "Time/FPS": cfg.steps_per_epoch / max(seconds, 1e-9),
-        "Time/Total": total,
-        "Time/Epoch": seconds,
-        **{f"Time/{name.capitalize()}": value for name, value in parts.items()},
-    }
-
-
-def _mean(values: npt.NDArray[Any]) -> float | None:
-    return float(np.mean(values)) if len(values) else None
+    speed = cfg.steps_per_epoch / max(seconds, 1e-9)
+    phases = {f"Time/{name.capitalize()}": value for name, value in parts.items()}
+    return {"Time/FPS": speed, "Time/Total": total, "Time/Epoch": seconds, **phases}
 
 
 def episode_warnings(cfg: RunConfig, epoch: int, window: Window, costs: npt.NDArray[np.float64]) -> tuple[str, ...]:
     """Return data warnings about an epoch's episodes, each once per run.
 
-    Parameters
-    ----------
-    cfg : the run
-    epoch, window : index of the epoch, and the last episodes before it
-    costs : costs of the episodes that finished in the epoch
+    ``window`` has the last episodes before the epoch, and ``costs`` those of the episodes that finished in it.
     """
-    found = []
-    if epoch == 0 and len(costs) == 0:
-        found.append(_no_episode_warning(cfg))
+    found = [no_episode_warning(cfg)] if epoch == 0 and len(costs) == 0 else []
     if (costs < 0.0).any() and not (window[:, 1] < 0.0).any():
         found.append(negative_cost_warning(cfg, costs))
     return tuple(found)
@@ -128,12 +111,13 @@ def negative_cost_warning(cfg: RunConfig, costs: npt.NDArray[np.float64]) -> str
     )
 
 
-def _no_episode_warning(cfg: RunConfig) -> str:
-    steps = f"{cfg.horizon} steps of each environment"
+def no_episode_warning(cfg: RunConfig) -> str:
+    """Return the warning that no episode has finished in the first epoch."""
+    steps, cause = f"{cfg.horizon} steps of each environment", "No episode has finished"
     if cfg.time_limit is None:
-        cause = f"No episode has finished within {steps}, and {cfg.env} has no time limit"
+        cause += f" within {steps}, and {cfg.env} has no time limit"
         advice = "set one, such as --env-options max_episode_steps=200"
     else:
-        cause = f"No episode has finished: its time limit is {cfg.time_limit} steps, and an epoch has {steps}"
+        cause += f": its time limit is {cfg.time_limit} steps, and an epoch has {steps}"
         advice = f"use --steps-per-epoch {cfg.time_limit * cfg.num_envs} or more, or --carry-episodes"
     return f"{cause}. Without finished episodes their cost is unknown, so no algorithm can satisfy the limit: {advice}."

@@ -31,16 +31,15 @@ class TensorBoardLog:
         for old in run.glob("events.out.tfevents.*"):
             with writing(old):
                 old.unlink(missing_ok=True)
-        self.path = run / f"events.out.tfevents.{int(time.time())}.steingate"
+        self.path, progress = run / f"events.out.tfevents.{int(time.time())}.steingate", run / "progress.csv"
         with writing(self.path):
             self._file = RecordWriter(str(self.path))
         with ExitStack() as stack:
             stack.callback(self.close)
             self._write(Event(wall_time=time.time(), file_version="brain.Event:2"))
-            if (run / "progress.csv").exists() and (run / "progress.csv").stat().st_size:
-                columns = read_progress(run)
-                for values in zip(*columns.values(), strict=True):
-                    self.add(dict(zip(columns, values, strict=True)))
+            columns = read_progress(run) if progress.exists() and progress.stat().st_size else {}
+            for values in zip(*columns.values(), strict=True):
+                self.add(dict(zip(columns, values, strict=True)))
             stack.pop_all()
 
     def add(self, row: dict[str, Any]) -> None:
@@ -64,8 +63,7 @@ class TensorBoardLog:
 class WandbLog:
     """A run of a Weights & Biases project; ``WANDB_MODE=offline`` keeps the data on this machine.
 
-    A resumed run continues the same W&B run: its id is made of the run folder's name and the hash ``identity`` of the
-    settings that decide the results. ``config`` is shown as its configuration.
+    A resumed run continues the same W&B run: its id is made of the run folder's name and the ``identity`` of the run.
     """
 
     def __init__(self, project: str, run: Path, config: dict[str, Any], identity: str) -> None:
