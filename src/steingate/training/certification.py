@@ -16,8 +16,6 @@ from steingate.training.environment import TrainerEnv, set_params
 from steingate.training.play import CHUNK, EpisodeTooLongError, Player, play
 from steingate.training.seeding import Purpose, certification_seed
 
-# An episode of a test may take 10 times the steps of the longest training episode, and at least 1000.
-_LENGTH_FACTOR, _MIN_LENGTH = 10, 1000
 _MIN_SAMPLE = 8  # episodes from which equal ones are taken as a sign that seeds have no effect
 
 
@@ -80,25 +78,15 @@ def certify_checkpoint(
     The test stops as soon as an anytime-valid monitor certifies this, shows the opposite, or cannot certify it any more
     with the remaining episodes.
 
-    Parameters
-    ----------
-    envs, player
-        Environments that are not used for training, and the policy, which takes its mean action.
-    budget, delta
-        Accepted violation probability, and probability of a wrong certificate.
-    seeds
-        Function from the index of an episode to its reset seed.
-    max_episodes, longest
-        Maximum number of episodes, and length of the longest training episode in steps. An episode that is more than
-        ten times as long (and longer than 1000 steps) ends the test.
-    stop
-        Called before every step; if it returns true, ``RolloutStoppedError`` is raised.
+    ``seeds`` is a function from the index of an episode to its reset seed. An episode that is more than ten times as
+    long as ``longest``, the longest of training, and longer than 1000 steps ends the test. ``stop`` is called before
+    every step; if it returns true, ``RolloutStoppedError`` is raised.
     """
     monitor = Monitor(1.0, budget, delta)  # counts violations: it gets 2 for a violation and 0 otherwise
     played: list[tuple[float, float]] = []  # (return, cost)
     marks: list[list[int]] = []
     steps, failure, chunk = 0, "", min(CHUNK, max(longest, 1))
-    max_length = max(_LENGTH_FACTOR * longest, _MIN_LENGTH)
+    max_length = max(10 * longest, 1000)
     set_params(envs, EnvParams(player.cost_budget_fraction))
 
     def decided() -> bool:
@@ -134,14 +122,9 @@ def certification_report(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the content of ``certification.json`` after ``epoch`` epochs; ``finished`` if these are all.
 
-    Parameters
-    ----------
-    best, tests
-        Test of the best certified policy; further tests: of the last policy, and of the one closest to a certificate.
-    ledger
-        Number of tests so far during training and at its end; with their numbers they decide the delta of each.
-    failure, fresh
-        Why no policy could be tested; estimates of the certified policy from episodes that did not select it.
+    ``best`` is the test of the best certified policy, ``tests`` are those of the last policy and of the one closest to
+    a certificate. ``ledger`` has the number of tests so far during training and at its end, ``failure`` why no policy
+    could be tested, and ``fresh`` estimates of the certified policy from episodes that did not select it.
     """
     last = next((test for test in tests if finished and test.epoch == epoch), None)
     failed = [test for test in tests if best is None and not test.certified]

@@ -75,8 +75,7 @@ def bundled_player(cfg: RunConfig, policy: Policy, evidence: Mapping[str, Any]) 
         epoch, fraction = int(evidence["policy"]["epoch"]), float(evidence["replay"]["cost_budget_fraction"])
     except (KeyError, TypeError, ValueError):
         raise RunError("evidence.json is damaged: run `steingate evidence verify` on its folder.") from None
-    which: Which = "certified" if policy.certified else "last"
-    return Player(cfg, epoch, network, stats, fraction, which, policy.sha256)
+    return Player(cfg, epoch, network, stats, fraction, "certified" if policy.certified else "last", policy.sha256)
 
 
 def load_player(
@@ -115,10 +114,10 @@ def play(
         training may have
     marks : gets a checksum of each episode: of its observations, return, cost and length
     """
-    groups = [seeds[first : first + envs.num_envs] for first in range(0, len(seeds), envs.num_envs)]
-    cfg = player.cfg
+    cfg, num_envs = player.cfg, envs.num_envs
     longest = 100 * cfg.horizon if cfg.carry_episodes else cfg.horizon
     most = max_steps or max(MAX_STEPS, longest, cfg.time_limit or 0)
+    groups = (seeds[first : first + num_envs] for first in range(0, len(seeds), num_envs))
     rows = [_play_together(envs, player, group, sample, stop, chunk, most) for group in groups]
     ret, cost, length, cut, seen = np.concatenate(rows).T
     if marks is not None:

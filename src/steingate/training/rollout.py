@@ -49,22 +49,20 @@ def collect(
 
     Parameters
     ----------
-    envs : a vector environment with same-step autoreset and ``info["cost"]``. A wrapper that changes the reward puts
-        the task's own reward, which is what episode returns count, into ``info["original_reward"]``.
-    policy : parameters of the policy
-    stats : observation statistics before the rollout; not modified
+    envs : a vector environment; if its reward is not the task's own, which episode returns count, that is
+        ``info["original_reward"]``
+    policy, stats : parameters of the policy, and observation statistics before the rollout; not modified
     noise : (T, E, a) standard normal numbers, or Gumbel numbers for discrete actions; zeros give the mean (most likely)
         action
     mode : observation normalization: ``UPDATE`` the statistics and normalize, ``FROZEN`` to normalize only, or ``OFF``
-    seeds : one reset seed per environment
-    carry : continue the episodes of an earlier rollout instead of resetting; ``seeds`` are then not used
+    seeds, carry : one reset seed per environment, or the episodes of an earlier rollout that continue
     stop : called before every step; if it returns true, the rollout ends with ``RolloutStoppedError``
     name, steps_before, error_hint : for error messages: the environment, the number of steps taken before, and an
         additional clause
     """
     steps, num_envs, act_dim = noise.shape
-    discrete = discrete_actions(envs.single_action_space)
-    act_dim = act_dim if discrete is None else 1
+    discrete = discrete_actions(envs.single_action_space) is not None
+    act_dim = 1 if discrete else act_dim
     obs_dim = len(policy["w"][0])  # features beyond those of the statistics are not normalized
     count, mean, m2 = np.array([stats.count], np.int64), stats.mean.copy(), stats.m2.copy()
     weights, sizes, std = kernels.flat_policy(policy)
@@ -81,8 +79,8 @@ def collect(
     totals = np.zeros((num_envs, 3)) if carry is None else carry.totals.copy()
     counters = np.zeros(2, np.int64)
     logp = np.empty((steps, num_envs), np.float32)
-    command = np.empty((num_envs, act_dim), np.float64 if discrete is None else np.int64)
-    sent: Any = command if discrete is None else command[:, 0]
+    command = np.empty((num_envs, act_dim), np.int64 if discrete else np.float64)
+    sent: Any = command[:, 0] if discrete else command
     scratch = np.empty((2, num_envs, int(sizes[1:].max())), np.float32)
     buffers = (
         count, mean, m2, weights, sizes, std, shift, scale, noise, obs, actions, rewards, ends, finals,
@@ -111,12 +109,12 @@ def collect(
             if bad:
                 errors.check(bad, info["cost"])
 
-    finished, cut = int(counters[0]), int(counters[1])
+    finished, cut = counters.tolist()
     done = episodes[:finished]  # step, environment, return, cost, length
     length = done[:, 4].astype(np.int64)
     start = done[:, 0].astype(np.int64) + 1 - length  # negative if the episode began in an earlier rollout
     rollout = Rollout(
-        obs=obs, act=actions, logp=logp if discrete is not None else _log_prob(noise, policy["log_std"]),
+        obs=obs, act=actions, logp=logp if discrete else _log_prob(noise, policy["log_std"]),
         rewards=rewards, ends=ends, finals=finals[:cut].copy(), final_at=final_at[:cut].copy(),
         episodes=Episodes(cost=done[:, 3].copy(), ret=done[:, 2].copy(), length=length, start=start),
         finished_at=done[:, :2].astype(np.int64), carry=Carry(obs[-1].copy(), totals),

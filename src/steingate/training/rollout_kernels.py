@@ -18,13 +18,8 @@ QUANTITIES = ("nothing", "an observation", "a reward", "a cost", "a final observ
 OFF, UPDATE, FROZEN = 0, 1, 2  # observation normalization: none, update and normalize, normalize
 
 
-def flat_policy(
-    policy: Mapping[str, Any],
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """Return the arguments ``weights``, ``sizes``, ``std`` of the kernels: all layers as one vector, layer sizes, std.
-
-    An empty ``std`` means a categorical policy.
-    """
+def flat_policy(policy: Mapping[str, Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return all layers as one vector, the layer sizes, and the standard deviations (none: a categorical policy)."""
     layers = list(zip(policy["w"], policy["b"], strict=True))
     flat = [np.ravel(np.asarray(array, np.float32)) for layer in layers for array in layer]
     sizes = [np.shape(layers[0][0])[0], *(np.shape(w)[1] for w, _ in layers)]
@@ -96,10 +91,8 @@ def push_rows(count, mean, m2, rows, selected, scratch):
         n += selected[i]
     if n == 0:
         return
+    scratch[:] = 0.0
     batch_mean, batch_m2 = scratch[0], scratch[1]
-    for j in range(mean.size):
-        batch_mean[j] = 0.0
-        batch_m2[j] = 0.0
     for i in range(rows.shape[0]):
         if selected[i]:
             for j in range(mean.size):
@@ -118,37 +111,6 @@ def push_rows(count, mean, m2, rows, selected, scratch):
         mean[j] += gap * shift
         m2[j] = (m2[j] + batch_m2[j]) + gap * gap * cross
     count[0] = total
-
-
-@compiled
-def scales(count, m2, out):
-    """Write the standard deviation of each feature, floored, to ``out``."""
-    for j in range(m2.size):
-        std = np.sqrt(m2[j] / (count[0] - 1))
-        out[j] = std if std > STD_FLOOR else STD_FLOOR
-
-
-@compiled
-def normalize_row(mean, std, row, out):
-    """Center, scale and clip one float64 row; write it to a float32 row."""
-    for j in range(mean.size):
-        x = (row[j] - mean[j]) / std[j]
-        x = x if x < CLIP else CLIP
-        x = x if x > -CLIP else -CLIP
-        out[j] = np.float32(x)
-
-
-@compiled
-def finite_rows(rows, selected):
-    """Return the first selected row that holds a NaN or an infinity, or -1."""
-    for i in range(rows.shape[0]):
-        if selected[i]:
-            total = 0.0
-            for j in range(rows.shape[1]):
-                total += rows[i, j] * 0.0  # 0 unless the number is not finite
-            if total != 0.0:
-                return i
-    return -1
 
 
 @compiled
@@ -202,8 +164,7 @@ def choose(logits, noise):
 def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command, scratch):
     """Sample the actions of step t and map them from [-1, 1] to the environments' range.
 
-    With an empty ``std`` the network's outputs are logits of a discrete action, and its log-probability is
-    stored as well.
+    With an empty ``std`` the outputs are logits of a discrete action, whose log-probability is stored as well.
     """
     side = forward(weights, sizes, obs[t], scratch)
     if std.size == 0:
@@ -222,20 +183,26 @@ def act(t, obs, noise, weights, sizes, std, shift, scale, actions, logp, command
 
 @compiled
 def observe(t, mode, raw, selected, count, mean, m2, obs, finals, final_at, counters, at, moments):
-    """Normalize the selected rows of ``raw`` after adding them to the statistics; return a bad row or -1.
+    """Normalize the selected rows of ``raw`` after adding them to the statistics; return a row with NaN or inf, or -1.
 
     Features beyond those of the statistics are copied unchanged. The rows go to ``obs[t]``; if ``at`` is not
     empty, only the rows that it marks as TRUNCATED are written, to the list ``finals``, with their index in
     the rollout.
     """
-    bad = finite_rows(raw, selected)
-    if bad >= 0:
-        return bad
+    for i in range(raw.shape[0]):
+        if selected[i]:
+            total = 0.0
+            for j in range(raw.shape[1]):
+                total += raw[i, j] * 0.0  # 0 unless the number is not finite
+            if total != 0.0:
+                return i
     if mode == UPDATE:
         push_rows(count, mean, m2, raw, selected, moments)
-    known = mode != OFF and count[0] > 1
-    if known:
-        scales(count, m2, moments[0])
+    known = mean.size if mode != OFF and count[0] > 1 else 0  # features to normalize
+    scale = moments[0]
+    for j in range(known):
+        std = np.sqrt(m2[j] / (count[0] - 1))
+        scale[j] = std if std > STD_FLOOR else STD_FLOOR
     for i in range(raw.shape[0]):
         if not selected[i]:
             continue
@@ -248,9 +215,12 @@ def observe(t, mode, raw, selected, count, mean, m2, obs, finals, final_at, coun
             counters[1] = n + 1
         else:
             continue
-        if known:
-            normalize_row(mean, moments[0], raw[i], out)
-        for j in range(mean.size if known else 0, raw.shape[1]):
+        for j in range(known):
+            x = (raw[i, j] - mean[j]) / scale[j]
+            x = x if x < CLIP else CLIP
+            x = x if x > -CLIP else -CLIP
+            out[j] = np.float32(x)
+        for j in range(known, raw.shape[1]):
             out[j] = np.float32(raw[i, j])
     return -1
 
@@ -269,17 +239,13 @@ def advance(
     """
     envs = raw.shape[0]
     if t > 0:
-        bad = record(
-            t - 1, reward, earned, cost, terminated, truncated,
-            totals, rewards, ends, ended, episodes, counters,
-        )  # fmt: skip
+        results = totals, rewards, ends, ended, episodes, counters
+        bad = record(t - 1, reward, earned, cost, terminated, truncated, *results)
         if bad:
             return bad
         if np.any(ended):
-            bad = observe(
-                t, mode, final_raw, ended, count, mean, m2,
-                obs, finals, final_at, counters, ends[t - 1], moments,
-            )  # fmt: skip
+            at = ends[t - 1]
+            bad = observe(t, mode, final_raw, ended, count, mean, m2, obs, finals, final_at, counters, at, moments)
             if bad >= 0:
                 return 1 + bad + envs * 4
     bad = observe(t, mode, raw, everyone, count, mean, m2, obs, finals, final_at, counters, ends[0, :0], moments)

@@ -1,8 +1,4 @@
-"""Random number streams: one independent stream for each (seed, epoch, purpose).
-
-No generator state is carried from epoch to epoch, so a resumed run draws the same numbers as an uninterrupted
-one. For the same reason the environments are reset with new seeds in every epoch.
-"""
+"""Random number streams: an independent one for each (seed, epoch, purpose), so resumed runs draw the same numbers."""
 
 from enum import IntEnum
 
@@ -36,15 +32,12 @@ def epoch_seeds(seed: int, epoch: int, num_envs: int) -> list[int]:
 
 def evaluation_seeds(seed: int, episodes: int, number: int = 1) -> list[int]:
     """Return one reset seed per episode of evaluation ``number``; a longer list begins with the shorter one."""
-    return [_reset_seed(seed, i, number, int(Purpose.EVALUATION)) for i in range(episodes)]
+    return [certification_seed(seed, Purpose.EVALUATION, number, i) for i in range(episodes)]
 
 
 def certification_seed(seed: int, purpose: Purpose, test: int, episode: int) -> int:
     """Return the reset seed of one episode of certification test number ``test``."""
-    return _reset_seed(seed, episode, test, int(purpose))
-
-
-def _reset_seed(seed: int, *key: int) -> int:
+    key = (episode, test, int(purpose))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
 
 
@@ -53,6 +46,5 @@ def action_noise(seed: int, epoch: int, shape: tuple[int, ...], discrete: bool =
 
     The argmax of logits plus Gumbel noise is a sample of their softmax distribution.
     """
-    if discrete:
-        return stream(seed, epoch, Purpose.ACTIONS).gumbel(size=shape).astype(np.float32)
-    return stream(seed, epoch, Purpose.ACTIONS).standard_normal(shape, dtype=np.float32)
+    rng = stream(seed, epoch, Purpose.ACTIONS)
+    return rng.gumbel(size=shape).astype(np.float32) if discrete else rng.standard_normal(shape, dtype=np.float32)

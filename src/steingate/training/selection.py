@@ -1,8 +1,4 @@
-"""Selection of the certified checkpoint: candidates, certification tests during and at the end of training.
-
-Training episodes are free but biased: their actions are sampled, and the policy changes between epochs. They only rank
-the candidates; certificates rest on fresh episodes (``steingate.training.certification``).
-"""
+"""Certified-checkpoint selection: training episodes rank the candidates, tests on fresh episodes certify them."""
 
 from collections.abc import Callable
 from functools import partial
@@ -130,13 +126,13 @@ def selection_from_tree(tree: Any, params: Callable[[Any], Params]) -> Selection
         return one._replace(policy=_sorted(params(one.policy)), stats=Stats(*one.stats), cost_budget_fraction=fraction)
 
     candidates, max_risk, tests, steps, best, closest, final_tests, report = tree
-    best = None if best is None else (candidate(best[0]), CertificationTest(*best[1]))
-    closest = None if closest is None else CertificationTest(*closest)
-    candidates = tuple(map(candidate, candidates))
-    tests, steps, final_tests = map(as_count, (tests, steps, final_tests))
     if report is not None and not (as_count(report["epoch"]) >= 0 and report["finished"] in (True, False)):
         raise ValueError("its certification is damaged")
-    return SelectionState(candidates, max_risk, tests, steps, best, closest, final_tests, report)
+    return SelectionState(
+        tuple(map(candidate, candidates)), max_risk, as_count(tests), as_count(steps),
+        None if best is None else (candidate(best[0]), CertificationTest(*best[1])),
+        None if closest is None else CertificationTest(*closest), as_count(final_tests), report,
+    )  # fmt: skip
 
 
 def _sorted(policy: Params) -> Params:
@@ -179,8 +175,8 @@ class CertifiedCheckpointSelector:
     def finish(self, before: SelectionState, last: Candidate | None, epochs: int) -> SelectionState:
         """Test the last policy, and others if needed; return the state with the final report and number of tests.
 
-        The results are not part of the training state, so that a run that is extended continues as if it had been
-        longer from the start. ``last`` is None if no training episode has finished.
+        The results are not part of the training state, so that an extended run equals one that was longer from the
+        start. ``last`` is None if no training episode has finished.
         """
         if before.report is not None and before.report["finished"] and before.report["epoch"] == epochs:
             return before
@@ -188,10 +184,10 @@ class CertifiedCheckpointSelector:
         selection, tests, candidate = before, list[CertificationTest](), last
         while candidate is not None and len(tests) < _MAX_FINAL_TESTS:
             number = earlier + len(tests) + 1
-            used, needed = selection.steps - before.steps, self._min_episodes(number)
-            if len(tests) >= _MIN_FINAL_TESTS and used + needed * candidate.length > allowed:
+            left, needed = allowed - (selection.steps - before.steps), self._min_episodes(number)
+            if len(tests) >= _MIN_FINAL_TESTS and needed * candidate.length > left:
                 break
-            most = min(max(int((allowed - used) / candidate.length), 4 * needed), self.cfg.certify.max_episodes)
+            most = min(max(int(left / candidate.length), 4 * needed), self.cfg.certify.max_episodes)
             selection, test = self._test(selection, candidate, Purpose.FINAL_TEST, number, most)
             tests.append(test)
             candidate = next_candidate(selection)
@@ -224,30 +220,31 @@ class CertifiedCheckpointSelector:
             "seeds": seeds,
         }  # fmt: skip
 
+    def _delta(self, number: int) -> float:
+        return delta_for_test(number, 0.5 * self.cfg.certify.delta)
+
     def _min_episodes(self, number: int) -> int:
         """Return the smallest number of episodes that test ``number`` needs."""
-        return min_episodes(self.cfg.certify.budget, delta_for_test(number, 0.5 * self.cfg.certify.delta))
+        return min_episodes(self.cfg.certify.budget, self._delta(number))
 
     def _test(
         self, selection: SelectionState, candidate: Candidate, purpose: Purpose, number: int, max_episodes: int
     ) -> tuple[SelectionState, CertificationTest]:
         """Test a candidate and save the best policy; a failed test must not end the training."""
-        delta = delta_for_test(number, 0.5 * self.cfg.certify.delta)
-        epoch, fraction = candidate.epoch, candidate.cost_budget_fraction
+        cfg, delta, epoch, steps = self.cfg, self._delta(number), candidate.epoch, 0
         try:
-            if self._envs is None:
-                self._envs = make_envs(self.cfg)
-            player = make_player(self.cfg, epoch, candidate.policy, candidate.stats, fraction)
-            seeds = partial(certification_seed, self.cfg.seed, purpose, number)
+            self._envs = self._envs or make_envs(cfg)
+            player = make_player(cfg, epoch, candidate.policy, candidate.stats, candidate.cost_budget_fraction)
+            seeds = partial(certification_seed, cfg.seed, purpose, number)
             test, steps = certify_checkpoint(
-                self._envs, player, budget=self.cfg.certify.budget, delta=delta, seeds=seeds,
-                max_episodes=max_episodes, longest=candidate.length, stop=self._stop,
+                self._envs, player, budget=cfg.certify.budget, delta=delta, seeds=seeds, max_episodes=max_episodes,
+                longest=candidate.length, stop=self._stop,
             )  # fmt: skip
         except RolloutStoppedError:
             raise
         except Exception as error:
             failure = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            test, steps = CertificationTest(epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, f"of an error ({failure})"), 0
+            test = CertificationTest(epoch, 0, 0, 0.0, 0.0, 1.0, delta, False, f"of an error ({failure})")
         test = test._replace(purpose=int(purpose), number=number, sha256=self._files.policy_sha256(candidate))
         selection = add_test(selection, candidate, test, steps)
         if selection.best is not None:

@@ -84,7 +84,7 @@ class RecordingEnv(VectorEnvWrapper):
         return result
 
     def _render(self) -> None:
-        frame = None
+        frame: Any = None
         with suppress(NotImplementedError):
             frame = self.envs.render()[0]
         if np.ndim(frame) != 3:

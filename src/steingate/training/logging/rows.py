@@ -44,8 +44,8 @@ def progress_row(
     """
     recent = window.mean(axis=0) if len(window) else [None] * 3
     count = len(episodes.cost)
-    violated = episodes.cost > cfg.cost_limit
-    of_epoch = {"EpRet": episodes.ret, "EpCost": episodes.cost, "EpLen": episodes.length, "ViolationRate": violated}
+    means: dict[str, Any] = {"EpRet": episodes.ret, "EpCost": episodes.cost, "EpLen": episodes.length}
+    means["ViolationRate"] = episodes.cost > cfg.cost_limit
     gate = {
         "Gate/Mode": int(objective.mode), "Gate/Slack": float(objective.cost_slack), "Gate/Bound": None,
         "Gate/Budget": None, "Gate/Fallback": int(count == 0),
@@ -55,7 +55,7 @@ def progress_row(
         "Train/Epoch": epoch,
         "TotalEnvSteps": (epoch + 1) * cfg.steps_per_epoch,
         "Train/Episodes": count,
-        **{f"Train/{name}": float(np.mean(values)) if count else None for name, values in of_epoch.items()},
+        **{f"Train/{name}": float(np.mean(values)) if count else None for name, values in means.items()},
         "Train/MaxCost": float(episodes.cost.max()) if count else None,
         **gate,  # metrics fill the empty ones
         **{k: float(v) if np.isfinite(v) else None for k, v in metrics.items() if gate.get(k) is None},
