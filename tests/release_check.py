@@ -33,7 +33,6 @@ EXTRAS = {
     "wandb": "wandb",
     "onnx": "onnx",
     "sb3": "steingate.integrations.sb3",
-    "completion": "shtab",
 }
 # Checks of ``steingate doctor`` that must pass; the other extras add packages to one of these.
 CHECKS = {

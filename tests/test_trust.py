@@ -19,7 +19,7 @@ from steingate.training.config_file import load_run_config
 from steingate.training.runner import resume, train
 from steingate.trust import is_sealed, outside_code
 
-WITHOUT_FILES = {"zoo", "demo", "plan", "algos", "envs", "doctor", "completion"}
+WITHOUT_FILES = {"zoo", "demo", "plan", "algos", "envs", "doctor"}
 GRID = """
 from dataclasses import replace
 from pathlib import Path

@@ -1,27 +1,21 @@
 """Errors for users: one sentence each, which says what to do; and checks that raise them."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from numbers import Real
 from typing import TypeGuard
 
-EXTRA_OF = {  # optional packages (as they are imported) and the extra that installs them
-    "gymnasium": "envs",
-    "mujoco": "envs",
-    "numba": "envs",
-    "matplotlib": "plot",
-    "jax": "train",
-    "jaxlib": "train",
-    "tensorboardX": "train",
-    "imageio": "train",
-    "imageio_ffmpeg": "train",
-    "ray": "ray",
-    "wandb": "wandb",
-    "onnx": "onnx",
-    "stable_baselines3": "sb3",
-    "shtab": "completion",
+_EXTRAS = {  # optional packages, as they are imported, by the extra that installs them
+    "envs": ("gymnasium", "mujoco", "numba"),
+    "plot": ("matplotlib",),
+    "train": ("jax", "jaxlib", "tensorboardX", "imageio", "imageio_ffmpeg"),
+    "ray": ("ray",),
+    "wandb": ("wandb",),
+    "onnx": ("onnx",),
+    "sb3": ("stable_baselines3",),
 }
+EXTRA_OF = {package: extra for extra, packages in _EXTRAS.items() for package in packages}
 
 
 class SteingateError(Exception):
@@ -47,14 +41,14 @@ def install_command(extra: str) -> str:
     from shlex import quote
     from urllib.parse import unquote, urlsplit
 
-    try:
-        origin = json.loads(distribution("steingate").read_text("direct_url.json") or "{}")
-        source, clone = Path(unquote(urlsplit(origin.get("url", "")).path)), "dir_info" in origin
-        flag = "-e " if clone and origin["dir_info"].get("editable") else ""
-    except (PackageNotFoundError, ValueError, AttributeError, TypeError):
-        source, clone, flag = Path(__file__).parents[2], True, "-e "  # run from its sources
-    if (source / "pyproject.toml" if clone else source).is_file():
-        return f"pip install {flag}{quote(f'{source}[{extra}]')}"
+    clone = Path(__file__).parents[2]
+    if (clone / "pyproject.toml").is_file():  # installed as editable, or run from its sources
+        return f"pip install -e {quote(f'{clone}[{extra}]')}"
+    with suppress(PackageNotFoundError, ValueError, AttributeError):
+        url = json.loads(distribution("steingate").read_text("direct_url.json") or "{}").get("url", "")
+        source = Path(unquote(urlsplit(url).path))
+        if url.startswith("file:") and (source.is_file() or (source / "pyproject.toml").is_file()):
+            return f"pip install {quote(f'{source}[{extra}]')}"
     return f"pip install 'steingate[{extra}]'"
 
 

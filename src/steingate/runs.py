@@ -23,24 +23,9 @@ from typing import Any
 from steingate.errors import RunError
 from steingate.escaping import printable
 from steingate.settings import too_deep
-from steingate.storage.checkpoint import (
-    Checkpoint,
-    checkpoint_files,
-    latest_checkpoint,
-    read_checkpoint,
-    read_tree,
-    write_checkpoint,
-    write_tree,
-)
+from steingate.storage.checkpoint import Checkpoint, checkpoint_files, latest_checkpoint, read_tree
 from steingate.storage.files import process_lock, read_regular, remove_temporary, replace_file
-from steingate.storage.tables import Table, read_episodes, read_progress
-
-__all__ = [
-    "Checkpoint", "RunFolder", "Table", "certification_problem", "certified_checkpoint", "content_digest",
-    "find_edits", "find_runs", "folder_lock", "is_edited", "latest_checkpoint", "load_certification",
-    "newest_checkpoint", "read_checkpoint", "read_config", "read_episodes", "read_evidence", "read_progress",
-    "require_no_rows", "run_path", "write_certification", "write_checkpoint", "write_config", "write_tree",
-]  # fmt: skip
+from steingate.storage.tables import Table
 
 WITHOUT_EFFECT = ("overlap", "threads", "workers", "checkpoint_every", "wandb", "out", "certify")
 _MAX_JSON_BYTES, _MAX_SENTENCE = 1 << 20, 2000
@@ -61,11 +46,9 @@ class RunFolder:
 
 def run_path(out: str | Path, algo: str, env: str, seed: int) -> Path:
     """Return ``out/algo/env/seed-S``; characters other than letters, digits and ``._-`` become dashes."""
-
-    def plain(name: str) -> str:
-        return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
-
-    return Path(out) / plain(algo) / plain(env.removeprefix("steingate/")) / f"seed-{seed}"
+    names = (algo, env.removeprefix("steingate/"))
+    folders = [re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed" for name in names]
+    return Path(out, *folders, f"seed-{seed}")
 
 
 def deciding(stored: Mapping[str, Any], steps: bool = False) -> dict[str, Any]:
@@ -124,9 +107,8 @@ def load_certification(path: str | PathLike[str]) -> dict[str, Any] | None:
     run = RunFolder(path)
     if not run.certification.exists():
         return None
-    content, identity = _read_object(run.certification), None
-    if "identity" in content:
-        identity = read_config(path).get("identity")
+    content = _read_object(run.certification)
+    identity = read_config(path).get("identity") if "identity" in content else None
     problem = certification_problem(content, identity)
     if problem:
         raise RunError(f"{run.certification} {problem}; `steingate resume {path}` writes it again.")
@@ -183,11 +165,7 @@ def newest_checkpoint(
     warn: Callable[[str], None] = lambda text: None,
     check: Callable[[Checkpoint], object] = lambda checkpoint: None,
 ) -> Checkpoint | None:
-    """Return the newest usable checkpoint of a run folder, or None if there is no checkpoint.
-
-    ``warn`` is called with one sentence for each skipped checkpoint (damaged, or of another run); ``check`` raises
-    RunError for an intact checkpoint that the caller cannot use.
-    """
+    """Return the newest usable checkpoint of the run in a folder; arguments as for ``latest_checkpoint``."""
     config = read_config(path)
 
     def usable(checkpoint: Checkpoint) -> None:
@@ -219,7 +197,7 @@ def find_edits(path: str | PathLike[str]) -> list[str]:
     run, marks = RunFolder(path), dict[str, Any]()
     for _, file in reversed(checkpoint_files(run.checkpoints)):  # before the tables, which only grow
         with suppress(RunError):
-            marks = read_checkpoint(file).tree.get("tables") or {}
+            marks = read_tree(file).tree.get("tables") or {}
             break
     edited = [run.config.name] if is_edited(read_config(path)) else []
     try:

@@ -26,12 +26,12 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from steingate.errors import InputError, nearest
 
@@ -40,12 +40,11 @@ Config = TypeVar("Config")
 _MAX_TOML_BYTES, _MAX_JSON_BYTES = 1 << 16, 1 << 20
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option: name for users, field names that lead to it, type, current value, help text."""
+class Option(NamedTuple):
+    """One option of a configuration."""
 
-    name: str
-    path: tuple[str, ...]
+    name: str  # for users
+    path: tuple[str, ...]  # field names that lead to it
     type: Any
     value: Any
     help: str
@@ -63,16 +62,9 @@ def option(default: Any, text: str, positive: bool = False, between: tuple[float
 
 
 def group(make: Callable[[], Any], text: str = "", flat: bool = False) -> Any:
-    """Return a dataclass field that holds a group of options.
+    """Return a dataclass field that holds a group of options, made by its dataclass or a function.
 
-    Parameters
-    ----------
-    make
-        The dataclass of the group, or a function that returns an instance of it.
-    text
-        Help text of the group.
-    flat
-        Name the options of the group without the name of the group.
+    The options of a ``flat`` group are named without the name of the group.
     """
     return field(default_factory=make, metadata={"help": text, "flat": flat})
 
@@ -116,22 +108,10 @@ def option_names(config: object) -> list[str]:
 
 
 def with_options(config: Config, given: Mapping[str, Any], owner: str) -> Config:
-    """Return the configuration with some options changed.
+    """Return a frozen dataclass with the values of some options, by name, converted and changed together.
 
-    Parameters
-    ----------
-    config
-        A frozen dataclass.
-    given
-        Values by name. A group can be given as a mapping or as an instance of its dataclass. Dashes and
-        underscores are the same. Values are validated together after all of them are set.
-    owner
-        Name of the configuration in error messages.
-
-    Raises
-    ------
-    InputError
-        If there is no such option (the message names the nearest one) or a value has the wrong type.
+    A group can be given as a mapping or as an instance of its dataclass. Dashes and underscores are the same. The
+    InputError about an unknown name starts with ``owner`` and names the nearest option.
     """
     known = list_options(config)
     by_name = {".".join(item.path): item for item in known} | {item.name: item for item in known}
@@ -147,7 +127,7 @@ def with_options(config: Config, given: Mapping[str, Any], owner: str) -> Config
                 raise InputError(f"{name} is a group of options, not {value!r}; set {example}, for example.")
             changes[path] = value
         else:
-            hint = nearest_option(name, [item.name for item in known])
+            hint = nearest_option(name, option_names(config))
             raise InputError(f"{owner} has no option {name!r}{hint}.")
     return _replaced(config, changes)
 
@@ -175,24 +155,20 @@ def nearest_option(name: str, known: Sequence[str]) -> str:
     >>> nearest_option("epochs", ["rate", "ppo.epochs"])
     ' (did you mean ppo.epochs?)'
     """
-    last = name.removeprefix("--").replace("-", "_").rpartition(".")[2]
-    same = [other for other in known if other.removeprefix("--").replace("-", "_").rpartition(".")[2] == last]
+
+    def last(text: str) -> str:
+        return text.removeprefix("--").replace("-", "_").rpartition(".")[2]
+
+    same = [other for other in known if last(other) == last(name)]
     return f" (did you mean {same[0]}?)" if same else nearest(name, known)
 
 
 def convert(hint: Any, value: Any, name: str) -> Any:
-    """Convert a value to the type of an option; nothing is rounded.
+    """Convert a value to the type of an option; nothing is rounded. Errors start with ``name``.
 
     Text is parsed: ``1e6`` is an integer where one is expected, ``64,64`` a tuple, ``none`` None. A whole
     float becomes an integer, and an integer a float. Booleans are not numbers.
 
-    Raises
-    ------
-    InputError
-        If the value does not fit; the message starts with ``name``.
-
-    Examples
-    --------
     >>> convert(int, "1e6", "total_steps"), convert(float, 2, "max_kl"), convert(int | None, "none", "seed")
     (1000000, 2.0, None)
     """

@@ -18,7 +18,8 @@ from steingate.algorithms.base import EnvParams, Episodes, Mode, Objective, RunC
 from steingate.algorithms.config import NetworkConfig
 from steingate.errors import InputError
 from steingate.policies.load import load_policy
-from steingate.runs import newest_checkpoint, read_progress
+from steingate.runs import newest_checkpoint
+from steingate.storage.tables import read_progress
 from steingate.training.runner import train
 
 CONTEXT = RunContext(cost_limit=25.0)

@@ -14,7 +14,7 @@ from tests.training.runs_of_probes import facts
 
 from steingate.algorithms.common.jax_setup import configure
 from steingate.cli import main
-from steingate.runs import read_progress
+from steingate.storage.tables import read_progress
 from steingate.training.config_file import load_run_config
 
 configure()

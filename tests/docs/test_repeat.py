@@ -9,7 +9,7 @@ from tests.machine import same_machine
 
 import steingate
 from steingate.report.run_settings import to_toml
-from steingate.runs import read_episodes
+from steingate.storage.tables import read_episodes
 
 SUMMARY = docs_script("summary")
 EARLIER_SCHEDULE = {"allowance-0.2", "unseen"}  # runs of the allowance's earlier schedule, which cannot be repeated

@@ -16,8 +16,8 @@ from tests.fuzz.hostile import Hostile, working_in
 from tests.training.runs_of_probes import facts, tiny
 
 from steingate.cli import main
-from steingate.runs import digest, read_checkpoint
-from steingate.storage.checkpoint import checkpoint_files, decode, encode, read_tree
+from steingate.runs import digest
+from steingate.storage.checkpoint import checkpoint_files, decode, encode, read_checkpoint, read_tree
 from steingate.training.runner import train
 
 TIMEOUT = 600  # seconds

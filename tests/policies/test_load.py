@@ -24,8 +24,7 @@ from steingate.policies.lidar_features import LidarFeatures  # noqa: E402
 from steingate.policies.load import policy_arrays  # noqa: E402
 from steingate.policies.normalizer import Stats  # noqa: E402
 from steingate.policies.policy import Policy  # noqa: E402
-from steingate.runs import latest_checkpoint  # noqa: E402
-from steingate.storage.checkpoint import checkpoint_files  # noqa: E402
+from steingate.storage.checkpoint import checkpoint_files, latest_checkpoint  # noqa: E402
 from steingate.training.environment import make_envs  # noqa: E402
 from steingate.training.runner import train  # noqa: E402
 from steingate.training.seeding import evaluation_seeds  # noqa: E402

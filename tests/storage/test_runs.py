@@ -6,15 +6,8 @@ import sys
 import pytest
 
 from steingate.errors import RunError
-from steingate.runs import (
-    RunFolder,
-    folder_lock,
-    load_certification,
-    newest_checkpoint,
-    run_path,
-    write_checkpoint,
-    write_config,
-)
+from steingate.runs import RunFolder, folder_lock, load_certification, newest_checkpoint, run_path, write_config
+from steingate.storage.checkpoint import write_checkpoint
 
 
 @pytest.mark.parametrize(

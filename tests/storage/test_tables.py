@@ -47,7 +47,7 @@ def test_truncate_removes_rows_and_incomplete_lines(tmp_path):
 def test_missing_rows_are_an_error(tmp_path):
     table = Table(tmp_path / "progress.csv")
     table.truncate(0)
-    with pytest.raises(RunError, match="is missing"):
+    with pytest.raises(RunError, match="has 0 complete rows"):
         table.truncate(1)
     table.append([{"a": 1}])
     with pytest.raises(RunError, match="has 1 complete rows, but the checkpoint counts 2"):

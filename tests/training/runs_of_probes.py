@@ -4,9 +4,9 @@ from dataclasses import fields
 from pathlib import Path
 
 from steingate.algorithms import find_algorithm
-from steingate.runs import read_progress
 from steingate.settings import option_names
 from steingate.storage.checkpoint import checkpoint_files, encode, read_checkpoint
+from steingate.storage.tables import read_progress
 from steingate.training.config import RunConfig, make_config
 
 RUN = [item.name for item in fields(RunConfig)]

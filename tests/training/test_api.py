@@ -14,7 +14,8 @@ from tests.training.runs_of_probes import TINY, facts, tiny
 import steingate
 from steingate.cli import main
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, latest_checkpoint, load_certification
+from steingate.runs import RunFolder, load_certification
+from steingate.storage.checkpoint import latest_checkpoint
 from steingate.training.runner import resume, train
 
 

@@ -10,7 +10,7 @@ from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.common.networks import forward, init_policy, log_prob
 from steingate.envs.make import make_vec
 from steingate.policies.normalizer import init_stats
-from steingate.runs import read_progress
+from steingate.storage.tables import read_progress
 from steingate.training.config import make_config
 from steingate.training.evaluate import evaluate
 from steingate.training.rollout import collect

@@ -6,8 +6,9 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms import ALGORITHMS
 from steingate.policies.load import load_policy
-from steingate.runs import newest_checkpoint, read_progress
+from steingate.runs import newest_checkpoint
 from steingate.settings import option_names
+from steingate.storage.tables import read_progress
 from steingate.training import runner
 from steingate.training.epoch import run_epoch
 from steingate.training.play import load_player

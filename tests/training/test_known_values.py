@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.training.runs_of_probes import tiny
 
-from steingate.runs import read_progress
+from steingate.storage.tables import read_progress
 from steingate.training.runner import train
 
 SIZES = {"steps_per_epoch": 800, "num_envs": 4, "hidden": (16, 16), "vf_epochs": 4, "cg_iters": 10}

@@ -12,8 +12,9 @@ from tests.training.runs_of_probes import facts, tiny
 
 from steingate.algorithms.cpo import CPO
 from steingate.errors import InputError, RunError
-from steingate.runs import newest_checkpoint, read_episodes, read_progress
+from steingate.runs import newest_checkpoint
 from steingate.storage.checkpoint import checkpoint_files
+from steingate.storage.tables import read_episodes, read_progress
 from steingate.training import runner
 from steingate.training.config_file import load_run_config
 from steingate.training.epoch import run_epoch

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.machine import RECORDED, same_machine
 
-from steingate.runs import newest_checkpoint, read_progress
+from steingate.runs import newest_checkpoint
+from steingate.storage.tables import read_progress
 from steingate.training.config import make_config
 from steingate.training.runner import train
 

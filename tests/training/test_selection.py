@@ -16,8 +16,8 @@ from steingate.errors import InputError, RunError
 from steingate.monitoring.wealth import upper_bound
 from steingate.policies.load import load_policy
 from steingate.policies.normalizer import Stats
-from steingate.runs import RunFolder, certified_checkpoint, latest_checkpoint, load_certification
-from steingate.storage.checkpoint import write_tree
+from steingate.runs import RunFolder, certified_checkpoint, load_certification
+from steingate.storage.checkpoint import latest_checkpoint, write_tree
 from steingate.training import loop, selection
 from steingate.training.certification import CertificationTest
 from steingate.training.config_file import load_run_config

@@ -39,7 +39,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "algos": ("listing", "list the algorithms"),
     "envs": ("listing", "list the native tasks"),
     "doctor": ("doctor", "show versions, what this machine offers, and run a short self-test"),
-    "completion": ("completion", "print a shell completion script"),
 }
 NEED_TRAIN = ("train", "resume", "evaluate", "compare", "evidence", "render", "bench")  # commands; need the extra train
 USAGE = 2

@@ -25,7 +25,6 @@ FAILED = 1
 
 
 def bench_arguments(parser: Parser) -> None:
-    """Add the options of ``bench``."""
     from steingate.experiments.grid import Sizes
 
     parser.add_argument("grid", nargs="?", metavar="GRID", help="name of a grid, or a Python file with grid(sizes)")

@@ -30,7 +30,6 @@ NOT_CERTIFIED = 1
 
 
 def certify_arguments(parser: Parser) -> None:
-    """Add the options of ``certify``."""
     option, flag = parser.option, parser.flag
     sources = "CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; - for standard input"
     parser.add_argument("file", metavar="FILE", help=f"episode costs: {sources}")
@@ -171,7 +170,6 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
 
 
 def plan_arguments(parser: Parser) -> None:
-    """Add the options of ``plan``."""
     add_claim_options(parser)
     parser.set_defaults(risk=0.1, confidence=0.95)
     parser.option("--episodes", "N", "also show what N episodes can certify", type=int)

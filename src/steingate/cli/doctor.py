@@ -16,7 +16,6 @@ FAILED = 1
 
 
 def doctor_arguments(parser: Parser) -> None:
-    """Add the options of ``doctor``."""
     parser.flag("--json", "print JSON")
 
 

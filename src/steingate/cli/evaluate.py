@@ -21,7 +21,6 @@ NOT_CERTIFIED = 1
 
 
 def evaluate_arguments(parser: Parser) -> None:
-    """Add the options of ``evaluate``."""
     option, flag = parser.option, parser.flag
     add_run_options(parser)
     option("--episodes", "N", "number of episodes (default: 100; --until-certified: 1000)", type=int)
@@ -80,7 +79,6 @@ def _print_evaluation(result: "Evaluation") -> None:
 
 
 def compare_arguments(parser: Parser) -> None:
-    """Add the options of ``compare``."""
     parser.add_argument("run_a", metavar="RUN_A", help="run folder of policy A, or a name of steingate zoo")
     parser.add_argument("run_b", metavar="RUN_B", help="run folder of policy B, with the same environment")
     parser.option("--episodes", "N", "largest number of pairs", type=int, default=2000)
@@ -124,7 +122,6 @@ def _print_comparison(result: "Comparison") -> None:
 
 
 def export_arguments(parser: Parser) -> None:
-    """Add the options of ``export``."""
     add_run_options(parser, env=False)
     files = "NAME.npz (with policy.py beside it, which needs only NumPy) or NAME.onnx"
     parser.option("--to", "FILE", files, required=True)

@@ -16,7 +16,6 @@ ACTIONS = {
 
 
 def evidence_arguments(parser: Parser) -> None:
-    """Add the options of ``evidence``, ``evidence plan`` or ``evidence verify``."""
     option = parser.option
     action = parser.argv.pop(0) if parser.argv and parser.argv[0] in ACTIONS else "run"
     parser.set_defaults(action=action)

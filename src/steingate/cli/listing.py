@@ -9,7 +9,6 @@ from steingate.settings import list_options, to_json
 
 
 def zoo_arguments(parser: Parser) -> None:
-    """Add the options of ``zoo``."""
     parser.flag("--json", "print JSON")
 
 
@@ -36,7 +35,6 @@ def zoo(args: argparse.Namespace) -> int:
 
 
 def algos_arguments(parser: Parser) -> None:
-    """Add the options of ``algos``."""
     parser.add_argument("names", nargs="*", metavar="ALGO", help="show these, with their variants and all options")
     parser.flag("--json", "print JSON")
 
@@ -68,7 +66,6 @@ def algos(args: argparse.Namespace) -> int:
 
 
 def envs_arguments(parser: Parser) -> None:
-    """Add the options of ``envs``."""
     parser.flag("--json", "print JSON")
 
 

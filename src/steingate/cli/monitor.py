@@ -37,7 +37,6 @@ ALARM_TIMEOUT = 60.0  # seconds
 
 
 def monitor_arguments(parser: Parser) -> None:
-    """Add the options of ``monitor``."""
     option, flag = parser.option, parser.flag
     kinds = "one cost per line: numbers, CSV or JSON lines; - for standard input"
     parser.add_argument("file", metavar="FILE", help=kinds)

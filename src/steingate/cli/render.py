@@ -21,7 +21,6 @@ DEMO_EVERY = 4  # steps per frame of the demo
 
 
 def render_arguments(parser: Parser) -> None:
-    """Add the options of ``render``."""
     option = parser.option
     add_run_options(parser)
     option("--out", "FILE", "video to write, .mp4 or .gif", required=True)
@@ -65,7 +64,6 @@ def render(args: argparse.Namespace) -> int:
 
 
 def demo_arguments(parser: Parser) -> None:
-    """Add the options of ``demo``."""
     default = "zoo:SafetyCarGoal1-v0"
     parser.add_argument("policy", nargs="?", default=default, metavar="NAME", help=f"of the zoo (default: {default})")
     parser.option("--out", "DIR", "folder for the files", default="demo")

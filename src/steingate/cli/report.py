@@ -18,7 +18,6 @@ RUNS = "run folders, archives, or folders that contain some"
 
 
 def report_arguments(parser: Parser) -> None:
-    """Add the options of ``report``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
     parser.option("--out", "FILE", "page to write", default="report.html")
     for name, text in (
@@ -75,7 +74,6 @@ def _load(roots: Sequence[str], limit: float | None = None) -> "tuple[list[Run],
 
 
 def archive_arguments(parser: Parser) -> None:
-    """Add the options of ``archive``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
     parser.option("--out", "FILE", "archive to write: NAME.jsonl.xz", required=True)
     parser.flag("--all", "also include unfinished runs")
@@ -100,7 +98,6 @@ def archive(args: argparse.Namespace) -> int:
 
 
 def dashboard_arguments(parser: Parser) -> None:
-    """Add the options of ``dashboard``."""
     parser.add_argument("runs", nargs="+", metavar="RUNS", help=RUNS)
     parser.option("--port", "N", "port on 127.0.0.1; 0 for any", type=int, default=8265)
 

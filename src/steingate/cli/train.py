@@ -25,7 +25,6 @@ RUN_GROUPS = {
 
 
 def train_arguments(parser: Parser) -> None:
-    """Add the options of a run and of the algorithm that the command line or its TOML file selects."""
     default = RunConfig()
     parser.usage = "steingate train [--env TASK] [--algo NAME] [--config FILE] [options]"
     parser.epilog = EXAMPLES
@@ -66,7 +65,6 @@ def train(args: argparse.Namespace) -> int:
 
 
 def resume_arguments(parser: Parser) -> None:
-    """Add the options of ``resume``."""
     parser.add_argument("run", metavar="RUN", help="run folder")
     parser.option("--total-steps", "N", "new total number of environment steps, to make the run longer")
     add_env_options(parser)

@@ -20,7 +20,6 @@ from steingate.policies.normalizer import CLIP, Stats, std
 from steingate.policies.policy import Policy
 from steingate.policies.zoo import run_folder
 from steingate.runs import (
-    Checkpoint,
     certified_checkpoint,
     is_edited,
     load_certification,
@@ -28,6 +27,7 @@ from steingate.runs import (
     read_config,
     read_evidence,
 )
+from steingate.storage.checkpoint import Checkpoint
 from steingate.storage.files import read_regular
 
 Which = Literal["certified", "last"]

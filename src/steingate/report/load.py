@@ -30,9 +30,8 @@ from steingate.runs import (
     is_edited,
     load_certification,
     read_config,
-    read_episodes,
-    read_progress,
 )
+from steingate.storage.tables import read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
 Signature = tuple[tuple[int, int], ...]

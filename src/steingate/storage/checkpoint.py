@@ -26,6 +26,9 @@ FORMAT = "steingate-checkpoint-2"
 MAX_FILE_BYTES = 1 << 29
 CHECKPOINTS_KEPT = 2
 _MAX_HEADER_BYTES = 16 << 20
+_DAMAGE = (
+    SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError,
+)  # fmt: skip
 _FILE_NAME = re.compile(r"epoch-(\d{8})\.safetensors")
 
 
@@ -103,11 +106,8 @@ def latest_checkpoint(
 ) -> Checkpoint | None:
     """Return the newest usable checkpoint of a folder, or None if the folder holds none.
 
-    Parameters
-    ----------
-    folder : folder with checkpoints
-    warn : called with one sentence for each unusable checkpoint that is newer than the returned one
-    check : raises RunError for an intact checkpoint that the caller cannot use
+    ``warn`` is called with one sentence for each newer one that is unusable; ``check`` raises RunError for an intact
+    checkpoint that the caller cannot use.
     """
     problems = []
     for _, path in reversed(checkpoint_files(folder)):
@@ -153,28 +153,23 @@ def decode(content: bytes) -> tuple[dict[str, Any], int]:
     header_bytes = int.from_bytes(content[:8], "little")
     if len(content) < 8 or header_bytes > min(_MAX_HEADER_BYTES, len(content) - 8):
         raise BadCheckpointError("it is cut short or not a checkpoint")
+
+    def dereference(value: dict[str, Any]) -> Any:
+        return arrays[range(len(arrays)).index(value["__array__"])] if "__array__" in value else value
+
     try:
         metadata = json.loads(content[8 : 8 + header_bytes])["__metadata__"]["steingate"]
         version, digest, text = metadata.split(" ", 2)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        tensors = safetensors.numpy.load(content)
+        arrays = [tensors[f"{i:06d}"] for i in range(len(tensors))]
+        parsed = json.loads(text, object_hook=dereference)
+        tree, epoch = parsed["tree"], parsed["epoch"]
+    except _DAMAGE as error:
         raise BadCheckpointError("it was not written by steingate, or it is damaged") from error
     if version != FORMAT:
         raise BadCheckpointError("it was written by another version of steingate")
-    try:
-        tensors = safetensors.numpy.load(content)
-        arrays = [tensors[f"{i:06d}"] for i in range(len(tensors))]
-        if digest != _digest(text, arrays):
-            raise BadCheckpointError("its checksum does not match, so it is damaged")
-
-        def dereference(value: dict[str, Any]) -> Any:
-            return arrays[range(len(arrays)).index(value["__array__"])] if "__array__" in value else value
-
-        parsed = json.loads(text, object_hook=dereference)
-        tree, epoch = parsed["tree"], parsed["epoch"]
-    except (
-        SafetensorError, ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError,
-    ) as error:  # fmt: skip
-        raise BadCheckpointError("its content is inconsistent, so it is damaged") from error
+    if digest != _digest(text, arrays):
+        raise BadCheckpointError("its checksum does not match, so it is damaged")
     if not isinstance(tree, dict) or type(epoch) is not int or not 0 <= epoch < 2**63:
         raise BadCheckpointError("its content is inconsistent, so it is damaged")
     return tree, epoch

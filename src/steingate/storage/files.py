@@ -79,7 +79,12 @@ def replace_file(path: Path, content: bytes) -> None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        if sys.platform != "win32":  # so that the new name survives a power cut
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def _is_stream(path: Path) -> bool:
@@ -111,17 +116,6 @@ def remove_temporary(folder: Path) -> None:
             path.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Sync the entries of a folder to disk, so that a rename survives a power cut."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def try_lock(file: IO[Any]) -> bool:
     """Lock an open file for this process; return False if another process holds the lock.
 
@@ -144,10 +138,7 @@ def try_lock(file: IO[Any]) -> bool:
 
 @contextmanager
 def process_lock(lock: Path, name: str, advice: str) -> Iterator[None]:
-    """Lock a file for this process; a ``RunError`` says which process has locked ``name`` already, and gives advice.
-
-    The operating system releases the lock when the process ends, for whatever reason.
-    """
+    """Lock a file for this process; a ``RunError`` says which process has locked ``name`` already, and gives advice."""
     with writing(lock):
         file = open_no_link(lock, "a+", encoding="utf-8")
     with file:

@@ -87,23 +87,21 @@ class Table:
         With a fingerprint, raise RunError if the remaining rows differ from it, and remove columns that were
         added after it.
         """
-        self._rows, self._digest = 0, hashlib.sha256()
-        if not self.path.exists():
-            if rows:
-                raise RunError(f"{self.path} is missing, but the checkpoint counts {rows} rows in it; restore it.")
-            return
-        lengths = [len(line) for line in _lines(self.path)]
+        exists = self.path.exists()
+        lengths = [len(line) for line in _lines(self.path)] if exists else []
         if rows and len(lengths) < rows + 1:
             raise RunError(
                 f"{self.path} has {max(len(lengths) - 1, 0)} complete rows, but the checkpoint counts {rows}; "
                 "restore the file."
             )
+        self._rows, self._digest = 0, hashlib.sha256()
         if rows:
             self._adopt(rows, fingerprint)
         else:
             self.columns = list(self._initial_columns)
-        with writing(self.path), open_no_link(self.path, "r+b") as file:
-            file.truncate(sum(lengths[: rows + 1]) if rows else 0)
+        if exists:
+            with writing(self.path), open_no_link(self.path, "r+b") as file:
+                file.truncate(sum(lengths[: rows + 1]) if rows else 0)
         if rows and len(self.columns) < len(_header(self.path)):
             self._rewrite()
 
@@ -116,21 +114,19 @@ class Table:
 
     def _adopt(self, rows: int, fingerprint: Mapping[str, Any] | None) -> None:
         """Set columns and digest from the first rows after comparing them with the fingerprint."""
-        header: list[str] | None = None
-        intact = fingerprint is None or isinstance(fingerprint, Mapping)
-        for line in _cells(self.path, rows + 1):
-            if header is None:
-                header = line
-                continue
+        lines = _cells(self.path, rows + 1)
+        header, widths = next(lines, []), set[int]()
+        for line in lines:
             self._hash_row(header, line)
-            intact = intact and len(line) == len(header)
-        header = header or []
+            widths.add(len(line))
         known = fingerprint.get("columns") if isinstance(fingerprint, Mapping) else None
         added = self._hashed_columns(header)[known:] if type(known) is int else []
         self.columns = [name for name in header if name not in added]
+        if fingerprint is None:
+            return
         # Tables are written without carriage returns; an editor that saves the file may add them.
-        intact = intact and self._rows == rows and not any(b"\r" in line for line in _lines(self.path, rows + 1))
-        if fingerprint is not None and not (intact and self.fingerprint() == dict(fingerprint)):
+        intact = widths == {len(header)} and not any(b"\r" in line for line in _lines(self.path, rows + 1))
+        if not intact or self.fingerprint() != fingerprint:
             raise RunError(
                 f"{self.path} was changed after the checkpoint was written: its first {rows} rows are not "
                 "those that training wrote; restore the file, or start a new run."

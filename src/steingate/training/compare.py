@@ -15,7 +15,8 @@ from steingate.errors import InputError, RunError
 from steingate.monitoring.compare import ComparisonMonitor
 from steingate.policies.load import Which
 from steingate.policies.zoo import run_folder
-from steingate.runs import RunFolder, read_episodes
+from steingate.runs import RunFolder
+from steingate.storage.tables import read_episodes
 from steingate.training.certification import ignored_seeds
 from steingate.training.environment import make_envs
 from steingate.training.play import load_player, play

@@ -15,8 +15,8 @@ from typing import Any
 
 from steingate.envs.make import EnvName, add_to_path, env_name, import_folder
 from steingate.errors import InputError, RunError
-from steingate.runs import RunFolder, deciding, digest, latest_checkpoint, read_config, write_config
-from steingate.storage.checkpoint import checkpoint_files
+from steingate.runs import RunFolder, deciding, digest, read_config, write_config
+from steingate.storage.checkpoint import checkpoint_files, latest_checkpoint
 from steingate.storage.files import read_regular
 from steingate.training.config import RunConfig, read_stored
 from steingate.trust import outside_code, require_trust, seal

@@ -16,7 +16,8 @@ from steingate.policies.load import Which, choose_checkpoint, load_policy, polic
 from steingate.policies.normalizer import Stats
 from steingate.policies.policy import Policy
 from steingate.policies.zoo import run_folder
-from steingate.runs import Checkpoint, read_evidence
+from steingate.runs import read_evidence
+from steingate.storage.checkpoint import Checkpoint
 from steingate.training.config import RunConfig
 from steingate.training.config_file import load_run_config
 from steingate.training.environment import TrainerEnv, source_digest

@@ -12,7 +12,8 @@ from steingate.algorithms.common.episodes import cvar
 from steingate.errors import RunError
 from steingate.monitoring.state import as_count, as_real
 from steingate.policies.normalizer import Stats
-from steingate.runs import Checkpoint, certified_checkpoint
+from steingate.runs import certified_checkpoint
+from steingate.storage.checkpoint import Checkpoint
 from steingate.training.certification import (
     CertificationTest,
     certification_report,

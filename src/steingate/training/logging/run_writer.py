@@ -12,8 +12,8 @@ from steingate.monitoring.state import as_count
 from steingate.policies.action_space import action_arrays
 from steingate.policies.load import policy_arrays
 from steingate.policies.policy import Policy
-from steingate.storage.checkpoint import checkpoint_path, put_aside
-from steingate.storage.tables import EPISODE_COLUMNS
+from steingate.storage.checkpoint import Checkpoint, checkpoint_path, put_aside, write_checkpoint, write_tree
+from steingate.storage.tables import EPISODE_COLUMNS, Table, read_progress
 from steingate.training.certification import CertificationTest
 from steingate.training.config import RunConfig
 from steingate.training.environment import TrainerEnv, source_digest
@@ -29,8 +29,8 @@ class RunWriter:
 
     def __init__(self, run: runs.RunFolder, envs: TrainerEnv, cfg: RunConfig, algorithm: Algorithm) -> None:
         self.run, self._cfg, self._algorithm = run, cfg, algorithm
-        self.progress = runs.Table(run.progress, time_prefixes=("Time/",))
-        self.episodes = runs.Table(run.episodes, EPISODE_COLUMNS)
+        self.progress = Table(run.progress, time_prefixes=("Time/",))
+        self.episodes = Table(run.episodes, EPISODE_COLUMNS)
         self._marks: dict[int, dict[str, Any]] = {}  # fingerprints of both tables after each epoch
         record = runs.read_config(run.path)
         features = getattr(envs, "lidar_features", None)
@@ -70,14 +70,14 @@ class RunWriter:
         params = self._algorithm.env_params(self._cfg.context, state.algorithm)
         tree |= {**self._policy_context(params.cost_budget_fraction), "tables": self._marks[state.epoch]}
         self._check_policy(state.epoch, tree)
-        runs.write_checkpoint(self.run.checkpoints, state.epoch, tree)
+        write_checkpoint(self.run.checkpoints, state.epoch, tree)
         for epoch in [epoch for epoch in list(self._marks) if epoch < state.epoch]:
             del self._marks[epoch]  # the other thread may be adding one
 
     def _check_policy(self, epoch: int, tree: dict[str, Any]) -> None:
         """Raise RunError unless the policy can be loaded and its actions are finite."""
         path = checkpoint_path(self.run.checkpoints, epoch)
-        policy = Policy(policy_arrays(runs.Checkpoint(path, epoch, tree)))
+        policy = Policy(policy_arrays(Checkpoint(path, epoch, tree)))
         with np.errstate(all="ignore"):
             action = policy._outputs(np.zeros(policy.obs_dim + policy.has_safety_state))
         if not np.isfinite(action).all():
@@ -87,7 +87,7 @@ class RunWriter:
         """Write the certified policy with its test, unless the file holds one with a higher return."""
         saved = self.saved_test()
         if saved is None or saved.mean_return < test.mean_return:
-            runs.write_tree(self.run.certified, best.epoch, {**self._policy_tree(best), "test": test._asdict()})
+            write_tree(self.run.certified, best.epoch, {**self._policy_tree(best), "test": test._asdict()})
 
     def saved_test(self) -> CertificationTest | None:
         """Return the test in ``certified.safetensors``; None unless it is of its policy and for the run's settings."""
@@ -104,7 +104,7 @@ class RunWriter:
 
     def policy_sha256(self, candidate: Candidate) -> str:
         """Return the digest that names the policy of a candidate."""
-        found = runs.Checkpoint(self.run.certified, candidate.epoch, self._policy_tree(candidate))
+        found = Checkpoint(self.run.certified, candidate.epoch, self._policy_tree(candidate))
         return Policy(policy_arrays(found)).sha256
 
     def _policy_tree(self, candidate: Candidate) -> dict[str, Any]:
@@ -165,5 +165,5 @@ class RunWriter:
         """Return the time spent on the epochs that are already in ``progress.csv``."""
         if not self.run.progress.exists() or not self.run.progress.stat().st_size:
             return 0.0
-        seconds = (runs.read_progress(self.run.path).get("Time/Total") or [0.0])[-1]
+        seconds = (read_progress(self.run.path).get("Time/Total") or [0.0])[-1]
         return float(seconds) if is_real(seconds) and 0.0 <= seconds < inf else 0.0

@@ -11,8 +11,8 @@ from tensorboardX.proto.summary_pb2 import Summary
 from tensorboardX.record_writer import RecordWriter
 
 from steingate.errors import MissingExtraError, RunError
-from steingate.runs import read_progress
 from steingate.storage.files import writing
+from steingate.storage.tables import read_progress
 
 
 def _finite_numbers(row: dict[str, Any]) -> dict[str, float]:
