@@ -78,8 +78,7 @@ def demo(args: argparse.Namespace) -> int:
     with stop_on_signals(process=True) as stop, progress_bar() as update:
         folder, out = run_folder(args.policy), Path(args.out)
         from steingate.evidence.files import read_folder
-        from steingate.evidence.replay import replay_episodes
-        from steingate.evidence.verify import read_bundle
+        from steingate.evidence.verify import read_bundle, replay_episodes
         from steingate.training.play import load_player
         from steingate.training.video import film_episodes
 

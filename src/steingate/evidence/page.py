@@ -23,7 +23,7 @@ def page(evidence: Mapping[str, Any], plan: Plan, table: EpisodeTable) -> str:
     claim = evidence["claim"]
     environment, verdict = _text(claim["environment"]), "Established" if claim["established"] else "Not established"
     sections = (
-        ("Result", _result(evidence) + _figures(plan.limit, table) + _statistics(evidence["result"])),
+        ("Result", _result(evidence) + _histogram(table.cost, plan.limit)),
         ("Plan", _table([(name, str(value)) for name, value in plan.to_dict().items() if name != "schema_version"])),
         ("Method and assumptions", _paragraph("{name}: {text}".format(**evidence["method"]))
          + _list(evidence["assumptions"])),
@@ -70,12 +70,10 @@ def _result(evidence: Mapping[str, Any]) -> str:
         ("Evaluation", f"{number_of_test} of this run; all together have {percent(claim['confidence'])} confidence"),
         ("Ends", ", ".join(f"{count:,} {name}" for name, count in result["ends"].items())),
     ]
-    return _table(rows + ([("No sample", result["failure"])] if result["failure"] else []))
-
-
-def _statistics(result: Mapping[str, Any]) -> str:
-    rows = [(name, *(number(value) for value in result[name].values())) for name in ("cost", "return", "length")]
-    return _table([("", *result["cost"]), *rows], head=True)
+    rows += [("No sample", result["failure"])] if result["failure"] else []
+    names = ("cost", "return", "length")
+    statistics = [(name, *(number(value) for value in result[name].values())) for name in names]
+    return _table(rows) + _table([("", *result["cost"]), *statistics], head=True)
 
 
 def _shift(shift: Mapping[str, float] | None) -> str:
@@ -135,70 +133,30 @@ def _tree(elements: Sequence[Element], parent: str) -> str:
     return f"<ul>{''.join(items)}</ul>" if items else ""
 
 
-# Figures
-
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 460, 260, 52, 40, 14
-
-
-def _figures(limit: float, table: EpisodeTable) -> str:
-    top = max(float(table.cost.max()), 1.1 * limit, 1e-9)
-    drawn = {
-        "Costs of the test episodes; the dashed line is the limit.": _histogram(table.cost, limit, top),
-        "Return and cost of the test episodes.": _scatter(table, limit, top),
-    }
-    figures = (f"<figure>{svg}<figcaption>{text}</figcaption></figure>" for text, svg in drawn.items())
-    return f'<div class="figures">{"".join(figures)}</div>'
-
-
-def _histogram(cost: npt.NDArray[np.float64], limit: float, top: float) -> str:
-    edges = np.linspace(0.0, top, 31)
-    total = np.histogram(cost, edges)[0].tolist()
-    x, y = _scales(0.0, top, 0.0, max(total))
-    bars = []
-    for kind, counts in (("bar", total), ("over", np.histogram(cost[cost > limit], edges)[0].tolist())):
-        for left, right, count in zip(edges, edges[1:], counts, strict=False):
-            height = max(y(0) - y(count), 2.0)  # one episode stays visible beside thousands
-            place = f'x="{x(left):.1f}" y="{y(0) - height:.1f}" width="{x(right) - x(left) - 1:.1f}"'
-            bars.append(f'<rect class="{kind}" {place} height="{height:.1f}"/>' if count else "")
-    return _plot("".join(bars), (0.0, top), (0.0, max(total)), "episode cost", "episodes", limit)
-
-
-def _scatter(table: EpisodeTable, limit: float, top: float) -> str:
-    shown = np.unique(np.linspace(0, len(table.ret) - 1, 2000).astype(int))
-    ret, cost = table.ret[shown], table.cost[shown]
-    low, high = float(ret.min()), float(ret.max())
-    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
-    x, y = _scales(0.0, top, low, high)
-    kinds = np.where(cost > limit, "over", "bar")
-    places = zip(kinds, cost, ret, strict=True)
-    dots = (f'<circle class="{kind} dot" cx="{x(c):.1f}" cy="{y(r):.1f}" r="3"/>' for kind, c, r in places)
-    return _plot("".join(dots), (0.0, top), (low, high), "episode cost", "return", limit)
-
-
-def _scales(x0: float, x1: float, y0: float, y1: float) -> tuple[Any, Any]:
-    """Return the functions from data to coordinates of the drawing."""
-    across, up = (_WIDTH - _LEFT - 10) / (x1 - x0), (_HEIGHT - _BOTTOM - _TOP) / (y1 - y0)
-    return lambda v: _LEFT + (v - x0) * across, lambda v: _HEIGHT - _BOTTOM - (v - y0) * up
-
-
-def _plot(marks: str, xs: tuple[float, float], ys: tuple[float, float], xlabel: str, ylabel: str, limit: float) -> str:
-    """Return an SVG with axes, the limit and marks."""
-    x, y = _scales(*xs, *ys)
-    base = _HEIGHT - _BOTTOM
-    texts = [f'<text x="{x(v):.1f}" y="{base + 16}" text-anchor="middle">{number(v)}</text>' for v in _ticks(*xs)]
-    texts += [f'<text x="{_LEFT - 6}" y="{y(v) + 4:.1f}" text-anchor="end">{number(v)}</text>' for v in _ticks(*ys)]
-    texts += [f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">{xlabel}</text>']
-    texts += [f'<text transform="translate(12 {base / 2}) rotate(-90)" text-anchor="middle">{ylabel}</text>']
-    return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{ylabel} by {xlabel}">{marks}'
-        f'<path class="limit" d="M{x(limit):.1f} {_TOP}V{base}"/>'
-        f'<path class="axis" d="M{_LEFT} {_TOP}V{base}H{_WIDTH - 10}"/>'
-        f"{''.join(texts)}</svg>"
+def _histogram(cost: npt.NDArray[np.float64], limit: float) -> str:
+    """Return a figure of the episode costs, those over the limit in another color."""
+    width, base, left, top = 640, 220, 44, 14
+    highest = max(float(cost.max()), 1.1 * limit, 1e-9)
+    edges = np.linspace(0.0, highest, 31)
+    counts = np.histogram(cost, edges)[0]
+    x, y = (width - left - 10) / highest, (base - top) / counts.max()  # per unit of cost, per episode
+    marks = []
+    for kind, shown in (("bar", cost), ("over", cost[cost > limit])):
+        for edge, count in zip(edges, np.histogram(shown, edges)[0], strict=False):
+            height = max(y * count, 2.0)  # one episode stays visible beside thousands
+            place = f'x="{left + x * edge:.1f}" y="{base - height:.1f}" width="{x * edges[1] - 1.0:.1f}"'
+            marks.append(f'<rect class="{kind}" {place} height="{height:.1f}"/>' if count else "")
+    at, side = left + x * limit, "end" if 2.0 * limit > highest else "start"
+    labels = (
+        (left, base + 16, "start", "0"),
+        (width - 10, base + 16, "end", number(highest)),
+        (left - 6, top + 4, "end", f"{counts.max()}"),
+        (at + (-6 if side == "end" else 6), top + 4, side, f"limit {number(limit)}"),
     )
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Return three to seven round numbers between ``low`` and ``high``."""
-    step = 10.0 ** np.floor(np.log10(high - low))
-    step = next(step * f for f in (1.0, 0.5, 0.2, 0.1) if (high - low) / (step * f) >= 3.0)
-    return [float(step * k) for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+    marks += [f'<text x="{h:.1f}" y="{v}" text-anchor="{anchor}">{text}</text>' for h, v, anchor, text in labels]
+    return (
+        f'<figure><svg viewBox="0 0 {width} {base + 24}" role="img" aria-label="histogram of the episode costs">'
+        f'{"".join(marks)}<path class="limit" d="M{at:.1f} {top}V{base}"/>'
+        f'<path class="axis" d="M{left} {top}V{base}H{width - 10}"/></svg>'
+        "<figcaption>Number of test episodes by cost.</figcaption></figure>"
+    )

@@ -1,6 +1,5 @@
 """Test episodes as a table, and the statistics of a bundle that follow from them. Needs NumPy alone."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import lgamma, log, log1p
 from typing import Any, Self
@@ -36,12 +35,11 @@ class EpisodeTable:
     length: npt.NDArray[np.int64]
     truncated: npt.NDArray[np.bool_]
 
-    def to_csv(self) -> str:
-        """Return the content of ``episodes.csv``; numbers are written so that reading gives the same bits."""
+    def lines(self) -> list[str]:
+        """Return the lines of ``episodes.csv``; numbers are written so that reading gives the same bits."""
         columns = (self.seed.tolist(), self.cost.tolist(), self.ret.tolist(), self.length.tolist())
         ends = (_ENDS[cut] for cut in self.truncated.tolist())
-        rows = (f"{s},{c!r},{r!r},{n},{end}" for s, c, r, n, end in zip(*columns, ends, strict=True))
-        return "\n".join((HEADER, *rows, ""))
+        return [HEADER, *(f"{s},{c!r},{r!r},{n},{end}" for s, c, r, n, end in zip(*columns, ends, strict=True))]
 
     @classmethod
     def from_csv(cls, content: bytes) -> Self:
@@ -51,15 +49,15 @@ class EpisodeTable:
             raise InputError(f"episodes.csv must have the header {HEADER} and 1 to {MAX_EPISODES:,} rows.")
         rows = []
         for number, line in enumerate(lines[1:], 2):
-            cells = line.split(",")
             try:
-                seed, cost, ret, length, end = int(cells[0]), float(cells[1]), float(cells[2]), int(cells[3]), cells[4]
-                rows.append((seed, cost, ret, length, _ENDS.index(end)))
-                valid = 0 <= seed < 2**63 and 0.0 <= cost < np.inf and -np.inf < ret < np.inf and 1 <= length < 2**53
-            except (ValueError, IndexError):
+                seed, cost, ret, length, end = line.split(",")
+                row = (int(seed), float(cost), float(ret), int(length), _ENDS.index(end))
+                valid = 0 <= row[0] < 2**63 and 0.0 <= row[1] < np.inf and abs(row[2]) < np.inf and 1 <= row[3] < 2**53
+            except ValueError:
                 valid = False
-            if not valid or len(cells) != 5:
+            if not valid:
                 raise InputError(f"Line {number} of episodes.csv is no episode.")
+            rows.append(row)
         seeds, costs, rets, lengths, cut = zip(*rows, strict=True)
         whole = (np.array(values, np.int64) for values in (seeds, lengths))
         return cls(next(whole), np.array(costs), np.array(rets), next(whole), np.array(cut, bool))
@@ -76,33 +74,19 @@ def exact_upper(violations: int, episodes: int, delta: float) -> float:
         return 1.0
     i = np.arange(k + 1)
     ways = np.array([lgamma(n + 1) - lgamma(j + 1) - lgamma(n - j + 1) for j in range(k + 1)])
-
-    def too_small(p: float) -> bool:
+    low, high = 0.0, 1.0
+    while low < (p := 0.5 * (low + high)) < high:
         terms = ways + i * log(p) + (n - i) * log1p(-p)
         top = float(terms.max())
-        return top + log(float(np.exp(terms - top).sum())) > log(delta)
-
-    return _bisect(too_small, 0.0, 1.0)
-
-
-def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the number between ``low`` and ``high`` at which ``below`` turns false, from above."""
-    while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if below(middle) else (low, middle)
+        too_small = top + log(float(np.exp(terms - top).sum())) > log(delta)
+        low, high = (p, high) if too_small else (low, p)
     return high
 
 
 def summarize(table: EpisodeTable, plan: Plan, delta: float, failure: str = "") -> dict[str, Any]:
     """Return the result of a test: violations, bound, decision, shift radius, and statistics of the episodes.
 
-    Parameters
-    ----------
-    table, plan
-        The episodes, and the claim.
-    delta
-        Error probability of this test.
-    failure
-        Why the episodes are no sample, if they are none.
+    ``delta`` is the error probability of this test; ``failure`` says why the episodes are no sample, if they are none.
     """
     n, over = len(table.cost), int(np.count_nonzero(table.cost > plan.limit))
     if plan.until_certified:

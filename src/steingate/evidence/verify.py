@@ -9,7 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from steingate.errors import RunError, SteingateError
+import numpy as np
+
+from steingate.errors import InputError, RunError, SteingateError, needs
 from steingate.escaping import printable
 from steingate.evidence.argument import claim_sentence
 from steingate.evidence.files import (
@@ -81,7 +83,7 @@ def verify_bundle(
     path: str | PathLike[str], *, digest: str | None = None, replay: int = 0, first: int = 1, env: Any = None,
     trust_code: bool = False,
 ) -> Verification:  # fmt: skip
-    """Compute every hash and statistic of a bundle again.
+    """Compute every hash and statistic of a bundle again; RunError if the folder is no bundle, or too large.
 
     Parameters
     ----------
@@ -94,11 +96,6 @@ def verify_bundle(
         Needs the extra ``train``.
     env, trust_code
         For the replay, as for :func:`steingate.evaluate`.
-
-    Raises
-    ------
-    RunError
-        If the folder is no bundle, or too large.
 
     Examples
     --------
@@ -122,8 +119,6 @@ def verify_bundle(
     except (SteingateError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         problems.append(printable(error, 300))
     if replay and bundle is not None and not problems:
-        from steingate.evidence.replay import replay_episodes
-
         problems, played = replay_episodes(folder, bundle, first, replay, env, trust_code)
     return Verification(folder, tuple(problems), claim, found, played)
 
@@ -146,6 +141,37 @@ def read_bundle(path: str | PathLike[str]) -> Bundle:
     if not found.ok:
         raise RunError(f"The bundle {path} does not verify: {found.problems[0]}")
     return parse(read_folder(Path(path))[0])
+
+
+def replay_episodes(
+    folder: Path, bundle: Bundle, first: int, count: int, env: Any = None, trust_code: bool = False
+) -> tuple[list[str], int]:
+    """Return a sentence for each of ``count`` episodes from number ``first`` that differs, and how many were played."""
+    table, total = bundle.table, len(bundle.table.seed)
+    if not 1 <= first <= total or count < 1:
+        raise InputError(f"There is no episode {first} to replay: the test has 1 to {total}.")
+    with needs("Playing episodes again", "train"):
+        from steingate.algorithms.base import EnvParams
+        from steingate.training.config_file import load_run_config
+        from steingate.training.environment import make_envs
+        from steingate.training.play import bundled_player, play
+    cfg = load_run_config(folder, env, trust_code)
+    player = bundled_player(cfg, bundle.policy, bundle.evidence)
+    envs = make_envs(cfg, params=EnvParams(player.cost_budget_fraction))
+    seeds = table.seed[first - 1 : first - 1 + count]
+    try:
+        played = play(envs, player, seeds.tolist(), False)
+    finally:
+        envs.close()
+    assert played.truncated is not None
+    again = EpisodeTable(seeds, np.maximum(played.cost, 0.0), played.ret, played.length, played.truncated)
+    lines = zip(table.lines()[first : first + count], again.lines()[1:], strict=True)  # equal texts are equal bits
+    problems = [
+        f"Episode {number} differs when it is played again: it is {new}, not {old}."
+        for number, (old, new) in enumerate(lines, first)
+        if old != new
+    ]
+    return problems, len(seeds)
 
 
 def _inconsistencies(bundle: Bundle, files: Mapping[str, bytes]) -> Iterator[str]:

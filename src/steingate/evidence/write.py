@@ -102,7 +102,7 @@ def write_bundle(
     interface = contract(tested, config["env"], config["env_options"])
     files = {
         PLAN: plan.to_toml().encode(),
-        EPISODES: table.to_csv().encode(),
+        EPISODES: "\n".join((*table.lines(), "")).encode(),
         CONFIG: to_json(record),
         CONTRACT: to_json(interface),
         POLICY: npz_bytes(tested),

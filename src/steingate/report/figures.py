@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from steingate.algorithms.modes import MODE_NAMES, Mode
+from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
 from steingate.report.groups import Group, group_colors, group_runs
 from steingate.report.load import Run, load_run
@@ -17,10 +17,9 @@ from steingate.report.plot_style import (
     FAINT,
     INK,
     LIMIT,
-    MODE_COLORS,
     SCHEDULES,
     SOFT,
-    TERM_COLORS,
+    UNSAFE,
     cost_scale,
     free_colors,
     save_figure,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 _MARKERS = {"published inputs": "o", "with lidar features": "D"}
-_TERMS = {"ReferenceRisk": "reference", "DiscreteTerm": "atoms", "InteriorTerm": "interior"}
 _UNITS = {1e6: ", millions", 1e3: ", thousands", 1.0: ""}
 
 # Figures of a report
@@ -49,8 +47,6 @@ def curves_figure(report: Report) -> "Figure":
 
     Lines are means over seeds, bands one standard deviation.
     """
-    from matplotlib.lines import Line2D
-
     tasks = _require_runs(report).by_task()
     figure, panels = _panels(len(tasks), 2, 2.1)
     for (left, right), (env, members) in zip(panels, tasks.items(), strict=True):
@@ -65,9 +61,8 @@ def curves_figure(report: Report) -> "Figure":
         cost_scale(right, limits[-1], highest)
     for panel in panels[-1]:
         panel.set_xlabel("environment steps, millions")
-    handles = [Line2D([], [], color=color, linewidth=2.0, label=label) for label, color in report.colors.items()]
-    limit_line = Line2D([], [], color=LIMIT, linewidth=1.2, linestyle=DASHES, label="limit")
-    _legend(figure, [*handles, limit_line])
+    keys = [{"color": color, "linewidth": 2.0, "label": label} for label, color in report.colors.items()]
+    _legend(figure, [*keys, {"color": LIMIT, "linewidth": 1.2, "linestyle": DASHES, "label": "limit"}])
     return figure
 
 
@@ -94,13 +89,11 @@ def frontier_figure(report: Report) -> "Figure":
     the marker is the kind of inputs: the published ones, or those of the options ``lidar_powers`` and
     ``lidar_positions``. The dotted line joins the methods that no other method dominates in both.
     """
-    from matplotlib.lines import Line2D
-
     kinds: dict[str, list[Run]] = {}
     for run in _require_runs(report).runs:
         kinds.setdefault(input_kind(run), []).append(run)
     # Each kind by itself, so that labels name what differs between runs with the same inputs.
-    groups = [(kind, group) for kind in sorted(kinds, key=list(_MARKERS).index) for group in group_runs(kinds[kind])]
+    groups = [(kind, group) for kind in _MARKERS if kind in kinds for group in group_runs(kinds[kind])]
     colors = group_colors([group for _, group in groups])
     tasks, has_front = list(report.by_task()), False
     figure, panels = _panels(-(-len(tasks) // 2), min(len(tasks), 2), 3.0)
@@ -119,19 +112,17 @@ def frontier_figure(report: Report) -> "Figure":
         high = max(panel.get_xlim()[1], 5.0)
         panel.set_xlim(-0.02 * high, min(high, 102.0))
         limits = ", ".join(f"{limit:g}" for limit in sorted({group.limit for _, group in groups if group.env == env}))
-        panel.set_xlabel(f"violation rate (cost > {limits}), %")
-        panel.set_ylabel("return")
-
-    def dot(label: str, color: str, marker: str = "o") -> Line2D:
-        return Line2D([], [], linestyle="", color=color, marker=marker, markersize=7, label=label)
-
-    marks = [dot(kind, SOFT, marker) for kind, marker in _MARKERS.items() if kind in kinds and len(kinds) > 1]
-    lines = [Line2D([], [], color=SOFT, linewidth=1.2, linestyle=":", label="not dominated")] * has_front
-    _legend(figure, [*(dot(*item) for item in colors.items()), *marks, *lines])
-    several = any(len(group.runs) > 1 for _, group in groups)
-    text = "Large: median over seeds with its 95 % bootstrap interval. Small: one seed."
-    marks_text = text if several else "One seed per method: there are no intervals."
-    caption = f"Last fifth of training; better is up and to the left.\n{marks_text}"
+        panel.set(xlabel=f"violation rate (cost > {limits}), %", ylabel="return")
+    dot = {"linestyle": "", "marker": "o", "markersize": 7}
+    keys = [dot | {"color": color, "label": label} for label, color in colors.items()]
+    if len(kinds) > 1:
+        keys += [dot | {"color": SOFT, "marker": _MARKERS[kind], "label": kind} for kind in _MARKERS if kind in kinds]
+    keys += [{"color": SOFT, "linewidth": 1.2, "linestyle": ":", "label": "not dominated"}] * has_front
+    _legend(figure, keys)
+    text = "One seed per method: there are no intervals."
+    if any(len(group.runs) > 1 for _, group in groups):
+        text = "Large: median over seeds with its 95 % bootstrap interval. Small: one seed."
+    caption = f"Last fifth of training; better is up and to the left.\n{text}"
     figure.suptitle(caption, x=0.01, ha="left", fontsize=8.5, color=SOFT)
     return figure
 
@@ -145,8 +136,6 @@ def input_kind(run: Run) -> str:
 def not_dominated(points: Sequence[tuple[float, float]]) -> list[int]:
     """Return the indices of points (return, violation rate) that no other point dominates, safest first.
 
-    Examples
-    --------
     >>> not_dominated([(10.0, 0.2), (5.0, 0.0), (4.0, 0.1)])
     [1, 0]
     """
@@ -194,16 +183,18 @@ def _panels(rows: int, columns: int, height: float) -> "tuple[Figure, Any]":
     return figure, panels
 
 
-def _legend(figure: "Figure", handles: Sequence[Any]) -> None:
-    """Add a legend below the panels, with long labels on several lines, and make room for it."""
-    for handle in handles:
-        handle.set_label(fill(handle.get_label(), max(int(11 * figure.get_figwidth()) - 8, 40)))
-    labels = [handle.get_label().splitlines() for handle in handles]
-    key = 0.65 + 0.085 * max(len(line) for lines in labels for line in lines)  # inches
-    across = max(int(figure.get_figwidth() / key), 1)
-    rows = [max(map(len, labels[i :: -(-len(handles) // across)])) for i in range(-(-len(handles) // across))]
-    figure.set_figheight(figure.get_figheight() + 0.22 * (sum(rows) - 1))
-    figure.legend(handles=handles, loc="outside lower center", ncols=across, frameon=False, fontsize=9.5)
+def _legend(figure: "Figure", keys: Sequence[dict[str, Any]]) -> None:
+    """Add a legend of lines below the panels, with long labels on several lines, and make room for it."""
+    from matplotlib.lines import Line2D
+
+    labels = [fill(key["label"], max(int(11 * figure.get_figwidth()) - 8, 40)) for key in keys]
+    handles = [Line2D([], [], **key | {"label": label}) for key, label in zip(keys, labels, strict=True)]
+    width = 0.65 + 0.085 * max(len(line) for label in labels for line in label.splitlines())  # of a column, in inches
+    columns = max(int(figure.get_figwidth() / width), 1)
+    rows = -(-len(labels) // columns)
+    lines = [max(label.count("\n") + 1 for label in labels[row::rows]) for row in range(rows)]
+    figure.set_figheight(figure.get_figheight() + 0.22 * (sum(lines) - 1))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9.5)
 
 
 # Figure of one run
@@ -218,8 +209,8 @@ def save_run_figure(run: str | Path, path: str | Path) -> None:
 def run_figure(run: str | Path) -> "Figure":
     """Return a figure of a run folder over environment steps.
 
-    Panels: return, cost, bound (if the gate computes one), the number that the gate sets (budget or multiplier),
-    and the modes of the updates if there are several.
+    Panels: return, cost (epochs whose update lowers it are shaded), bound (if the gate computes one), and the number
+    that the gate sets (budget or multiplier).
     """
     from matplotlib.figure import Figure
 
@@ -227,19 +218,16 @@ def run_figure(run: str | Path) -> "Figure":
     progress, steps = found.progress, found.progress["TotalEnvSteps"]
     unit = next((unit for unit in _UNITS if steps[-1] >= unit), 1.0)
     x = steps / unit
-
-    def logged(column: str) -> bool:
-        return bool(np.isfinite(progress.get(column, np.nan)).any())
-
-    heights = {"return": 2.8, "cost": 2.8}
-    heights |= {"bound": 2.0} if logged("Gate/Bound") else {}
-    heights |= {column: 1.2 for column in SCHEDULES if logged(column)}
-    heights |= {"mode": 0.5} if len(set(found.modes)) > 1 else {}
+    heights = {"return": 2.8, "cost": 2.8, "Gate/Bound": 2.0} | dict.fromkeys(SCHEDULES, 1.2)
+    for column in ("Gate/Bound", *SCHEDULES):
+        if not np.isfinite(progress.get(column, np.nan)).any():
+            del heights[column]
     figure = Figure(figsize=(9.5, sum(heights.values()) + 0.3 * len(heights) + 0.6), layout="constrained")
     rows = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights.values()))[:, 0]
     panels = dict(zip(heights, rows, strict=True))
     for name, panel in panels.items():
-        panel.set_ylabel(SCHEDULES.get(name, name).replace(", ", ",\n"))
+        label = {"Gate/Bound": "bound", **SCHEDULES}.get(name, name)
+        panel.set_ylabel(label.replace(", ", ",\n"))
         panel.grid(axis="y", color=FAINT, linewidth=0.6)
         panel.set_axisbelow(True)
         if name in SCHEDULES:
@@ -247,12 +235,15 @@ def run_figure(run: str | Path) -> "Figure":
             panel.set_ylim(0.0, 1.1 * np.nanmax(progress[name]) or 1.0)
     _plot_episodes(panels["return"], found, "EpRet", "return", unit)
     _plot_episodes(panels["cost"], found, "EpCost", "cost", unit)
+    for start, end in np.column_stack([np.append(0.0, x[:-1]), x])[found.modes == Mode.RECOVER]:
+        panels["cost"].axvspan(start, end, color=UNSAFE, alpha=0.12, linewidth=0)
+    if Mode.RECOVER in found.modes:
+        panels["cost"].set_title("shaded: recovery", loc="left", fontsize=8, color=SOFT)
     _plot_line(panels["cost"], found.limit, "limit")
     cost_scale(panels["cost"], found.limit, float(found.episodes["cost"].max(initial=0.0)))
-    if "bound" in panels:
-        _plot_bound(panels["bound"], x, progress)
-    if "mode" in panels:
-        _plot_modes(panels["mode"], x, found.modes)
+    if "Gate/Bound" in panels:
+        _plot_bound(panels["Gate/Bound"], x, progress)
+    panels["return"].legend(frameon=False, ncols=2, fontsize=8.5, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     rows[-1].set_xlabel(f"environment steps{_UNITS[unit]}")
     rows[-1].set_xlim(0.0, float(x[-1]))
     title = f"{found.algo} on {found.env}, seed {found.seed}"
@@ -277,68 +268,28 @@ def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float)
     panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {run.window} episodes"
     panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
-    if column == "return":
-        _key(panel)
     if len(values):
         low, high = np.quantile(values, [0.005, 0.995])
         room = 0.08 * (high - low) or 1.0
         panel.set_ylim(low - room, high + room)
 
 
-def _key(panel: "Axes", **options: Any) -> None:
-    """Add a legend above the right end of a panel, where it hides nothing."""
-    place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
-    panel.legend(frameon=False, ncols=5, fontsize=8.5, handlelength=1.3, columnspacing=1.2, **place, **options)
-
-
 def _plot_line(panel: "Axes", value: float, name: str) -> None:
     """Draw a dashed line with its name and value beside the panel."""
     panel.axhline(value, color=LIMIT, linewidth=1.2, linestyle=DASHES)
-    panel.text(
-        1.005,
-        value,
-        f"{name}\n{value:g}",
-        transform=panel.get_yaxis_transform(),
-        va="center",
-        fontsize=8.5,
-        color=LIMIT,
-    )
+    place = panel.get_yaxis_transform()
+    panel.text(1.005, value, f"{name}\n{value:g}", transform=place, va="center", fontsize=8.5, color=LIMIT)
 
 
 def _plot_bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
-    """Draw the bound that the gate uses, its terms as a stack if it has some, and the budget."""
-    edges, base = np.concatenate([[0.0], steps]), np.zeros(len(steps))
-    for column, label in _TERMS.items():
-        if np.isfinite(progress.get(f"Gate/{column}", np.nan)).any():
-            term = base + np.nan_to_num(progress[f"Gate/{column}"])
-            style = {"fill": True, "color": TERM_COLORS[label], "alpha": 0.35, "linewidth": 0}
-            panel.stairs(term, edges, baseline=base, label=label, **style)
-            base = term
+    """Draw the value that the gate compares with its budget, in the epochs in which it computes one."""
     used = progress.get("Gate/DecisionValue", np.array(np.nan))
     value = np.where(np.isfinite(used), used, progress["Gate/Bound"])
-    known = np.isfinite(value)
-    label = "value used by the gate" if base.any() else "bound on P(cost > limit)"
-    panel.plot(steps[known], value[known], color=INK, linewidth=1.1, drawstyle="steps-pre", label=label)
+    steps, value = steps[np.isfinite(value)], value[np.isfinite(value)]
     budget = float(np.nan_to_num(progress.get("Gate/Budget", np.zeros(1)))[-1])
+    top = 1.15 * max(float(np.quantile(value, 0.97)), 2.0 * budget, 1e-9)
+    panel.plot(steps, value, color=INK, linewidth=1.1, drawstyle="steps-pre")
+    cut = steps[value > top]
+    panel.plot(cut, np.full(len(cut), 0.98 * top), "^", color=INK, markersize=3.5)  # above the axis
     _plot_line(panel, budget, "budget")
-    shown = np.maximum(base, np.nan_to_num(value))
-    top = 1.15 * max(float(np.quantile(shown[known], 0.97)), 2.0 * budget, 1e-9)
     panel.set_ylim(0.0, top)
-    cut = shown > top
-    if cut.any():
-        panel.plot(steps[cut], np.full(cut.sum(), 0.98 * top), "^", color=INK, markersize=3.5, label="above the axis")
-    _key(panel)
-
-
-def _plot_modes(panel: "Axes", steps: Array, modes: npt.NDArray[np.int64]) -> None:
-    """Draw the mode of each epoch as a colored strip."""
-    from matplotlib.patches import Patch
-
-    starts = np.concatenate([[0.0], steps[:-1]])
-    colors = [MODE_COLORS[Mode(mode)] for mode in modes]
-    panel.bar(starts, 1.0, width=steps - starts, align="edge", color=colors, linewidth=0)
-    panel.set_ylim(0.0, 1.0)
-    panel.set_yticks([])
-    panel.spines["left"].set_visible(False)
-    shown = [(mode, float(np.mean(modes == mode))) for mode in MODE_COLORS]
-    _key(panel, handles=[Patch(color=MODE_COLORS[m], label=f"{MODE_NAMES[m]} {part:.0%}") for m, part in shown if part])
