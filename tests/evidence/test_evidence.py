@@ -199,7 +199,7 @@ def test_commands(run, tmp_path, capsys, monkeypatch):
     assert main(["evidence", "verify", "b"]) == 1
     assert "argument.md was changed" in capsys.readouterr().out
     # Without a plan, one with the claim of the run is written; the test is the next evaluation of the run.
-    assert main(["evidence", "run", str(run), "--out", "c", "--policy", "last"]) == 0
+    assert main(["evidence", str(run), "--out", "c", "--policy", "last"]) == 0
     assert read(Path("c"))["plan"]["limit"] == 4.0
     assert read(Path("c"))["test"]["number"] == evidence["test"]["number"] + 1
     assert main(["evidence", "verify", "missing"]) == 2
