@@ -272,9 +272,8 @@ def task_picture(spec: TaskSpec) -> tuple[npt.NDArray[np.uint8], bool]:
         if step >= WAIT[spec.family] and fitting.any():
             break
     index, size = int(np.argmax(fitting)), TILE * SHARPER
-    camera = "track" if spec.family == "velocity" else "fixed"
-    with Renderer(env, width=size, height=size, camera=camera) as renderer:
-        frame = renderer.frame(index)
+    renderer = Renderer(spec, size, size, "track" if spec.family == "velocity" else "fixed")
+    frame = renderer.frame(env.scene(index))
     env.close()
     return frame, bool(info["cost"][index] > 0)
 

@@ -240,8 +240,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         if self._renderer is None:
             from steingate.tasks.render import Renderer  # chooses a graphics library
 
-            self._renderer = Renderer(self, width=self.width, height=self.height, camera=self.camera)
-        frame: npt.NDArray[np.uint8] = self._renderer.frame(index)
+            self._renderer = Renderer(self.task, self.width, self.height, self.camera)
+        frame: npt.NDArray[np.uint8] = self._renderer.frame(self.simulation.scene(index))
         return frame
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -15,8 +15,7 @@ The renderer asks an environment for ``env.scene(i)``, the arrays that determine
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import mujoco
 import numpy as np
@@ -65,8 +64,7 @@ _ACCENT = (0.93, 0.93, 0.95)
 _ACCENTS = ("pointarrow", "left", "right", "rear", "front_bumper")
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """A shape of a frame: MuJoCo geom type, half sizes, center, color with opacity.
 
     Shapes with ``decor`` throw no shadow.
@@ -79,36 +77,30 @@ class Shape:
     decor: bool = False
 
 
-@dataclass(frozen=True)
-class View:
-    """A camera: target point, distance from it, and two angles in degrees."""
-
-    target: tuple[float, float, float]
-    distance: float
-    azimuth: float
-    elevation: float
-
-
-def camera_view(task: TaskSpec, camera: Camera, root: Array) -> View:
+def camera_view(task: TaskSpec, camera: Camera, root: Array) -> mujoco.MjvCamera:
     """Return the camera of a frame; ``root`` (3,) is the position of the robot's first body."""
+    x, y = float(root[0]), float(root[1])
     if task.family == "velocity":
         height, distance, elevation = _ROBOT_VIEWS[task.agent]
+        azimuth = 105.0
         if camera == "fixed":
-            x, y = (_SECTION * round(float(coordinate) / _SECTION) for coordinate in root[:2])
-            return View((x, y, height), 1.7 * distance, 90.0, elevation)
-        return View((float(root[0]), float(root[1]), height), distance, 105.0, elevation)
-    if camera == "fixed":
-        half = 2.0 if task.family == "circle" else task.extent + 0.15
-        return View((0.0, -0.05 * half, 0.0), 2.6 * half, 90.0, -56.0)
-    return View((float(root[0]), float(root[1]), 0.1), 2.6, 90.0, -38.0)
+            x, y = (_SECTION * round(coordinate / _SECTION) for coordinate in (x, y))
+            distance, azimuth = 1.7 * distance, 90.0
+    else:
+        height, distance, elevation, azimuth = 0.1, 2.6, -38.0, 90.0
+        if camera == "fixed":
+            half = 2.0 if task.family == "circle" else task.extent + 0.15
+            x, y, height, distance, elevation = 0.0, -0.05 * half, 0.0, 2.6 * half, -56.0
+    view = mujoco.MjvCamera()
+    view.type, view.lookat[:] = mujoco.mjtCamera.mjCAMERA_FREE, (x, y, height)
+    view.distance, view.azimuth, view.elevation = distance, azimuth, elevation
+    return view
 
 
 def model_qpos(task: TaskSpec, state: State) -> Array:
     """Return qpos of the model that is drawn: the robot, then the vases."""
-    parts = [np.ravel(state["qpos"])]
-    if task.count("vases"):
-        parts.append(np.ravel(state["vases"]))
-    return np.concatenate(parts).astype(np.float64)
+    vases = np.ravel(state["vases"]) if task.count("vases") else ()
+    return np.concatenate([np.ravel(state["qpos"]), vases])
 
 
 def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Shape]:
