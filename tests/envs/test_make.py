@@ -136,7 +136,7 @@ def test_errors_for_wrong_options():
     name = next(iter(TASKS))
     with pytest.raises(InputError, match=r"no option 'gian': it takes .*threads"):
         make_vec(name, 1, gian=2.0)
-    with pytest.raises(InputError, match="its own cost"):
+    with pytest.raises(InputError, match="no option 'cost'"):
         make_vec(name, 1, cost="user_tasks:far")
 
 

@@ -134,7 +134,6 @@ def _check_states(case: Case) -> list[Finding]:
         goal[rows[running]] = task.xy[running, task.placement.goal]
         for name, column in columns.items():
             results[name][steps[running]] = column[running]
-    task.close()
     findings = _compare_observations(case, obs)
     findings += at_most(f"A reward {mode}", np.abs(results.pop("reward") - recording["step_reward"]), 1e-9)
     for name, values in results.items():
@@ -173,7 +172,6 @@ def _check_steps(case: Case) -> list[Finding]:
         case.set_objects(task, padded)
         task.step(np.ascontiguousarray(recording["step_action"][padded]))
         gaps[steps] = case.gaps(task, recording.after[padded])[: len(steps)]
-    task.close()
     touched_before = np.concatenate([[False], case.touching[:-1]]) & (recording.number > 1)
     free = ~(case.touching | touched_before)
     counted = case.regular[recording.after - 1]
@@ -203,7 +201,6 @@ def _check_free_runs(case: Case) -> list[Finding]:
         untouched &= ~case.touching[steps] & (number <= lengths)
         gap = case.gaps(task, recording.after[steps])[:, 0]
         worst = np.where(untouched, np.maximum(worst, gap), worst)
-    task.close()
     return at_most(f"D free run up to the first touch, qpos [{case.physics}]", worst, 1e-7)
 
 

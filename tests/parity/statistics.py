@@ -72,7 +72,6 @@ def run_episodes(spec: TaskSpec, policy: str, seeds: list[int], threads: int) ->
         alive &= ~task.out.terminated
         if not alive.any():
             break
-    task.close()
     return results
 
 

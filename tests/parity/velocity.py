@@ -42,7 +42,6 @@ def check_velocity(recording: Recording, threads: int) -> list[Finding]:
         row = recording.first_rows[episode]
         sim.reset(np.zeros(1, dtype=np.int32), [int(recording["seed"][episode])])
         gaps += [*(sim.qpos[0] - recording["row_qpos"][row]), *(sim.qvel[0] - recording["row_qvel"][row])]
-    sim.close()
     return findings + at_most("C state after reset by seed", np.abs(gaps), 0.0)
 
 

@@ -22,7 +22,6 @@ from steingate.tasks.navigation import Navigation
 from steingate.tasks.velocity import Velocity
 
 Info = dict[str, Any]
-_MODES = (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
 
 
 class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
@@ -81,18 +80,24 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
     ) -> None:  # fmt: skip
         task = find_task(env_id)
         known = list(inspect.signature(SafetyVectorEnv).parameters)[2:-1]
-        validation.check_options(task.env_id, unknown, known)
+        for option in unknown:
+            raise InputError(f"The native task {task.env_id!r} has no option {option!r}: it takes {', '.join(known)}.")
+        chosen = {
+            "physics": (physics, ("auto", "mujoco")),
+            "layout_stream": (layout_stream, STREAMS),
+            "render_mode": (render_mode, (None, "rgb_array")),
+            "camera": (camera, ("fixed", "track")),
+            "autoreset_mode": (autoreset_mode, (AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)),
+        }
+        for name, (value, choices) in chosen.items():
+            if value not in choices:
+                raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
         self.task = task
-        self.num_envs = validation.check_positive("num_envs", num_envs)
+        self.num_envs = validation.check_count("num_envs", num_envs)
         threads = len(validation.usable_cores()) if threads is None else threads
-        self.threads = validation.check_positive("threads", threads)
+        self.threads = validation.check_count("threads", threads)
         limit = task.max_episode_steps if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = validation.check_positive("max_episode_steps", limit)
-        validation.check_choice("physics", physics, ("auto", "mujoco"))
-        validation.check_choice("layout_stream", layout_stream, STREAMS)
-        validation.check_choice("render_mode", render_mode, (None, "rgb_array"))
-        validation.check_choice("camera", camera, ("fixed", "track"))
-        validation.check_choice("autoreset_mode", autoreset_mode, _MODES)
+        self.max_episode_steps = validation.check_count("max_episode_steps", limit)
         fps = round(1.0 / task.period)
         self.metadata = {**type(self).metadata, "autoreset_mode": autoreset_mode, "render_fps": fps}
         self.render_mode, self.width, self.height = render_mode, width, height
@@ -109,7 +114,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self.simulation: Navigation | Velocity = family(task, self.num_envs, **options)
         self._elapsed, self._goals = np.zeros(self.num_envs, np.int64), np.zeros(self.num_envs, np.int64)
         self._truncated, self._ended = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
-        self._ready = np.zeros(self.num_envs, bool)  # whether an episode is running
+        self._ready = np.zeros(self.num_envs, np.uint8)  # whether an episode is running
         self._all_ready = False
         self._all = np.arange(self.num_envs, dtype=np.int32)
         out = self.simulation.out
@@ -168,7 +173,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         """Add final observations and infos to ``info``, and reset the environments whose episode ended."""
         ended = self._ended.copy()
         if not self._autoreset:
-            self._ready &= ~ended
+            self._ready[ended] = False
             self._all_ready = False
             return
         final = {name: values.copy() for name, values in info.items()}
@@ -194,38 +199,38 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             return {name: values.copy() for name, values in self._info.items()} | self._info_masks
         return self._info | self._info_masks
 
-    def _own_state(self) -> State:
-        state = {"elapsed": self._elapsed, "goals": self._goals, "ready": self._ready}
-        return {**state, "obs": self.simulation.out.obs, "cost": self.simulation.out.cost}
+    def _state(self) -> State:
+        """Return the complete state as live arrays."""
+        self._check_open()
+        out = self.simulation.out
+        own: State = {"elapsed": self._elapsed, "goals": self._goals, "ready": self._ready}
+        own |= {"obs": out.obs, "cost": out.cost}
+        return own | {f"simulation/{name}": array for name, array in self.simulation.state().items()}
 
     def snapshot(self) -> State:
         """Return the complete state as arrays; after ``restore`` the same actions give the same bits."""
-        self._check_open()
-        state = {name: values.copy() for name, values in self._own_state().items()}
-        state["ready"] = state["ready"].astype(np.uint8)
-        return state | {f"simulation/{name}": array for name, array in self.simulation.snapshot().items()}
+        return {name: values.copy() for name, values in self._state().items()}
 
     def restore(self, snapshot: Mapping[str, npt.NDArray[Any]]) -> Array:
         """Return to a snapshot of the same task and size; return the observations at that time."""
-        current = self.snapshot()
-        for name, values in current.items():
+        state = self._state()
+        for name, values in state.items():
             if name not in snapshot or np.shape(snapshot[name]) != values.shape:
                 raise InputError(
                     f"This snapshot does not fit {self.num_envs} environments of {self.task.env_id}: "
                     f"its entry {name!r} is missing or has another shape."
                 )
-        prefix = "simulation/"
-        names = [name.removeprefix(prefix) for name in current if name.startswith(prefix)]
-        self.simulation.restore({name: np.asarray(snapshot[prefix + name]) for name in names})
-        for name, values in self._own_state().items():
-            values[:] = snapshot[name]
+        for name, values in state.items():
+            values[...] = snapshot[name]
         self._all_ready = bool(self._ready.all())
         return self.simulation.out.obs.copy()
 
     def scene(self, index: int) -> State:
         """Return the arrays from which one environment is drawn, see ``scene``."""
         self._check_open()
-        return self.simulation.scene(index)
+        out = self.simulation.out
+        state = self.simulation.scene(index) | {"obs": out.obs[index], "cost": out.cost[index]}
+        return {name: np.array(values) for name, values in state.items()}
 
     def render(self) -> tuple[npt.NDArray[np.uint8], ...] | None:
         """Return one frame per environment; None without a render mode."""
@@ -236,12 +241,12 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     def frame(self, index: int) -> npt.NDArray[np.uint8]:
         """Return a frame (height, width, 3) of one environment."""
-        self._check_open()
+        state = self.scene(index)
         if self._renderer is None:
             from steingate.tasks.render import Renderer  # chooses a graphics library
 
             self._renderer = Renderer(self.task, self.width, self.height, self.camera)
-        frame: npt.NDArray[np.uint8] = self._renderer.frame(self.simulation.scene(index))
+        frame: npt.NDArray[np.uint8] = self._renderer.frame(state)
         return frame
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -250,7 +255,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             self._renderer.close()
             self._renderer = None
         self._all_ready = False
-        self.simulation.close()
+        del self.simulation
 
     def _check_open(self) -> None:
         if self.closed:

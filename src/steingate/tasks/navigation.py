@@ -155,22 +155,11 @@ class Navigation:
             out.obs, out.reward, out.cost, out.parts, out.terminated, out.goal_met,
         )  # fmt: skip
 
-    def snapshot(self) -> State:
-        """Return the complete state."""
-        return {name: getattr(self, name).copy() for name in _SAVED}
-
-    def restore(self, state: State) -> None:
-        """Return to a snapshot."""
-        for name in _SAVED:
-            getattr(self, name)[...] = state[name]
+    def state(self) -> State:
+        """Return the complete state as live arrays."""
+        return {name: getattr(self, name) for name in _SAVED}
 
     def scene(self, index: int) -> State:
-        """Return the arrays from which ``scene`` draws one simulation."""
+        """Return the poses from which ``scene`` draws one simulation."""
         objects = {name: self.xy[index, self.placement.rows(name)] for name in ("goal", "hazards")}
-        state = {"qpos": self.q[index], **objects, "vases": self.vase_q[index], "obs": self.out.obs[index]}
-        copies = {name: array.copy() for name, array in state.items()}
-        return copies | {"cost": np.array(self.out.cost[index])}
-
-    def close(self) -> None:
-        """Release MuJoCo's simulations and threads."""
-        self._worlds.clear()
+        return {"qpos": self.q[index], **objects, "vases": self.vase_q[index]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,43 +53,22 @@ def check_actions(task: TaskSpec, num_envs: int, actions: npt.ArrayLike) -> Arra
 
 def check_seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> list[int | None]:
     """Return one seed per environment: seed + i for an integer; None continues a random stream."""
-    if seed is None:
-        return [None] * num_envs
-    if _is_integer(seed):
-        seeds: list[Any] = [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
-    elif isinstance(seed, Iterable) and not isinstance(seed, str):
-        seeds = list(seed)
-    else:
-        raise InputError(f"Seed {seed!r} cannot be used: give a non-negative integer.")
-    if len(seeds) != num_envs:
-        raise InputError(f"There are {len(seeds)} seeds for {num_envs} environments: give one each.")
+    if _is_integer(seed) and seed >= 0:  # type: ignore[operator]
+        return [int(seed) + i for i in range(num_envs)]  # type: ignore[arg-type]
+    seeds = [None] * num_envs if seed is None else list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed]
     for value in seeds:
         if value is not None and (not _is_integer(value) or value < 0):
             raise InputError(f"Seed {value!r} cannot be used: give a non-negative integer.")
+    if len(seeds) != num_envs:
+        raise InputError(f"There are {len(seeds)} seeds for {num_envs} environments: give one each.")
     return [None if value is None else int(value) for value in seeds]
 
 
-def check_options(env_id: str, options: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse names of options that a native task does not have."""
-    for option in options:
-        if option == "cost":
-            raise InputError(f"The native task {env_id!r} has its own cost: the option 'cost' is for others.")
-        if option not in known:
-            names = ", ".join(known)
-            raise InputError(f"The native task {env_id!r} has no option {option!r}: it takes {names}.")
-
-
-def check_positive(name: str, value: Any) -> int:
+def check_count(name: str, value: Any) -> int:
     """Return an option that must be a positive integer."""
     if not _is_integer(value) or value < 1:
         raise InputError(f"{name} is {value!r}; a positive integer is expected.")
     return int(value)
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """Refuse a value of an option that is not among the choices."""
-    if value not in choices:
-        raise InputError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}.")
 
 
 def usable_cores() -> list[int]:

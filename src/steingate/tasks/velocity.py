@@ -121,6 +121,7 @@ class Velocity:
     ----------
     qpos, qvel, ctrl : (N, n) live views of MuJoCo's state
     position : (N, 2) positions of which the velocity is the difference
+    generators : (N, 6) states of the random generators
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class Velocity:
         self.out = Outputs(task, num_envs)
         self.position, self._before = np.zeros((num_envs, 2)), np.zeros((num_envs, 2))
         self._all = np.arange(num_envs, dtype=np.int32)
-        self._generators = [np.random.default_rng() for _ in range(num_envs)]
+        self.generators = np.array([_pack(np.random.default_rng()) for _ in range(num_envs)], np.uint64)
         kinds = {"torso": ["xpos"], "mass": ["xipos"], "root": []}
         self._bodies = [self.batch.bind(name) for name in kinds[self.robot.position]]
         self._mass_share = self.model.body_mass / self.model.body_mass.sum()
@@ -143,12 +144,11 @@ class Velocity:
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
         """Start new episodes in the simulations ``ids`` from the model's reference pose at rest, with noise."""
-        for i, seed in zip(ids, seeds, strict=True):
-            if seed is not None:
-                self._generators[i] = np.random.default_rng(seed)
         self.batch.reset(ids, stage=_STAGE_NONE)
-        for i in ids:
-            self._add_noise(self._generators[i], self.qpos[i], self.qvel[i])
+        for i, seed in zip(ids, seeds, strict=True):
+            rng = _unpack(self.generators[i]) if seed is None else np.random.default_rng(seed)
+            self._add_noise(rng, self.qpos[i], self.qvel[i])
+            self.generators[i] = _pack(rng)
         self.batch.forward(ids)
         self._read_positions(ids)
         _observe(self.robot.rules, ids, self.qpos, self.qvel, self.out.obs)
@@ -215,27 +215,13 @@ class Velocity:
             mujoco.mj_rnePostConstraint(self.model, self._data)
             self.out.obs[i, -6 * self.model.nbody :] = self._data.cfrc_ext.ravel()
 
-    def snapshot(self) -> State:
-        """Return the complete state: MuJoCo's state, positions, generators."""
-        generators = np.array([_pack(rng) for rng in self._generators], dtype=np.uint64)
-        return {"mujoco": self.batch.state.copy(), "position": self.position.copy(), "generators": generators}
-
-    def restore(self, state: State) -> None:
-        """Return to a snapshot."""
-        self.batch.state[:] = state["mujoco"]
-        self.position[:] = state["position"]
-        for rng, row in zip(self._generators, state["generators"], strict=True):
-            _unpack(rng, row)
+    def state(self) -> State:
+        """Return the complete state as live arrays."""
+        return {"mujoco": self.batch.state, "position": self.position, "generators": self.generators}
 
     def scene(self, index: int) -> State:
-        """Return the arrays from which ``scene`` draws one simulation."""
-        qpos, obs = self.qpos[index].copy(), self.out.obs[index].copy()
-        return {"qpos": qpos, "obs": obs, "cost": np.array(self.out.cost[index])}
-
-    def close(self) -> None:
-        """Release MuJoCo's simulations and threads."""
-        self._forces, self._bodies, self._data = [], [], None
-        del self.batch, self.qpos, self.qvel, self.ctrl
+        """Return the pose from which ``scene`` draws one simulation."""
+        return {"qpos": self.qpos[index]}
 
 
 def _pack(rng: np.random.Generator) -> list[int]:
@@ -245,12 +231,14 @@ def _pack(rng: np.random.Generator) -> list[int]:
     return [*words, full["has_uint32"], full["uinteger"]]
 
 
-def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> None:
-    """Set a PCG64 generator to a packed state."""
+def _unpack(row: npt.NDArray[np.uint64]) -> np.random.Generator:
+    """Return a PCG64 generator with a packed state."""
     low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
     state = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
+    rng = np.random.default_rng(0)
     flags = {"has_uint32": has_uint32, "uinteger": uinteger}
     rng.bit_generator.state = {"bit_generator": "PCG64", "state": state, **flags}
+    return rng
 
 
 @compiled
