@@ -386,14 +386,14 @@ def zoo_blocks() -> dict[str, str]:
     entries = [entry for name in NATIVE_TASKS for entry in zoo_entries() if entry.task == name]
     lines = [
         [
-            f"`{entry.task}/{entry.algo}`", entry.return_text, f"{entry.cost_limit:g}",
-            f"{entry.violations} of {entry.episodes}", upper(entry.bound),
+            f"`{entry.task}/{entry.algo}`", f"{entry.violations} of {entry.episodes}", upper(entry.bound),
+            f"{entry.cost_limit:g}", entry.return_text,
             f"`{entry.command.partition(f'--algo {entry.algo} ')[2]}`",
         ]
         for entry in entries
     ]  # fmt: skip
     return {
-        "zoo": markdown_table(("`zoo:`", "return", "limit", "violations", "bound", "trained with"), lines),
+        "zoo": markdown_table(("`zoo:`", "violations", "bound", "limit", "return", "trained with"), lines),
         "films": "\n\n".join(
             f"*{name}*\n\n![{name}](zoo/{name}.gif)" for name in dict.fromkeys(e.task for e in entries)
         ),
