@@ -104,5 +104,5 @@ def test_named_costs_and_missing_ones():
         wrong.step(None)
     batch = MonitorVectorWrapper(SyncVectorEnv([lambda: Spend("fuel")] * 2), Monitor(25))
     batch.reset(seed=0)
-    with pytest.raises(InputError, match="gives no info"):
+    with pytest.raises(InputError, match="gives no finite info"):
         batch.step(np.zeros((2, 1), np.float32))

@@ -162,8 +162,8 @@ def change(file, **arrays):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"format": np.array("other")}, "not a policy of the format"),
-        ({"w1": np.zeros((5, 4), np.float32)}, "does not give the actions"),
+        ({"format": np.array("other")}, "its format is not"),
+        ({"w1": np.zeros((5, 4), np.float32)}, "it does not give the actions"),
         ({"b0": np.full(5, np.nan, np.float32)}, "b0 that is not finite"),
         ({"indices": np.array([7])}, "do not fit together"),
         ({"shift": np.array([{"a": 1}], dtype=object)}, "pickle"),

@@ -6,7 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, VectorWrapper
 
 from steingate.errors import InputError
 from steingate.monitoring.episodes import OVERDUE_STEPS, StepWatcher, step_cost
@@ -38,9 +38,7 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     >>> info["monitor"]["bound"]  # at the end of an episode  # doctest: +SKIP
     """
 
-    def __init__(
-        self, env: gymnasium.Env[Any, Any], monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS
-    ) -> None:
+    def __init__(self, env: Any, monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS) -> None:
         super().__init__(env)
         self.monitor = monitor
         self._watcher = StepWatcher(monitor, max_steps=max_steps)
@@ -61,25 +59,13 @@ class MonitorWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class MonitorVectorWrapper(VectorWrapper):
-    """Monitor the episode costs of a vector environment.
+    """Monitor the episode costs of a vector environment; arguments as of ``MonitorWrapper``, any autoreset mode.
 
     Episodes are counted in the order in which they began, whichever ends first; ``info["monitor"]["held_back"]`` is
-    the number of finished episodes that wait for one that began before them.
-
-    Parameters
-    ----------
-    env
-        Vector environment with ``info["cost"]``, in any autoreset mode.
-    monitor
-        A ``Monitor``; or ``Monitors``, whose names are then keys of ``info``.
-    max_steps
-        An episode that has not ended after so many steps counts as a violation, so that an environment that hangs
-        does not hold back the others for ever.
+    the number of finished episodes that wait for one that began before them. After ``max_steps`` they wait no longer.
     """
 
-    def __init__(
-        self, env: VectorEnv[Any, Any, Any], monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS
-    ) -> None:
+    def __init__(self, env: Any, monitor: Monitor | Monitors, max_steps: int = OVERDUE_STEPS) -> None:
         super().__init__(env)
         self.monitor = monitor
         self._watcher = StepWatcher(monitor, env.num_envs, max_steps)
@@ -88,9 +74,8 @@ class MonitorVectorWrapper(VectorWrapper):
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start new episodes in all environments, or in those of ``options["reset_mask"]``."""
-        mask = (options or {}).get("reset_mask")
-        chosen = np.ones(self.num_envs, bool) if mask is None else np.asarray(mask)
-        for env in np.flatnonzero(chosen).tolist():
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        for env in np.flatnonzero(mask).tolist():
             self._watcher.discard(env)
             self._resetting[env] = False
         return self.env.reset(seed=seed, options=options)
@@ -100,9 +85,7 @@ class MonitorVectorWrapper(VectorWrapper):
         obs, rewards, terminated, truncated, infos = self.env.step(actions)
         # In next-step mode the step after the end of an episode only resets and belongs to no episode.
         ended = (np.asarray(terminated) | np.asarray(truncated)) & ~self._resetting
-        costs = {
-            name: np.where(self._resetting, 0.0, self._step_costs(infos, name, ended)) for name in self._watcher.names
-        }
+        costs = {name: self._step_costs(infos, name, ended) for name in self._watcher.names}
         numbers = self._watcher(costs, ended)
         if self._next_step:
             self._resetting = ended
@@ -112,16 +95,13 @@ class MonitorVectorWrapper(VectorWrapper):
 
     def _step_costs(self, infos: Mapping[str, Any], name: str, ended: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Return the step costs, shape (num_envs,); in same-step mode some are in ``final_info``."""
-        everywhere = np.ones(self.num_envs, bool)
-        found, costs = ~everywhere, np.zeros(self.num_envs)
-        for source, where in ((infos, everywhere), (infos.get("final_info"), ended)):
-            if isinstance(source, Mapping) and name in source:
-                valid = np.asarray(source.get(f"_{name}", everywhere)) & where
+        costs = np.where(self._resetting, 0.0, np.nan)
+        for source, where in ((infos, ~self._resetting), (infos.get("final_info", {}), ended)):
+            if name in source:
+                valid = np.asarray(source.get(f"_{name}", where)) & where
                 costs[valid] = np.asarray(source[name], dtype=np.float64)[valid]
-                found |= valid
-        missing = ~found & ~self._resetting
-        if missing.any():
-            raise InputError(f"Environment {missing.argmax()} gives no info[{name!r}]: put one cost per step there.")
-        if not np.isfinite(costs).all():
-            raise InputError(f"info[{name!r}] is {costs[~np.isfinite(costs)][0]}: every cost must be a finite number.")
+        wrong = ~np.isfinite(costs)
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise InputError(f"Environment {i} gives no finite info[{name!r}]: put one cost per step there.")
         return costs

@@ -128,22 +128,21 @@ class Policy:
             with np.load(file, allow_pickle=False) as stored:
                 if sum(member.file_size for member in stored.zip.infolist()) > _MAX_BYTES:
                     raise ValueError(f"it holds more than {_MAX_BYTES >> 20} MiB")
-                arrays = {name: stored[name] for name in stored.files}
-            found = str(arrays.pop("format", ""))
-            about, inputs, actions = (arrays.pop(name, None) for name in ("about", "test_inputs", "test_actions"))
-            policy = None if found != FORMAT else cls(arrays, dict(json.loads(str(about))))
-            outputs: Any = None if policy is None else policy._action(policy._outputs(inputs))
+                arrays = dict(stored)
+            if str(arrays.pop("format", "")) != FORMAT:
+                raise ValueError(f"its format is not {FORMAT}: export it again")
+            about, inputs, actions = (arrays.pop(name) for name in ("about", "test_inputs", "test_actions"))
+            policy = cls(arrays, dict(json.loads(str(about))))
+            outputs = policy._action(policy._outputs(inputs))
+            tolerance = _TOLERANCE * max(1.0, np.abs(policy.array("scale")).max(initial=0.0))
+            if outputs.shape != actions.shape or not np.abs(outputs - actions).max() <= tolerance:
+                raise ValueError("it does not give the actions it was written with")
+            return policy
         except OSError:
             raise
         except Exception as error:  # of zip files, arrays, JSON: the file may contain anything
             reason = error if zipfile.is_zipfile(file) else "it is no .npz file"
             raise ValueError(f"{file} is damaged, or not an exported policy ({reason}).") from None
-        if policy is None:
-            raise ValueError(f"{file} is not a policy of the format {FORMAT}: export it again.")
-        difference = np.abs(outputs - actions).max() if np.shape(outputs) == np.shape(actions) else np.inf
-        if not difference <= _TOLERANCE * max(1.0, np.abs(policy.array("scale")).max(initial=0.0)):
-            raise ValueError(f"{file} does not give the actions it was written with: it is damaged.")
-        return policy
 
     def array(self, name: str) -> Any:
         """Return an array, empty if the policy has none of this name."""
