@@ -4,40 +4,13 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode
-from tests.training.probes import Walk as Saving
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+from tests.training.probes import Walk
 
 from steingate.envs.adapters import flatten_actions, flatten_observations
 from steingate.envs.vector_env import AdapterVectorEnv
 from steingate.errors import InputError
-
-
-class Walk(gymnasium.Env):
-    """A random walk with five-value steps; terminates beyond 2, the cost is the distance from 0."""
-
-    observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
-    action_space = spaces.Box(-1, 1, (1,), np.float32)
-
-    def __init__(self, noise=0.1, render_mode=None):
-        self.noise, self.render_mode = noise, render_mode
-        self.position = 0.0
-
-    def _obs(self):
-        return np.array([self.position, self.start], np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.position = self.start = float(self.np_random.uniform(-1, 1))
-        return self._obs(), {"start": self.start}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        self.position += float(action[0]) + self.noise * float(self.np_random.normal())
-        info = {"cost": abs(self.position), "cost_left": float(self.position < 0)}
-        return self._obs(), -self.position, abs(self.position) > 2, False, info
-
-    def render(self):
-        return np.full((4, 4, 3), 7, np.uint8)
 
 
 def batch(factory=Walk, num_envs=3, **options):
@@ -54,41 +27,31 @@ def rollout(env, steps, seed):
     return np.concatenate([np.ravel(row).astype(float) for row in rows])
 
 
-def test_vector_environment_equals_single_environments():
-    env = batch(num_envs=3, max_episode_steps=7)
-    singles = [Walk() for _ in range(3)]
-    obs, info = env.reset(seed=11)
-    expected = [single.reset(seed=11 + i) for i, single in enumerate(singles)]
-    assert np.array_equal(obs, np.array([e[0] for e in expected], float))
-    assert np.array_equal(info["start"], [e[1]["start"] for e in expected])
-    rng = np.random.default_rng(1)
-    elapsed = np.zeros(3, int)
-    ends = set()
+def test_it_equals_the_vector_environment_of_gymnasium():
+    env = batch(lambda: Walk(out=0.6), max_episode_steps=7)
+    makers = [lambda: TimeLimit(Walk(out=0.6), 7)] * 3
+    other = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+    assert np.array_equal(env.reset(seed=11)[0].astype(np.float32), other.reset(seed=11)[0])
+    rng, ends = np.random.default_rng(1), set()
     for _ in range(60):
-        actions = rng.uniform(-1, 1, (3, 1))
-        obs, reward, terminated, truncated, info = env.step(actions)
-        elapsed += 1
-        assert ("final_obs" in info) == bool((terminated | truncated).any())
-        for i, single in enumerate(singles):
-            one, r, term, _, single_info = single.step(actions[i].astype(np.float32))
-            trunc = elapsed[i] >= 7
-            assert (reward[i], terminated[i], truncated[i]) == (r, term, trunc)
-            assert info["cost"][i] == single_info["cost"]
-            assert info["cost_left"][i] == single_info["cost_left"]
-            if term or trunc:
-                ends.add((bool(term), bool(trunc)))
-                assert info["_final_obs"][i]
-                assert info["_final_info"][i]
-                assert np.array_equal(info["final_obs"][i], one.astype(float))
-                assert info["final_info"]["cost"][i] == single_info["cost"]
-                one, _ = single.reset()
-                elapsed[i] = 0
-            elif "final_obs" in info:
-                assert not info["_final_obs"][i]
-            assert np.array_equal(obs[i], one.astype(float))
+        actions = rng.uniform(-2.0, 2.0, (3, 2)).astype(np.float32)
+        *found, info = env.step(actions)
+        *expected, plain = other.step(actions)
+        found[0] = found[0].astype(np.float32)
+        assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+        ended = found[2] | found[3]
+        ends |= set(zip(found[2][ended].tolist(), found[3][ended].tolist(), strict=True))
+        cost = np.where(ended, plain.get("final_info", {}).get("cost", 0.0), plain.get("cost", np.zeros(3)))
+        assert np.array_equal(info["cost"], cost)
+        assert ("final_obs" in info) == ended.any()
+        for i in np.flatnonzero(ended):
+            assert np.array_equal(info["final_obs"][i], plain["final_obs"][i])
+            assert info["final_info"]["cost"][i] == cost[i]
+        if ended.any():
+            assert np.array_equal(info["_final_obs"], ended)
+            assert np.array_equal(info["_final_info"], ended)
     assert {(True, False), (False, True)} <= ends
-    assert obs.dtype == np.float64
-    assert env.observation_space.shape == (3, 2)
+    assert found[0].shape == env.observation_space.shape
     assert env.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     assert env.max_episode_steps == 7
 
@@ -106,11 +69,10 @@ def test_a_seed_determines_the_trajectory_and_no_seed_continues_it():
 
 def test_a_cost_function_receives_the_transition_and_replaces_the_cost():
     class Reusing(Walk):
-        buffer = None
+        buffer = np.zeros(3)
 
         def _obs(self):
-            self.buffer = np.zeros(2, np.float32) if self.buffer is None else self.buffer
-            self.buffer[:] = self.position, self.start
+            self.buffer[:] = super()._obs()
             return self.buffer
 
     seen = []
@@ -122,37 +84,30 @@ def test_a_cost_function_receives_the_transition_and_replaces_the_cost():
     env = batch(Reusing, cost=cost, num_envs=1, max_episode_steps=6)
     shown, _ = env.reset(seed=0)
     for _ in range(20):
-        action = np.array([[0.25]])
-        after, _, _, truncated, info = env.step(action)
-        obs, seen_action, next_obs, own = seen[-1]
+        after, _, _, truncated, info = env.step(np.array([[0.25, 3.0]]))
+        obs, action, next_obs, own = seen[-1]
         assert np.array_equal(obs, shown[0])
-        assert seen_action.tolist() == [0.25]
+        assert action.tolist() == [0.25, 2.0]  # clipped
         assert np.array_equal(next_obs, info["final_obs"][0] if truncated[0] else after[0])
         assert info["cost"][0] == float(next_obs[0] > obs[0])
-        assert own == pytest.approx(abs(next_obs[0]), rel=1e-6)
+        assert own == pytest.approx(float(next_obs[0] > 0.5) + 0.2)
         shown = after
 
 
-def test_actions_are_clipped_and_nan_is_refused():
-    env = batch(noise_free)
-    start, _ = env.reset(seed=0)
-    obs, *_ = env.step(np.array([[5.0], [-5.0], [0.5]]))
-    assert np.allclose(obs[:, 0] - start[:, 0], [1, -1, 0.5], atol=1e-6)
+def test_actions_that_are_no_numbers_are_refused():
+    env = batch()
+    env.reset(seed=0)
     with pytest.raises(InputError, match="environment 1 of 'walk'"):
-        env.step(np.array([[0.0], [np.nan], [0.0]]))
-    with pytest.raises(InputError, match=r"shape \(2, 1\), not \(3, 1\)"):
+        env.step(np.array([[0.0, 0.0], [np.nan, 0.0], [0.0, 0.0]]))
+    with pytest.raises(InputError, match=r"shape \(2, 1\), not \(3, 2\)"):
         env.step(np.zeros((2, 1)))
-
-
-def noise_free():
-    return Walk(noise=0.0)
 
 
 def _stepping(answer):
     return type("Odd", (Walk,), {"step": lambda self, action: answer})
 
 
-OBS = np.zeros(2, np.float32)
+OBS = np.zeros(3)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +124,7 @@ def test_errors_of_step(answer, words):
     env = batch(_stepping(answer), num_envs=1)
     env.reset(seed=0)
     with pytest.raises(InputError, match=rf"'walk'.*{words}|'walk' {words}"):
-        env.step(np.zeros((1, 1)))
+        env.step(np.zeros((1, 2)))
 
 
 def test_errors_of_reset_and_construction():
@@ -184,19 +139,14 @@ def test_errors_of_reset_and_construction():
     with pytest.raises(InputError, match="max_episode_steps is 0"):
         batch(max_episode_steps=0)
     short = batch(type("Short", (Walk,), {"_obs": lambda self: np.zeros(1, np.float32)}), num_envs=1)
-    with pytest.raises(InputError, match="observes 1 numbers: its space has 2"):
+    with pytest.raises(InputError, match="observes 1 numbers: its space has 3"):
         short.reset(seed=0)
     with pytest.raises(InputError, match="There are 2 seeds for 3"):
         batch().reset(seed=[1, 2])
 
 
 def test_snapshots_need_methods_of_the_environment():
-    env = batch()
-    env.reset(seed=0)
-    with pytest.raises(InputError, match="every epoch start from a reset"):
-        env.snapshot()
-
-    env, other = batch(Saving, max_episode_steps=8), batch(Saving, max_episode_steps=8)
+    env, other = batch(max_episode_steps=8), batch(max_episode_steps=8)
     env.reset(seed=0)
     for _ in range(5):
         obs, *_ = env.step(np.full((3, 2), 0.1))
@@ -209,42 +159,42 @@ def test_snapshots_need_methods_of_the_environment():
         for a, b in zip(left[:4], right[:4], strict=True):
             assert np.array_equal(a, b)
     with pytest.raises(InputError, match="3 environments: 2 are expected"):
-        batch(Saving, num_envs=2).restore(saved)
-    with pytest.raises(InputError, match="a cost in info"):
-        batch(Saving, cost=lambda *_: 0.0).snapshot()
+        batch(num_envs=2).restore(saved)
+    for unsaved in (batch(lambda: gymnasium.make("Pendulum-v1")), batch(cost=lambda *_: 0.0)):
+        with pytest.raises(InputError, match="let every epoch start from a reset"):
+            unsaved.snapshot()
 
 
-class TestDiscreteActions:
-    """Discrete actions that start at 4."""
+class Counts(Walk):
+    """Discrete actions that start at 4; the reward is the action."""
 
-    class Counts(Walk):
-        action_space = spaces.Discrete(3, start=4)
+    action_space = spaces.Discrete(3, start=4)
 
-        def step(self, action):
-            assert self.action_space.contains(action)
-            return self._obs(), float(action), False, False, {"cost": 0.0}
+    def __init__(self):
+        self.observation_space = spaces.Box(-np.inf, np.inf, (3,))
 
-    def test_actions_reach_the_environments(self):
-        env = batch(self.Counts, num_envs=3)
-        assert env.single_action_space == spaces.Discrete(3, start=4)
-        assert env.action_space.shape == (3,)
-        env.reset(seed=0)
-        for actions in (np.array([4, 6, 5]), [4.0, 6.0, 5.0]):
-            assert env.step(actions)[1].tolist() == [4.0, 6.0, 5.0]
+    def reset(self, **options):
+        return OBS, {}
 
-    @pytest.mark.parametrize(
-        ("actions", "words"),
-        [
-            ([4, 7, 5], "environment 1 of 'walk' is 7.0: a whole number from 4 to 6 is expected"),
-            ([4.5, 5, 5], "environment 0 of 'walk' is 4.5"),
-            ([[4], [5], [6]], "have shape"),
-        ],
-    )
-    def test_invalid_actions_are_refused(self, actions, words):
-        env = batch(self.Counts, num_envs=3)
-        env.reset(seed=0)
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return OBS, float(action), False, False, {"cost": 0.0}
+
+
+def test_discrete_actions():
+    env = batch(Counts)
+    assert env.single_action_space == spaces.Discrete(3, start=4)
+    assert env.action_space.shape == (3,)
+    env.reset(seed=0)
+    for actions in (np.array([4, 6, 5]), [4.0, 6.0, 5.0]):
+        assert env.step(actions)[1].tolist() == [4.0, 6.0, 5.0]
+    for wrong, words in (
+        ([4, 7, 5], "environment 1 of 'walk' is 7.0: a whole number from 4 to 6 is expected"),
+        ([4.5, 5, 5], "environment 0 of 'walk' is 4.5"),
+        ([[4], [5], [6]], "have shape"),
+    ):
         with pytest.raises(InputError, match=words):
-            env.step(actions)
+            env.step(wrong)
 
 
 def box(*shape, dtype=np.float32):

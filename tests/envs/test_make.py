@@ -198,7 +198,7 @@ def test_recorded_names(value, text):
     if text.startswith("python:"):
         assert isinstance(name, EnvName)
         vec = make_vec(name, 2)
-        assert isinstance(vec.envs[0], Walk)
+        assert isinstance(vec.worker_pool.adapters[0].env, Walk)
 
 
 def test_a_file_and_its_neighbors(folder):
@@ -212,7 +212,7 @@ def test_a_file_and_its_neighbors(folder):
         assert one.step(one.action_space.sample())[4]["cost"].tolist() == [0.25, 0.25]
     finally:
         one.close()
-    made = make_vec(name, 1).envs[0]
+    made = make_vec(name, 1).worker_pool.adapters[0].env
     assert (made.limit, made.gain) == (7, 3)
     assert env_name(type(made)) == name
     with pytest.raises(InputError, match=r"There is no file .*none\.py: give the path"):
@@ -225,7 +225,7 @@ def test_a_file_and_its_neighbors(folder):
 
 def test_a_module_of_the_current_folder(folder):
     sys.path[:] = [path for path in sys.path if path not in ("", str(folder))]  # as in a console script
-    assert make_vec("my_file:Mine", 1).envs[0].gain == 3
+    assert make_vec("my_file:Mine", 1).worker_pool.adapters[0].env.gain == 3
     assert import_folder("my_file:Mine") == str(folder)
     assert import_folder("tests.training.probes:Walk") is None
     assert import_folder("CartPole-v1") is None

@@ -134,17 +134,6 @@ def test_allowance_observes_the_cost_and_learns_from_the_penalized_reward():
     np.testing.assert_allclose(rewards[:, 0], expected)
 
 
-@pytest.mark.parametrize(
-    "state", [SafetyState(0.3, 3.0, 0.9), SafetyState(0.0, -10.0), SafetyState(0.0, 10.0, 1.0, -0.2)]
-)
-def test_stored_policies_compute_the_same_state(state):
-    states, _, _ = play(make(state), 3)
-    z = state.start
-    for cost, expected in zip((1.0, 0.0, 3.0), states[1:, 0], strict=True):
-        z = state.next(z, cost)
-        assert z == pytest.approx(expected)
-
-
 def test_snapshots_restore_state_and_params():
     envs = make(saute("ppo-simmer"), EnvParams(0.7))
     play(envs, 2)

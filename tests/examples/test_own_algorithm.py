@@ -1,10 +1,7 @@
-"""The example of an algorithm: its decisions, and a run that is extended and evaluated."""
+"""The example of an algorithm: a run that is extended and evaluated."""
 
 import json
 from pathlib import Path
-
-import numpy as np
-import pytest
 
 from steingate.algorithms.common.jax_setup import configure
 from steingate.cli import main
@@ -16,27 +13,6 @@ SMALL = [
     "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80",
     "--num-envs", "4", "--hidden", "8,8", "--cost-limit", "4", "--patience", "2",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def patient(monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    from own_algorithm import Patient
-
-    return Patient(patience=2)
-
-
-def test_reward_counts_after_violation_free_epochs(patient):
-    from steingate.algorithms.base import Episodes, Mode, RunContext
-
-    context, modes = RunContext(cost_limit=25.0), []
-    state = patient.init(context, {})
-    for cost in (1.0, 1.0, 1.0, 26.0, 1.0, 1.0):
-        costs = np.array([cost, 0.0])
-        state, output = patient.decide(context, state, Episodes(costs, costs, np.array([10, 10])))
-        modes.append(output.objective.mode)
-    recover, improve = Mode.RECOVER, Mode.IMPROVE
-    assert modes == [recover, improve, improve, recover, recover, improve]
 
 
 def test_it_trains_is_extended_and_evaluated(tmp_path, monkeypatch, capsys):

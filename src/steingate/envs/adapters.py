@@ -71,17 +71,14 @@ class EnvAdapter:
         """Step once, and reset if the episode ended."""
         env_action = self._to_env_action(action)
         result = self.env.step(env_action)
-        match result:
-            case (obs, reward, cost, terminated, truncated, dict(info)):
-                pass
-            case (obs, reward, terminated, truncated, dict(info)):
-                cost = info.get("cost")
-            case _:
-                size = len(result) if isinstance(result, tuple) else 1
-                raise InputError(
-                    f"Environment {self.name!r} returns {size} values from step: "
-                    "Gymnasium's five, or six with the cost in third place, are expected."
-                )
+        size = len(result) if isinstance(result, tuple) else 1
+        if size not in (5, 6):
+            raise InputError(
+                f"Environment {self.name!r} returns {size} values from step: "
+                "Gymnasium's five, or six with the cost in third place, are expected."
+            )
+        obs, reward, *costs, terminated, truncated, info = result
+        cost = costs[0] if costs else info.get("cost")
         if self._cost is not None:
             cost = self._cost(self._previous_obs, env_action, obs, info)
         cost = _to_float(cost, self.name, self.elapsed_steps + 1)

@@ -99,11 +99,6 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
         return None
 
     @property
-    def envs(self) -> list[Any]:
-        """The environments; empty if worker processes hold them."""
-        return [adapter.env for adapter in getattr(self.worker_pool, "adapters", [])]
-
-    @property
     def current_env(self) -> int | None:
         """Index of the environment that was called last; names the environment in error messages."""
         return self.worker_pool.current_env

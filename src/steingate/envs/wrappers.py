@@ -44,7 +44,7 @@ class LidarFeatureWrapper(VectorEnvWrapper):
     Parameters
     ----------
     envs : a vector environment
-    powers : exponents of the components between 0 and 1, such as (4.0, 12.0, 36.0)
+    powers : exponents of the components with bounds 0 and 1, such as (4.0, 12.0, 36.0)
     positions : whether to append object positions, if the environment has a ``lidar_layout``
     """
 
@@ -52,8 +52,9 @@ class LidarFeatureWrapper(VectorEnvWrapper):
         super().__init__(envs)
         space = envs.single_observation_space
         layout = getattr(envs, "lidar_layout", None) if positions else None
-        self.lidar_features = LidarFeatures.for_space(space.low, space.high, powers, layout)
-        bounded = len(self.lidar_features.indices) * len(self.lidar_features.powers)
+        unit = np.flatnonzero((space.low == 0.0) & (space.high == 1.0)) if powers else np.zeros(0, np.int64)
+        self.lidar_features = LidarFeatures(tuple(unit.tolist()), powers, *(layout or ()))
+        bounded = len(unit) * len(powers)
         total = self.lidar_features(np.zeros(space.shape)).size - space.shape[0]
         unbounded = np.full(total - bounded, np.inf)
         self._extend_observations(np.append(np.zeros(bounded), -unbounded), np.append(np.ones(bounded), unbounded))

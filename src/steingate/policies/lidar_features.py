@@ -6,7 +6,7 @@ the bins of a ring, and its coordinates are products of readings, compass and ve
 the observation alone.
 """
 
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,14 +58,6 @@ class LidarFeatures(NamedTuple):
     bins: int = 16
     compass: tuple[int, ...] = ()
     velocity: tuple[int, ...] = ()
-
-    @classmethod
-    def for_space(
-        cls, low: Array, high: Array, powers: tuple[float, ...] = (), layout: LidarLayout | None = None
-    ) -> Self:
-        """Return the features for an observation space; powers of the components with bounds exactly 0 and 1."""
-        unit = np.flatnonzero((low == 0.0) & (high == 1.0)) if powers else np.zeros(0, np.int64)
-        return cls(tuple(unit.tolist()), tuple(float(power) for power in powers), *(layout or ()))
 
     def __call__(self, obs: npt.ArrayLike) -> Array:
         """Return observations (..., d) with the features appended: power by power, then positions."""
