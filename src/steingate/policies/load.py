@@ -90,14 +90,15 @@ def _bundled_policy(folder: Path, evidence: dict[str, Any], which: Which | None,
     file = folder / "policy.npz"
     try:
         content = read_regular(file, _MAX_BYTES)
+        if evidence["files"]["policy.npz"] != hashlib.sha256(content).hexdigest():
+            raise RunError(f"{file} was changed: its SHA-256 is not the one in evidence.json.")
         found = Policy.load(io.BytesIO(content))
-        digests = evidence["files"]["policy.npz"], evidence["policy"]["sha256"]
+        if evidence["policy"]["sha256"] != found.sha256:
+            raise RunError(f"{file} holds another policy than the one that was tested.")
         certification = printable(str(evidence["claim"]["sentence"]), 500)
         established = evidence["claim"]["established"] is True
     except (KeyError, TypeError, ValueError):
         raise RunError(f"{folder} is a damaged evidence bundle: run `steingate evidence verify {folder}`.") from None
-    if digests != (hashlib.sha256(content).hexdigest(), found.sha256):
-        raise RunError(f"{file} was changed: it is not the policy that was tested, by the digests in evidence.json.")
     if not established and which == "certified":
         raise RunError(f"{folder} holds no certified policy. {certification}")
     if not established and which is None:
