@@ -9,7 +9,6 @@ import pytest
 
 from steingate.certificates.io import CostParser, check_costs, read_costs
 from steingate.errors import InputError
-from steingate.storage.tables import EPISODE_COLUMNS, Table
 
 
 @pytest.mark.parametrize(
@@ -70,7 +69,6 @@ def test_each_text_format_gives_the_same_costs_from_file_and_stdin(tmp_path, nam
     path.write_bytes(text.encode())
     data = read_costs(path, column)
     assert data.costs.tolist() == WANTED
-    assert data.one_policy
     assert read_costs("-", column, io.BytesIO(text.encode())).costs.tolist() == WANTED
 
 
@@ -210,73 +208,14 @@ def test_named_pipes(tmp_path):
     writer.join()
 
 
-# Where costs come from
-
-
-def run_folder(tmp_path, costs, episodes_per_epoch=10):
-    (tmp_path / "config.json").write_text("{}")
-    table = Table(tmp_path / "episodes.csv", EPISODE_COLUMNS)
-    table.append(
-        {"epoch": i // episodes_per_epoch, "step": i, "return": 1.0, "cost": cost, "length": 5}
-        for i, cost in enumerate(costs)
-    )
-    return tmp_path
-
-
-def test_the_last_epochs_of_a_run_are_of_several_policies(tmp_path):
-    run = run_folder(tmp_path, [0.0 if i >= 83 else 90.0 for i in range(100)])
-    with open(run / "episodes.csv", "a") as file:
-        file.write("10,100,1.0,9")  # still being written
-    for source in (run, run / "episodes.csv"):
-        data = read_costs(source)
-        assert (data.costs > 25).tolist() == [True] * 3 + [False] * 17
-        assert not data.one_policy
-        assert "100 training episodes of a run" in data.note
-        assert "epochs 9 to 10: 2 policies with exploration noise" in data.note
-
-
-def test_the_last_epoch_of_a_run_is_of_one_policy_with_noise(tmp_path):
-    run = run_folder(tmp_path, [-2.5 if i % 2 else 30.0 for i in range(50)])
-    data = read_costs(run)
-    assert sorted(data.costs) == [0.0] * 5 + [30.0] * 5
-    assert not data.one_policy
-    assert "epoch 5: one policy with exploration noise" in data.note
-    assert "Costs below 0 are taken as 0." in data.note
-
-
-def test_folders_that_are_no_runs_are_refused(tmp_path):
-    with pytest.raises(InputError, match="not a run"):
+def test_training_episodes_are_of_many_policies(tmp_path):
+    with pytest.raises(InputError, match="is a folder; name the file"):
         read_costs(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match="no episode of this run has finished"):
-        read_costs(tmp_path)
-    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n")
-    with pytest.raises(InputError, match="no episode of this run has finished"):
-        read_costs(tmp_path)
-    row = ",".join(["x"] * len(EPISODE_COLUMNS))
-    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + f"\n{row}\n")
-    with pytest.raises(InputError, match=r"episodes\.csv cannot be read \(could not convert"):
-        read_costs(tmp_path)
-    (tmp_path / "episodes.csv").write_text(",".join(EPISODE_COLUMNS) + "\n1,2\n1,2\n")
-    with pytest.raises(InputError, match=r"episodes\.csv cannot be read"):
-        read_costs(tmp_path)
-
-
-def test_monitor_files_of_stable_baselines3(tmp_path):
     path = tmp_path / "0.monitor.csv"
-    head = '#{"t_start": 1700000000.0, "env_id": "Safe-v0"}\n'
-    path.write_text(head + "r,l,t,ep_cost\n1.5,200,0.5,30\n1.0,200,1.5,1\n")
-    data = read_costs(path, "ep_cost")
-    assert data.costs.tolist() == [30.0, 1.0]
-    assert not data.one_policy
-    assert "info['ep_cost'] at the last step" in data.note
-    assert read_costs(path, "r").costs.tolist() == [1.5, 1.0]
-    path.write_text(head + "r,l,t\n1.0,2,3.0\n")
-    with pytest.raises(InputError, match=r"line 2: has no column 'cost' \(it has r, l, t\)"):
+    path.write_text('#{"t_start": 1700000000.0, "env_id": "Safe-v0"}\nr,l,t,ep_cost\n1.5,200,0.5,30\n1.0,200,1.5,1\n')
+    with pytest.raises(InputError, match=r"many policies if it was written in training.*--column cost"):
         read_costs(path)
-    path.write_text(head + "r,l,t,cost\n1.0,2,3.0,x\n")
-    with pytest.raises(InputError, match="line 3: 'x'"):
-        read_costs(path)
+    assert read_costs(path, "ep_cost").costs.tolist() == [30.0, 1.0]
 
 
 # Lines

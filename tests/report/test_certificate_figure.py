@@ -35,14 +35,6 @@ def test_violations_are_the_bars_beyond_the_limit(costs, limit):
     assert f"with 95 % confidence at most {upper(result.bound)} do" in figure.texts[1].get_text()
 
 
-def test_only_one_policy_is_certified():
-    result = certify([1.0] * 40, 25.0)
-    words = [[text.get_text() for text in violation_figure(result, [1.0] * 40, one).texts] for one in (True, False)]
-    assert "CERTIFIED" in words[0]
-    assert "CERTIFIED" not in words[1]
-    assert "NOT ONE POLICY" in words[1]
-
-
 @pytest.mark.parametrize("preset", ["paper", "released", "corrected"])
 def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
     certificate = SteinCertificate.from_name(preset, 25.0)

@@ -9,11 +9,10 @@ import json
 import sys
 from array import array
 from contextlib import nullcontext
-from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
-from math import ceil, inf
+from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -24,33 +23,15 @@ from steingate.storage.tables import EPISODE_COLUMNS
 
 Costs = npt.NDArray[np.float64]
 
-LAST = 0.2  # fraction of the training episodes of a run that is taken
 MAX_BYTES = 1 << 27  # of a source
 _MISSING = ("null", "na", "n/a", "nan", "none", "nil", "missing", "inf", "infinity")
 
 
-@dataclass(frozen=True)
-class CostData:
-    """Costs of a source.
-
-    Attributes
-    ----------
-    costs
-        One cost per episode, shape (n,).
-    note
-        Where the costs come from, if they are not those of one fixed policy; else empty.
-    clusters
-        Label of the cluster of each episode, shape (n,), or ``None``.
-    """
+class CostData(NamedTuple):
+    """One cost per episode, shape (n,); and the label of the cluster of each episode, shape (n,), or ``None``."""
 
     costs: Costs
-    note: str = ""
     clusters: npt.NDArray[Any] | None = None
-
-    @property
-    def one_policy(self) -> bool:
-        """Whether the costs may be those of one fixed policy, so that a bound for it can be computed."""
-        return not self.note
 
 
 def check_costs(costs: npt.ArrayLike) -> Costs:
@@ -81,37 +62,32 @@ def check_costs(costs: npt.ArrayLike) -> Costs:
 def read_costs(
     source: str | Path, column: str | None = None, stdin: BinaryIO | None = None, cluster: str | None = None
 ) -> CostData:
-    """Return the costs in a file, in a run folder, or on standard input if ``source`` is ``-``.
+    """Return the costs in a file, or on standard input if ``source`` is ``-``.
 
-    The format is recognized by the content: CSV with or without a header, JSON lines or one JSON list, NPY, a
-    Monitor file of Stable-Baselines3, and ``episodes.csv`` of a run.
+    The format is recognized by the content: CSV with or without a header, JSON lines or one JSON list, and NPY.
+    Episodes of training are of many policies, so run folders are refused, and so are ``episodes.csv`` and Monitor files
+    of Stable-Baselines3 unless ``column`` is given.
 
     Parameters
     ----------
-    source
-        Path, or ``-``.
-    column
-        Name of the column or key, or number of a CSV column counted from 1. Default: the only column, or the
-        one called ``cost``.
-    stdin
-        Binary stream for ``-``; default: that of the process.
-    cluster
-        Column or key of the labels of clusters.
+    source : path, or ``-``
+    column : name of the column or key, or number of a CSV column counted from 1; default: the only column, or ``cost``
+    stdin : binary stream for ``-``; default: that of the process
+    cluster : column or key of the labels of clusters
     """
     path, name = Path(source), "standard input" if str(source) == "-" else str(source)
     if name == str(source) and path.is_dir():
-        if not (path / "config.json").is_file():
-            raise InputError(f"{path} is a folder but not a run; name the file that holds the costs.")
-        path = path / "episodes.csv"
-        if not path.is_file():
-            raise InputError(f"{path.parent} has no {path.name}: no episode of this run has finished yet.")
-        name = str(path)
+        if (path / "config.json").exists():
+            raise InputError(
+                f"{path} is a run, whose episodes are of many policies: steingate evaluate tests its policy."
+            )
+        raise InputError(f"{path} is a folder; name the file that holds the costs.")
     try:
         with nullcontext(stdin or standard_input()) if str(source) == "-" else open(path, "rb") as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise InputError(f"{name} is larger than {MAX_BYTES >> 20} MiB; certify a part of it.")
-        return _read(data, name, path, column, cluster)
+        return _read(data, name, column, cluster)
     except FileNotFoundError:
         raise InputError(f"There is no file {source}.") from None
     except InputError:
@@ -120,7 +96,7 @@ def read_costs(
         raise InputError(f"{name} cannot be read ({getattr(error, 'strerror', None) or error}).") from None
 
 
-def _read(data: bytes, name: str, path: Path, column: str | None, cluster: str | None) -> CostData:
+def _read(data: bytes, name: str, column: str | None, cluster: str | None) -> CostData:
     if data.startswith(b"\x93NUMPY"):
         return _from_npy(data, name, column, cluster)
     if data.startswith(b"PK"):
@@ -128,15 +104,14 @@ def _read(data: bytes, name: str, path: Path, column: str | None, cluster: str |
     text = TextIOWrapper(BytesIO(data), encoding="utf-8-sig", errors="replace")
     first, second = text.readline().strip(), text.readline()
     text.seek(0)
-    if first == ",".join(EPISODE_COLUMNS) and column in (None, "cost") and cluster is None:
-        return _from_run(data, path)
-    note = ""
-    if first.startswith("#{") and second.startswith("r,l,t"):
-        column = column or "cost"
-        note = (
-            f"{name} is a Monitor file of Stable-Baselines3. Its column {column} is info[{column!r}] at the "
-            "last step of each episode: the episode cost only if the environment adds it up. If the file was "
-            "written in training, its episodes are of many policies, and none of them is certified."
+    if column is None and first == ",".join(EPISODE_COLUMNS):
+        raise InputError(
+            f"{name} is of a run, whose episodes are of many policies: steingate evaluate tests its policy."
+        )
+    if column is None and first.startswith("#{") and second.startswith("r,l,t"):
+        raise InputError(
+            f"{name} is a Monitor file of Stable-Baselines3: its episodes are of many policies if it was written in "
+            "training; if they are of one, give the column of the episode cost, such as --column cost."
         )
     parser, costs = CostParser(("cost",), column, name, cluster), array("d")
     document = _json_list(text.read()) if first.startswith(("{", "[")) else None
@@ -147,7 +122,7 @@ def _read(data: bytes, name: str, path: Path, column: str | None, cluster: str |
             costs.append(found["cost"])
     if not costs:
         raise InputError(f"{name} is empty; it should hold one cost per episode.")
-    return CostData(np.frombuffer(costs), note, None if cluster is None else np.array(parser.labels))
+    return CostData(np.frombuffer(costs), None if cluster is None else np.array(parser.labels))
 
 
 def _json_list(text: str) -> list[Any] | None:
@@ -174,44 +149,15 @@ def _from_npy(data: bytes, name: str, column: str | None, cluster: str | None) -
         raise InputError(f"{name}: {error}") from None
 
 
-def _from_run(data: bytes, path: Path) -> CostData:
-    """Return the costs of the last training episodes in ``episodes.csv``, in whole epochs."""
-    complete = BytesIO(data[: data.rfind(b"\n") + 1])  # the last line may still be being written
-    columns = [EPISODE_COLUMNS.index(name) for name in ("epoch", "cost")]
-    with catch_warnings():
-        simplefilter("ignore")  # about a file without rows
-        rows = np.loadtxt(complete, delimiter=",", comments=None, skiprows=1, usecols=columns, ndmin=2)
-    if not rows.size:
-        raise InputError(f"{path} is empty: no episode of this run has finished yet.")
-    epochs, costs = rows.T
-    values = check_costs(np.maximum(costs, 0.0))  # as training counts them
-    first = epochs[len(epochs) - ceil(LAST * len(epochs))]
-    taken = epochs >= first
-    policies = len(set(epochs[taken].tolist()))
-    span = f"epoch {int(first) + 1}" if policies == 1 else f"epochs {int(first) + 1} to {int(epochs[-1]) + 1}"
-    note = (
-        f"{path} holds the {len(epochs):,} training episodes of a run. The last {int(taken.sum()):,} are "
-        f"taken, {span}: {'one policy' if policies == 1 else f'{policies} policies'} with exploration noise, "
-        f"so they do not certify the policy of the run. To test it: steingate evaluate {path.parent}."
-    )
-    if (costs < 0.0).any():
-        note += " Costs below 0 are taken as 0."
-    return CostData(values[taken], note)
-
-
 class CostParser:
     """Turns lines of numbers, CSV or JSON into costs; the first line may name the columns.
 
     Parameters
     ----------
-    names
-        Names of the costs; one unnamed cost is ``("cost",)``.
-    column
-        Column or key of a single cost; see :func:`read_costs`.
-    source
-        Name of the source in error messages.
-    label
-        Column or key of a label of each cost, which is added to ``labels``.
+    names : names of the costs; one unnamed cost is ``("cost",)``
+    column : column or key of a single cost; see :func:`read_costs`
+    source : name of the source in error messages
+    label : column or key of a label of each cost, which is added to ``labels``
     """
 
     def __init__(

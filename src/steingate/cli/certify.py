@@ -31,7 +31,7 @@ NOT_CERTIFIED = 1
 
 def certify_arguments(parser: Parser) -> None:
     option, flag = parser.option, parser.flag
-    sources = "CSV, JSON lines or NPY, a run folder, or a Monitor file of Stable-Baselines3; - for standard input"
+    sources = "CSV, JSON lines or NPY; - for standard input"
     parser.add_argument("file", metavar="FILE", help=f"episode costs: {sources}")
     claim = parser.add_mutually_exclusive_group(required=True)
     claim.add_argument("--limit", type=float, metavar="D", help="limit on the episode cost")
@@ -47,7 +47,7 @@ def certify_arguments(parser: Parser) -> None:
     flag("--explain", "also show the assumptions")
     flag("--json", "print JSON and nothing else")
     option("--plot", "FILE", "plot the certificate to FILE (.png, .svg or .pdf)")
-    flag("--check", "exit with status 1 unless one policy is certified")
+    flag("--check", "exit with status 1 unless the risk is certified")
 
 
 def certify(args: Namespace) -> int:
@@ -77,17 +77,16 @@ def certify(args: Namespace) -> int:
         from steingate.report.plot_style import save_figure
 
         costs = data.costs
-        figure = stein_figure(stein, costs) if stein else violation_figure(result, costs, data.one_policy)
+        figure = stein_figure(stein, costs) if stein else violation_figure(result, costs)
         save_figure(figure, args.plot)
-    certified = result.certified and data.one_policy
     if args.json:
-        numbers = {**result.to_dict(), **tail, "certified": certified}
-        _print_json(numbers, data, {} if stein is None else {"stein": stein.to_dict()})
+        extra = {} if stein is None else {"stein": stein.to_dict()}
+        print(json.dumps({**result.to_dict(), **tail, **extra}, allow_nan=False))
     else:
         if stein is not None:
             _print_stein(stein, args.explain)
             print()
-        _print_result(result, args.file, data, tail)
+        _print_result(result, args.file, tail)
         if args.explain:
             independent = INDEPENDENT if result.clusters is None else CLUSTERS_INDEPENDENT
             texts = {"independent": independent, **ASSUMPTIONS}
@@ -95,7 +94,7 @@ def certify(args: Namespace) -> int:
             print_rows("Assumptions", [(name, "", text) for name, text in texts.items()])
         if args.plot:
             print(f"Figure: {args.plot}")
-    return NOT_CERTIFIED if args.check and not certified else 0
+    return NOT_CERTIFIED if args.check and not result.certified else 0
 
 
 def _smallest_limit(args: Namespace, data: CostData) -> int:
@@ -103,24 +102,17 @@ def _smallest_limit(args: Namespace, data: CostData) -> int:
     risk, confidence, n = args.risk, args.confidence, len(data.costs)
     found = smallest_limit(data.costs, risk, confidence)
     if args.json:
-        _print_json({"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}, data)
+        print(json.dumps({"smallest_limit": found, "episodes": n, "risk": risk, "confidence": confidence}))
     elif found is None:
         needed = episodes_needed(risk, confidence)
         print(f"{count(n)} certify no limit for {percent(risk)}: at least {needed:,} are needed.")
     else:
         claim = f"With {percent(confidence)} confidence at most {percent(risk)} of the episodes cost more"
         print(f"Smallest limit: {found:.10g}. {claim} ({count(n)}, whose number was fixed in advance).")
-        if data.note:
-            print(data.note)
-    return NOT_CERTIFIED if args.check and (found is None or not data.one_policy) else 0
+    return NOT_CERTIFIED if args.check and found is None else 0
 
 
-def _print_json(numbers: dict[str, object], data: CostData, extra: dict[str, object] | None = None) -> None:
-    source = {"one_policy": data.one_policy, "note": data.note}
-    print(json.dumps({**numbers, **source, **(extra or {})}, allow_nan=False))
-
-
-def _print_result(result: ViolationResult, file: str, data: CostData, tail: dict[str, float]) -> None:
+def _print_result(result: ViolationResult, file: str, tail: dict[str, float]) -> None:
     limit, confidence = number(result.limit), percent(result.confidence)
     rows = [("mean cost", number(result.mean_cost), ""), ("largest cost", number(result.max_cost), "")]
     observed, bounded = f"cost more than {limit}", f"P(cost > {limit})"
@@ -136,10 +128,7 @@ def _print_result(result: ViolationResult, file: str, data: CostData, tail: dict
         rows.append((f"CVaR {percent(result.risk)}", upper_number(tail["cvar_bound"]), cvar))
     rows += shift_rows(result.shift, result.risk)
     source = "standard input" if file == "-" else file
-    if data.one_policy:
-        text = verdict(result.outcome, result.risk, result.known, f"the policy of {source}", result.advice)
-    else:
-        text = verdict(None, result.risk, data.note.removesuffix("."))
+    text = verdict(result.outcome, result.risk, result.known, f"the policy of {source}", result.advice)
     print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
 
 

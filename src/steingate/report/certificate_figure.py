@@ -21,11 +21,8 @@ _KEYS = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 3, "frame
 
 
 @styled
-def violation_figure(result: ViolationResult, costs: npt.ArrayLike, one_policy: bool = True) -> "Figure":
-    """Return a figure of ``certify``: verdict, and histogram of the costs with the limit.
-
-    If the costs are not of ``one_policy``, it says so and shows no verdict.
-    """
+def violation_figure(result: ViolationResult, costs: npt.ArrayLike) -> "Figure":
+    """Return a figure of ``certify``: verdict, and histogram of the costs with the limit."""
     from matplotlib.figure import Figure
 
     values = check_costs(costs)
@@ -46,8 +43,6 @@ def violation_figure(result: ViolationResult, costs: npt.ArrayLike, one_policy: 
         panel.set_xlabel(f"episode cost (last bar: {edges[-2]:g} or more)")
     panel.legend(**_KEYS)
     word, color = ("CERTIFIED", SAFE) if result.certified else ("NOT CERTIFIED", UNSAFE)
-    if not one_policy:
-        word, color = "NOT ONE POLICY", SOFT
     numbers = (result.violations, result.episodes, result.limit, result.bound, result.confidence, result.clusters or 0)
     _title(figure, word, color, violations_text(*numbers), f"accepted risk {percent(result.risk)}")
     return figure
