@@ -11,12 +11,9 @@ class ShiftRadius(NamedTuple):
 
     Attributes
     ----------
-    total_variation
-        Largest difference between the probabilities of any event under P and Q.
-    density_ratio
-        Largest factor dQ/dP by which any event becomes more likely.
-    kl_divergence, chi_squared
-        KL(Q | P) in nats, and the chi-squared divergence, the mean of (dQ/dP - 1)^2 under P.
+    total_variation : largest difference between the probabilities of any event under P and Q
+    density_ratio : largest factor dQ/dP by which any event becomes more likely
+    kl_divergence, chi_squared : KL(Q | P) in nats, and the chi-squared divergence, the mean of (dQ/dP - 1)^2 under P
     """
 
     total_variation: float

@@ -74,45 +74,27 @@ class SteinCertificate:
 
     Parameters
     ----------
-    limit
-        Limit on the episode cost; 0 if no cost is accepted.
-    budget
-        Largest accepted risk, in (0, 1).
-    cost_scale
-        Cost that is mapped to x = 1; ``None``: twice the limit (1 if the limit is 0).
-    reference
-        Density between the atoms; ``None``: the Beta(2, b) with which h_ref is half the budget.
-    zero_mass, one_mass
-        Atoms a0* and a1* of the reference at x = 0 and x = 1.
-    risk_function
-        Nondecreasing function h from normalized cost to [0, 1].
-    atom_tol
-        Costs with x <= atom_tol or x >= 1 - atom_tol belong to the atoms.
-    interior_clip
-        The other costs are clipped to [interior_clip, 1 - interior_clip] for the KSD.
-    min_interior
-        With fewer costs between the atoms, SD_int is 0.
-    kernel, kernel_length
-        Base kernel (``rbf`` or ``matern52``) and its length; ``None``: the rule of the released code, which
-        depends on the samples.
-    min_bandwidth
-        Smallest length of that rule.
-    operator
-        Stein operator: ``langevin``, or ``weighted`` by x (1 - x).
-    interior_weighted
-        Multiply the interior term by w; Algorithm 2 of the paper does not.
-    stein_factor
-        lambda_int; ``None``: the smallest valid factor, computed.
-    discrete_weight
-        lambda_disc.
-    guard
-        If no more episodes than in the reference reach x = 1, and the mean risk of the episodes is at most
-        h_ref, that mean risk replaces U.
-    noise_level
-        Subtract this quantile of the KSD that samples of the reference have, but do not go below the mean
-        risk of the episodes; ``None``: do not subtract.
-    name
-        Name of the configuration, for messages only.
+    limit : limit on the episode cost; 0 if no cost is accepted
+    budget : largest accepted risk, in (0, 1)
+    cost_scale : cost that is mapped to x = 1; ``None``: twice the limit (1 if the limit is 0)
+    reference : density between the atoms; ``None``: the Beta(2, b) with which h_ref is half the budget
+    zero_mass, one_mass : atoms a0* and a1* of the reference at x = 0 and x = 1
+    risk_function : nondecreasing function h from normalized cost to [0, 1]
+    atom_tol : costs with x <= atom_tol or x >= 1 - atom_tol belong to the atoms
+    interior_clip : the other costs are clipped to [interior_clip, 1 - interior_clip] for the KSD
+    min_interior : with fewer costs between the atoms, SD_int is 0
+    kernel : base kernel, ``rbf`` or ``matern52``
+    kernel_length : its length; ``None``: the rule of the released code, which depends on the samples
+    min_bandwidth : smallest length of that rule
+    operator : Stein operator: ``langevin``, or ``weighted`` by x (1 - x)
+    interior_weighted : multiply the interior term by w; Algorithm 2 of the paper does not
+    stein_factor : lambda_int; ``None``: the smallest valid factor, computed
+    discrete_weight : lambda_disc
+    guard : if no more episodes than in the reference reach x = 1, and the mean risk of the episodes is at most
+        h_ref, that mean risk replaces U
+    noise_level : subtract this quantile of the KSD that samples of the reference have, but do not go below the mean
+        risk of the episodes; ``None``: do not subtract
+    name : name of the configuration, for messages only
     """
 
     limit: float
@@ -360,29 +342,18 @@ class SteinResult:
 
     Attributes
     ----------
-    bound
-        U, or the mean risk of the episodes if the guard applies.
-    decision_value
-        Number that is compared with the budget: ``bound``, or U after the noise correction.
-    decided_by
-        Where ``decision_value`` comes from: ``bound``, ``guard``, ``noise_corrected``, or ``mean_risk`` where
-        the noise correction would go below the mean risk.
-    reference_risk, discrete_term, interior_term, stein_bound
-        h_ref, lambda_disc SD_disc, lambda_int w SD_int, and their sum U.
-    empirical_risk
-        Mean risk of the episodes.
-    discrete_discrepancy, interior_discrepancy
-        SD_disc and SD_int.
-    null_quantile
-        KSD of samples of the reference that the noise correction subtracts, or ``None``.
-    episodes, interior_episodes
-        Number of episodes, and of those between the atoms.
-    zero_mass, one_mass, interior_mass
-        Fractions a0, a1 and w of the episodes.
-    violations
-        Number of episodes with cost > limit.
-    certificate
-        The certificate.
+    bound : U, or the mean risk of the episodes if the guard applies
+    decision_value : number that is compared with the budget: ``bound``, or U after the noise correction
+    decided_by : where ``decision_value`` comes from: ``bound``, ``guard``, ``noise_corrected``, or ``mean_risk`` where
+        the noise correction would go below the mean risk
+    reference_risk, discrete_term, interior_term, stein_bound : h_ref, lambda_disc SD_disc, lambda_int w SD_int, and
+        their sum U
+    empirical_risk : mean risk of the episodes
+    discrete_discrepancy, interior_discrepancy : SD_disc and SD_int
+    null_quantile : KSD of samples of the reference that the noise correction subtracts, or ``None``
+    episodes, interior_episodes : number of episodes, and of those between the atoms
+    zero_mass, one_mass, interior_mass : fractions a0, a1 and w of the episodes
+    violations : number of episodes with cost > limit
     """
 
     bound: float

@@ -46,19 +46,13 @@ class ViolationResult:
 
     Attributes
     ----------
-    violations, episodes
-        Number of episodes with cost > limit, and of all episodes.
-    limit, risk, confidence
-        As given to :func:`certify`.
-    mean_cost, max_cost
-        Mean and largest cost.
-    violation_rate
-        Fraction of the episodes with cost > limit; with clusters, the mean of their fractions.
-    bound
-        Upper bound on P(cost > limit), which holds with probability ``confidence``; with clusters, on the expected
-        fraction of violations in a cluster.
-    clusters
-        Number of clusters, or ``None``.
+    violations, episodes : number of episodes with cost > limit, and of all episodes
+    limit, risk, confidence : as given to :func:`certify`
+    mean_cost, max_cost : mean and largest cost
+    violation_rate : fraction of the episodes with cost > limit; with clusters, the mean of their fractions
+    bound : upper bound on P(cost > limit), which holds with probability ``confidence``; with clusters, on the expected
+        fraction of violations in a cluster
+    clusters : number of clusters, or ``None``
 
     Examples
     --------
@@ -168,17 +162,12 @@ def certify(
 
     Parameters
     ----------
-    costs
-        One undiscounted cost per episode, shape (n,). Every episode that was started counts, and the number of
+    costs : one undiscounted cost per episode, shape (n,). Every episode that was started counts, and the number of
         episodes was fixed before the first look at the costs.
-    limit
-        Limit on the episode cost; 0 if no cost is accepted.
-    risk
-        Accepted violation probability.
-    confidence
-        Probability with which the bound holds.
-    clusters
-        Label of the cluster of each episode, shape (n,): texts or integers. Clusters may differ in size.
+    limit : limit on the episode cost; 0 if no cost is accepted
+    risk : accepted violation probability
+    confidence : probability with which the bound holds
+    clusters : label of the cluster of each episode, shape (n,): texts or integers; clusters may differ in size
 
     Examples
     --------

@@ -30,12 +30,11 @@ class ComparisonMonitor:
 
     Parameters
     ----------
-    limit
-        Episode-cost limit; an episode with cost > limit is a violation.
-    delta
-        Error probability of each of ``a_is_safer``, ``b_is_safer``, ``a_has_higher_return``, ``b_has_higher_return``.
-    return_range
-        Largest difference between two returns that counts, chosen before the episodes; needed to compare returns.
+    limit : episode-cost limit; an episode with cost > limit is a violation
+    delta : error probability of each of ``a_is_safer``, ``b_is_safer``, ``a_has_higher_return``,
+        ``b_has_higher_return``
+    return_range : largest difference between two returns that counts, chosen before the episodes; needed to compare
+        returns
 
     Attributes
     ----------

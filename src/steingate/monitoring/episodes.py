@@ -24,17 +24,6 @@ class EpisodeCosts:
     until all that began before it have finished. An environment that hangs would hold back all others for ever:
     an episode that has not ended after ``max_steps`` is overdue, and its cost is infinite.
 
-    Parameters
-    ----------
-    num_envs
-        Number of environments that are stepped together.
-    max_steps
-        Largest number of steps of an episode.
-
-    Attributes
-    ----------
-    overdue : number of episodes that did not end within ``max_steps``
-
     Examples
     --------
     >>> episodes = EpisodeCosts(2)
@@ -115,12 +104,9 @@ class StepWatcher:
 
     Parameters
     ----------
-    monitor
-        A ``Monitor``, or ``Monitors`` with the names of the costs.
-    num_envs
-        Number of environments that are stepped together.
-    max_steps
-        Largest number of steps of an episode. Choose the time limit of the environment.
+    monitor : a ``Monitor``, or ``Monitors`` with the names of the costs
+    num_envs : number of environments that are stepped together
+    max_steps : largest number of steps of an episode; choose the time limit of the environment
 
     Examples
     --------
@@ -195,16 +181,11 @@ def certify_policy(
 
     Parameters
     ----------
-    policy
-        Function from an observation to an action; it must not learn meanwhile. See ``run_episodes``.
-    env
-        One environment.
-    limit, budget, delta, **settings
-        Settings of the ``Monitor``.
-    max_episodes
-        Largest number of episodes; after it the result may be neither ``certified`` nor ``unsafe``.
-    seed
-        Seed of the episodes.
+    policy : function from an observation to an action; it must not learn meanwhile. See ``run_episodes``.
+    env : one environment
+    limit, budget, delta, **settings : settings of the ``Monitor``
+    max_episodes : largest number of episodes; after it the result may be neither ``certified`` nor ``unsafe``
+    seed : seed of the episodes
 
     Examples
     --------
@@ -240,16 +221,12 @@ def run_episodes(
 
     Parameters
     ----------
-    policy
-        Function from an observation to an action. If it has the methods ``reset()`` and ``observe(cost)``,
-        they are called at the start of each episode and after each step.
-    env
-        One environment: ``reset(seed=...)``, and ``step`` with Gymnasium's five values and ``info["cost"]``,
-        or with six, the cost in third place.
-    seed
-        Seed of the episodes; episode i is reset with a seed that depends on (seed, i).
-    max_steps
-        A longer episode raises ``RunError``.
+    policy : function from an observation to an action. If it has the methods ``reset()`` and ``observe(cost)``, they
+        are called at the start of each episode and after each step.
+    env : one environment: ``reset(seed=...)``, and ``step`` with Gymnasium's five values and ``info["cost"]``, or with
+        six, the cost in third place
+    seed : seed of the episodes; episode i is reset with a seed that depends on (seed, i)
+    max_steps : a longer episode raises ``RunError``
     """
     stateful = hasattr(policy, "reset") and hasattr(policy, "observe")
     for number in count():

@@ -60,18 +60,12 @@ class FileFollower:
 
     Parameters
     ----------
-    path
-        The file; if it ``grows`` it need not exist yet.
-    position
-        What :meth:`position` returned in an earlier process, to continue from there.
-    grows
-        Wait at the end for more, yielding empty batches, instead of stopping there.
-    torn
-        Include a last line without a newline, if the file does not grow.
-    new_file
-        Read the file from its beginning although an earlier process has read a file of this name.
-    warn
-        Called with one sentence when a new file begins.
+    path : the file; if it ``grows`` it need not exist yet
+    position : what :meth:`position` returned in an earlier process, to continue from there
+    grows : wait at the end for more, yielding empty batches, instead of stopping there
+    torn : include a last line without a newline, if the file does not grow
+    new_file : read the file from its beginning although an earlier process has read a file of this name
+    warn : called with one sentence when a new file begins
     """
 
     def __init__(

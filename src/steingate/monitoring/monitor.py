@@ -55,20 +55,13 @@ class Monitor:
 
     Parameters
     ----------
-    limit
-        Episode-cost limit; an episode with cost > limit is a violation.
-    budget
-        Accepted violation rate.
-    delta
-        Error probability.
-    baseline
-        Violation rate above which ``drift`` is raised; by default the budget. See ``watch``.
-    run_length
-        Mean number of episodes between false alarms of each drift detector, at least.
-    cap
-        Mean and CVaR are those of min(cost, cap); by default four times the limit.
-    seed
-        Seed of the random ranks of equal costs in ``cost_detector``.
+    limit : episode-cost limit; an episode with cost > limit is a violation
+    budget : accepted violation rate
+    delta : error probability
+    baseline : violation rate above which ``drift`` is raised; by default the budget. See ``watch``.
+    run_length : mean number of episodes between false alarms of each drift detector, at least
+    cap : mean and CVaR are those of min(cost, cap); by default four times the limit
+    seed : seed of the random ranks of equal costs in ``cost_detector``
 
     Attributes
     ----------

@@ -20,14 +20,10 @@ class Monitors(Mapping[str, Monitor]):
 
     Parameters
     ----------
-    limits
-        Name and limit of each cost.
-    budget
-        Accepted violation rate: one number, or one per name.
-    delta
-        Error probability of all bounds together (and of ``certified``, and of ``unsafe``).
-    **settings
-        Further settings of each ``Monitor``.
+    limits : name and limit of each cost
+    budget : accepted violation rate: one number, or one per name
+    delta : error probability of all bounds together (and of ``certified``, and of ``unsafe``)
+    **settings : further settings of each ``Monitor``
 
     Examples
     --------

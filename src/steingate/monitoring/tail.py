@@ -31,12 +31,8 @@ def _thresholds(limit: float, cap: float) -> tuple[Array, list[float]]:
 class Tail:
     """Numbers of episodes whose cost exceeds each of J thresholds.
 
-    Parameters
-    ----------
-    limit
-        Cost limit; it is one of the thresholds. With a limit of 0 they lie between 0 and 1.
-    cap
-        Mean and CVaR are those of min(cost, cap).
+    The limit is one of the thresholds; with a limit of 0 they lie between 0 and 1. Mean and CVaR are those of
+    min(cost, cap).
     """
 
     def __init__(self, limit: float, cap: float) -> None:
