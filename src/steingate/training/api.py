@@ -35,8 +35,7 @@ class Run:
     @property
     def certified(self) -> bool:
         """Whether the run has a certified policy."""
-        report = self.certification
-        return report is not None and bool(report["certified"])
+        return bool((self.certification or {}).get("certified"))
 
     def plot(self, file: str | Path | None = None) -> Any:
         """Return the figure of the training; ``file`` saves it as PNG, SVG or PDF."""
@@ -78,10 +77,8 @@ def train(
         Parent folder of the run folder.
     config
         A TOML file with settings, or the ``config.json`` of a run; arguments take precedence.
-    quiet
-        Show only the result.
-    trust_code
-        Import the code that the ``config.json`` of a run from another machine names.
+    quiet, trust_code
+        Show only the result; import the code that the ``config.json`` of a run from another machine names.
     **settings
         Further fields of :class:`~steingate.training.config.RunConfig`, such as ``num_envs``, and settings of the
         algorithm, such as ``max_kl``; nested ones as ``**{"certify.budget": 0.05}``.
@@ -111,16 +108,12 @@ def resume(
 
     Parameters
     ----------
-    path
-        The run folder, or the run.
+    path, total_steps
+        The run folder or the run, and a larger number of environment steps, which extends the run.
     env
         The environment, if it was given as a Python object or has moved.
-    total_steps
-        Extend the run to this number of environment steps.
-    quiet
-        Show only the result.
-    trust_code
-        Import the code that a run from another machine names (environment, algorithm, cost or risk function).
+    quiet, trust_code
+        As for :func:`train`.
     """
     with stop_on_signals() as stop:
         with needs("steingate.resume", "train"):

@@ -63,17 +63,11 @@ def compare(
     ----------
     path_a, path_b
         Run folders, or names of ``steingate zoo``, with the same environment.
-    episodes
-        Largest number of pairs.
-    seed
-        Seed of the episodes; they differ from those of training and of every evaluation.
-    limit
-        Cost limit of an episode; by default that of the runs, which must be equal.
-    confidence
-        1 - error probability of each statement.
-    policy
-        ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
-    env, trust_code, warn, stop
+    episodes, seed
+        Largest number of pairs, and seed of the episodes, which differ from those of training and of evaluations.
+    limit, confidence
+        Cost limit of an episode, by default that of the runs; and 1 - error probability of each statement.
+    policy, env, trust_code, warn, stop
         As for :func:`steingate.evaluate`.
     """
     if episodes < 1:

@@ -50,8 +50,7 @@ class CertifyConfig:
 class RunConfig:
     """One run: task, algorithm and sizes. Equal configurations give equal runs, bit for bit.
 
-    ``overlap``, ``threads``, ``workers``, ``checkpoint_every``, ``wandb`` and ``out`` do not affect the results;
-    ``certify`` decides which policy is stored as certified, not what is learned. :func:`make_config` makes a
+    ``steingate.runs.WITHOUT_EFFECT`` lists the settings that do not affect what is learned. :func:`make_config` makes a
     configuration from names and values, with the options of the algorithm among them.
     """
 
@@ -155,10 +154,9 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_
         Fields of :class:`RunConfig` and options of the algorithm (``max_kl``, ``ppo.epochs``), as text or as
         values. ``algo`` is a name, ``module:Class``, an algorithm or its class; ``env`` is a name or a function
         that makes an environment.
-    file
-        A TOML file of ``name = value`` lines (tables are groups, such as ``[ppo]``), or the ``config.json`` of a run.
-    trust_code
-        Import the code that a ``config.json`` from another machine names.
+    file, trust_code
+        A TOML file of ``name = value`` lines (tables are groups, such as ``[ppo]``), or the ``config.json`` of a run;
+        and whether to import the code that one from another machine names.
 
     Examples
     --------
@@ -181,24 +179,20 @@ def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_
     if isinstance(algo, type) and issubclass(algo, Algorithm):
         require_complete(algo)
         algo = algo()
-    if isinstance(algo, Algorithm):
-        _check_names(options, algo, algo.name, list(own))
-        algorithm = with_options(algo, options, algo.name)
-    elif isinstance(algo, str):
-        _check_names(options, find_algorithm(algo)(), algo, list(own))
-        algorithm = make_algorithm(algo, str(of_run.get("env", RunConfig.env)), options)
-    else:
+    if not isinstance(algo, str | Algorithm):
         raise InputError(f"algo is {algo!r}: give a name, module:Class, or an algorithm.")
-    return with_options(RunConfig(algo=algorithm, **of_run), of_certify, "A run")
-
-
-def _check_names(options: Mapping[str, Any], algorithm: Algorithm, name: str, own: list[str]) -> None:
-    known = settings.option_names(algorithm)
-    groups = {option.partition(".")[0] for option in known} | set(settings.field_types(type(algorithm)))
+    base, name = (find_algorithm(algo)(), algo) if isinstance(algo, str) else (algo, algo.name)
+    known = settings.option_names(base)
+    groups = {option.partition(".")[0] for option in known} | set(settings.field_types(type(base)))
     for key in options:
         if key.partition(".")[0] not in groups:
             hint = settings.nearest_option(key, [*known, *own])
             raise InputError(f"{name} has no option {key!r}{hint}; steingate algos {name} lists what it has.")
+    if isinstance(algo, str):
+        algorithm = make_algorithm(algo, str(of_run.get("env", RunConfig.env)), options)
+    else:
+        algorithm = with_options(algo, options, name)
+    return with_options(RunConfig(algo=algorithm, **of_run), of_certify, "A run")
 
 
 def load_options(file: str | Path, trust_code: bool = False) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def make_envs(
 ) -> TrainerEnv:
     """Return the vector environment of a run, with the observation and reward of its algorithm.
 
-    ``num_envs`` replaces the number of environments; ``params`` are those of the algorithm's safety state and reward,
-    and ``options`` are further options of the environment. With ``training``, the algorithm may end episodes.
+    ``params`` are those of the algorithm's safety state and reward, and ``options`` are further options of the
+    environment. With ``training``, the algorithm may end episodes.
     """
     require_memory(cfg)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}

@@ -45,39 +45,23 @@ _MAX_BYTES = 64 << 20
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Result of :func:`evaluate`: episodes of one policy; episode i was started with ``seeds[i]``.
+    """Result of :func:`evaluate`: episodes of one policy; episode i was started with ``seeds[i]``."""
 
-    Attributes
-    ----------
-    number : which evaluation of the run this is
-    which : "certified" or "last"
-    epoch, step : policy updates and environment steps of training before this policy
-    sampled : whether actions were sampled, instead of taking their mean
-    seeds, episodes : reset seeds, and cost, return and length of the episodes
-    limit : cost limit of an episode
-    risk : accepted violation probability
-    confidence : confidence of the bound; that of all evaluations of the run together is ``joint_confidence``
-    bound : upper bound on P(cost > limit): exact, or a monitor's if it decided the number of episodes
-    certified : whether these episodes certify P(cost > limit) <= risk
-    failure : why they certify nothing, if they are no sample of episodes
-    sha256 : of the policy's arrays
-    """
-
-    number: int
-    which: str
-    epoch: int
-    step: int
-    sampled: bool
-    seeds: tuple[int, ...]
+    number: int  # which evaluation of the run this is
+    which: str  # "certified" or "last"
+    epoch: int  # policy updates before this policy
+    step: int  # and environment steps of training
+    sampled: bool  # whether actions were sampled, instead of taking their mean
+    seeds: tuple[int, ...]  # reset seeds
     episodes: Episodes
-    limit: float
-    risk: float
-    confidence: float
-    joint_confidence: float
-    bound: float
-    certified: bool
-    failure: str = ""
-    sha256: str = ""
+    limit: float  # on the cost of an episode
+    risk: float  # accepted violation probability
+    confidence: float  # of the bound
+    joint_confidence: float  # of the bounds of all evaluations of the run together
+    bound: float  # upper bound on P(cost > limit): exact, or a monitor's if it decided the number of episodes
+    certified: bool  # whether these episodes certify P(cost > limit) <= risk
+    failure: str = ""  # why they certify nothing, if they are no sample of episodes
+    sha256: str = ""  # of the policy's arrays
 
     @property
     def worst(self) -> int:
@@ -151,14 +135,11 @@ def evaluate(
 
     Parameters
     ----------
-    path
-        The run folder, the run, or a name of ``steingate zoo``.
-    episodes
-        Number of episodes.
-    seed
-        Seed of the episodes; they differ from those of training, of its tests and of earlier evaluations.
-    sample
-        Sample actions as in training, instead of taking the mean.
+    path, episodes
+        The run folder, the run, or a name of ``steingate zoo``; and the number of episodes.
+    seed, sample
+        Seed of the episodes, which differ from those of training, of its tests and of earlier evaluations; and whether
+        to sample actions as in training, instead of taking the mean.
     policy
         ``"certified"`` or ``"last"``; by default the certified one, else the last with a warning.
     limit, risk, confidence
@@ -167,45 +148,42 @@ def evaluate(
     until_certified
         Stop as soon as an anytime-valid monitor certifies the policy or shows that it is unsafe, after at most
         ``episodes``. The bound is then the monitor's.
-    env
-        The environment, if it was given as a Python object or has moved.
-    trust_code
-        Import the code that a run from another machine names (environment, algorithm, cost or risk function).
+    env, trust_code
+        The environment, if it was given as a Python object or has moved; and whether to import the code that a run from
+        another machine names (environment, algorithm, cost or risk function).
     warn, stop
         Called with warnings, and before every step; ``stop`` may raise to end the evaluation.
 
     Examples
     --------
-    >>> result = steingate.evaluate("runs/allowance/SafetyPointGoal1-v0/seed-0", 100)  # doctest: +SKIP
-    >>> print(result, result.episodes.cost, result.violations, result.bound)  # doctest: +SKIP
+    >>> print(steingate.evaluate("runs/allowance/SafetyPointGoal1-v0/seed-0", 100))  # doctest: +SKIP
     """
     if episodes < 1:
         raise InputError(f"episodes must be at least 1, got {episodes}.")
     player = load_player(path, warn, policy, env, trust_code)
     ledger, before = ledger_of(run_folder(path), player.sha256)
     cfg, lines = player.cfg, len(read_evaluations(ledger))
-    earlier = before + lines
-    seeds = evaluation_seeds(seed, episodes, earlier + 1)
+    number = before + lines + 1
+    seeds = evaluation_seeds(seed, episodes, number)
     limit = cfg.cost_limit if limit is None else limit
     risk = cfg.certify.budget if risk is None else risk
     joint = 1.0 - cfg.certify.delta if confidence is None else confidence
     if not 0.0 < joint < 1.0:
         raise InputError(f"confidence must be between 0 and 1, got {joint}.")
-    delta = delta_for_test(earlier + 1, round(1.0 - joint, 15))
+    delta = delta_for_test(number, round(1.0 - joint, 15))
     monitor = Monitor(limit, risk, delta)
     played, failure = play_episodes(player, seeds, sample, stop, monitor if until_certified else None)
-    cost = played.cost
-    if (cost < 0.0).any():
-        warn(negative_cost_warning(cfg, cost))
+    if (played.cost < 0.0).any():
+        warn(negative_cost_warning(cfg, played.cost))
     if until_certified:
         bound, certified = monitor.bound, monitor.certified and not monitor.unsafe
     else:
-        exact = certify(np.maximum(cost, 0.0), limit, risk, 1.0 - delta)
+        exact = certify(np.maximum(played.cost, 0.0), limit, risk, 1.0 - delta)
         bound, certified = exact.bound, exact.certified
-    step = player.epoch * cfg.steps_per_epoch
     found = Evaluation(
-        earlier + 1, player.which, player.epoch, step, sample, tuple(seeds[: len(cost)]), played, limit, risk,
-        1.0 - delta, joint, bound, certified and not failure, failure, player.sha256,
+        number, player.which, player.epoch, player.epoch * cfg.steps_per_epoch, sample,
+        tuple(seeds[: len(played.cost)]), played, limit, risk, 1.0 - delta, joint, bound, certified and not failure,
+        failure, player.sha256,
     )  # fmt: skip
     record = {"sha256": found.sha256, "seed": seed, "until_certified": until_certified, **found.to_dict()}
     add_evaluation(ledger, lines, {"time": datetime.now(UTC).isoformat(timespec="seconds"), **record})

@@ -1,9 +1,8 @@
 """The training loop: epochs until the end of the run, with logs, checkpoints and certified-checkpoint selection.
 
-The loop does not depend on the kind of learner. ``epoch_function`` selects the function that trains one epoch by the
-base class of the algorithm; ``run_epoch`` is that of on-policy algorithms. For an off-policy learner add a function
-with the same signature to ``EPOCH_FUNCTIONS``: it may call the environments and update the policy in any order, and
-keeps its replay buffer and critics in ``TrainState.algorithm``.
+The loop does not depend on the kind of learner. For an off-policy learner add a function with the signature of
+``run_epoch`` to ``EPOCH_FUNCTIONS``: it may call the environments and update the policy in any order, and keeps its
+replay buffer and critics in ``TrainState.algorithm``.
 """
 
 import time
@@ -38,7 +37,7 @@ EPOCH_FUNCTIONS: dict[Any, EpochFunction] = {OnPolicyAlgorithm: run_epoch}
 
 
 def epoch_function(algorithm: Algorithm) -> EpochFunction:
-    """Return the function that trains one epoch of an algorithm."""
+    """Return the function that trains one epoch of an algorithm, by the base class of the algorithm."""
     for kind, function in EPOCH_FUNCTIONS.items():
         if isinstance(algorithm, kind):
             return function

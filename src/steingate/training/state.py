@@ -90,10 +90,7 @@ def plain(value: Any) -> Any:
 
 
 def _like(model: Any, value: Any, fixed: bool = True) -> Any:
-    """Return ``value`` with the types of ``model``, and with the shapes of its arrays if ``fixed``.
-
-    Shapes of an optimizer are always fixed.
-    """
+    """Return ``value`` with the types of ``model``; shapes are those of ``model`` if ``fixed`` or of an optimizer."""
     fixed = fixed or isinstance(model, Adam)
     if isinstance(model, dict):
         if not isinstance(value, dict) or model.keys() != value.keys():

@@ -29,12 +29,8 @@ def compute_targets(
     A path that a time limit truncated is bootstrapped with the value of its final observation, one that the end of the
     epoch cut with the value of the next observation, a terminated one with 0.
 
-    Parameters
-    ----------
-    rollout : T steps of E environments
-    critics : as they were when the rollout was collected
-    algorithm, context, state : discounts and lambdas; may transform costs and advantages
-    costs_before : (E,) cost of the running episodes before the rollout; 0 by default
+    ``critics`` are as they were when the rollout was collected; ``context`` and ``state`` are those of the algorithm.
+    ``costs_before`` (E,) is the cost of the running episodes before the rollout; 0 by default.
     """
     config, costs = algorithm.advantages, algorithm.cost_advantages or CostAdvantageConfig()
     rewards = rollout.rewards
@@ -42,15 +38,13 @@ def compute_targets(
     if transform is not None:
         transformed = transformed_costs(rewards[:, 1], rollout.ends != RUNNING, costs_before, transform)
         rewards = np.stack([rewards[:, 0], transformed], axis=1)
-    steps, num_envs, obs_dim = rollout.act.shape[0], rollout.act.shape[1], rollout.obs.shape[2]
-
+    (steps, num_envs), obs_dim = rollout.ends.shape, rollout.obs.shape[2]
     value = values(critics, rollout.obs.reshape(-1, obs_dim)).reshape(2, steps + 1, num_envs).swapaxes(0, 1)
     final = np.zeros((2, steps * num_envs))
     if len(rollout.finals):
         final[:, rollout.final_at] = values(critics, rollout.finals, varying=True)
     final = final.reshape(2, steps, num_envs).swapaxes(0, 1)
-    terminated = np.repeat((rollout.ends == TERMINATED)[:, None], 2, axis=1)
-    truncated = np.repeat((rollout.ends == TRUNCATED)[:, None], 2, axis=1)
+    terminated, truncated = (np.repeat((rollout.ends == end)[:, None], 2, axis=1) for end in (TERMINATED, TRUNCATED))
     ends, bootstrap = close_paths(terminated, truncated, final, value[-1])
     gamma = np.array([[config.gamma], [costs.cost_gamma]])
 
