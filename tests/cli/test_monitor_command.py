@@ -294,7 +294,7 @@ def test_an_invalid_line_raises_the_alarm_and_the_watch_goes_on(tmp_path):
 
 
 def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
-    from steingate.report.monitor_figure import bound_trace, monitor_figure
+    from steingate.report.monitor_figure import monitor_figure
 
     file = write(tmp_path / "c", np.concatenate([costs(3, 400), costs(4, 200, 0.4)]))
     assert main(["monitor", file, "--limit", "25", "--baseline", "0.05", "--plot", str(tmp_path / "m.png")]) == 0
@@ -306,7 +306,10 @@ def test_the_figure_shows_bound_tail_and_alarms(tmp_path):
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert f"certified at {monitor.certified_at}" in labels
     assert f"drift at {monitor.detector.alarms[0]}" in labels
-    assert bound_trace(monitor)[-1] == (600, monitor.violations / 600, monitor.bound)
+    assert [line.get_xydata()[-1].tolist() for line in left.lines[:2]] == [
+        [600, monitor.bound],
+        [600, monitor.violations / 600],
+    ]
     assert right.get_xlim() == (0.0, 100.0)
     monitor_figure(Monitor(25))
     monitor_figure(Monitors({"a": 1, "b": 2}))

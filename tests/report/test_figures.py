@@ -94,14 +94,16 @@ def test_panels_of_a_run_show_its_numbers(tmp_path):
     set_columns(folder, Gate_Mode=[0, 2] * 6)
     figure = run_figure(folder)
     ret, cost, _ = figure.axes
-    assert [panel.get_ylabel() for panel in figure.axes] == ["return", "cost", "bound"]
+    assert [panel.get_ylabel() for panel in figure.axes] == ["return", "cost", "value used\nby the gate"]
     report = load_report([folder])
     np.testing.assert_allclose(ret.lines[0].get_ydata(), report.runs[0].progress["Train/EpRet"])
-    np.testing.assert_allclose(ret.lines[0].get_xdata(), np.arange(1.0, 13.0))
-    assert ret.collections[0].get_offsets()[:, 0].max() == pytest.approx(12.0)
-    assert (figure.axes[-1].get_xlabel(), ret.get_xlim()) == ("environment steps, thousands", (0.0, 12.0))
+    np.testing.assert_allclose(ret.lines[0].get_xdata(), np.arange(0.001, 0.0125, 0.001))
+    assert ret.collections[0].get_offsets()[:, 0].max() == pytest.approx(0.012)
+    assert ret.get_xlim() == (0.0, 0.012)
     assert 25.0 in cost.lines[2].get_ydata()
-    assert [patch.get_x() for patch in cost.patches] == [1.0, 3.0, 5.0, 7.0, 9.0, 11.0]  # epochs that lower the cost
+    assert [patch.get_x() for patch in cost.patches] == pytest.approx(
+        [0.001 * k for k in range(1, 12, 2)]
+    )  # epochs that lower the cost
     costs = report.runs[0].episodes["cost"][-8:]
     assert f"{(costs > 25).sum()} of 8 episodes over the limit" in ret.get_title("left")
 

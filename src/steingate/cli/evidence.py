@@ -78,5 +78,5 @@ def _write_plan(args: Namespace) -> int:
         raise InputError(f"{args.out} exists: a plan is not replaced; give another --out.")
     plan = Plan(args.limit, args.budget, args.delta, episodes, args.until_certified, args.domain)
     replace_file(Path(args.out), plan.to_toml().encode())
-    print(f"{args.out}: {plan.rule}, created {plan.created.isoformat()}")
+    print(f"{args.out}, created {plan.created.isoformat()}")
     return 0

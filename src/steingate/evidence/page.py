@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from steingate.certificates.formatting import number, percent, rate, upper
 from steingate.escaping import printable
-from steingate.evidence.argument import Element, argument, texts
 from steingate.evidence.plan import Plan
 from steingate.evidence.statistics import EpisodeTable
 
@@ -29,8 +28,6 @@ def page(evidence: Mapping[str, Any], plan: Plan, table: EpisodeTable) -> str:
          + _list(evidence["assumptions"])),
         ("Not shown", _list(evidence["not_shown"])),
         ("Shift radius", _shift(evidence["result"]["shift_radius"])),
-        ("Argument", _paragraph(texts()["disclaimer"]) + _tree(argument(evidence, plan), "")
-         + _table([("standard", "question", "where"), *texts()["standards"]], True)),
         ("Re-test triggers and monitoring", _table([(each["id"], each["text"]) for each in evidence["retest_triggers"]])
          + _list([evidence["monitoring"]], "code")),
         ("Policy, training and test", _origin(evidence)),
@@ -121,16 +118,6 @@ def _paragraph(text: str) -> str:
 
 def _list(items: Sequence[str], tag: str = "span") -> str:
     return f"<ul>{''.join(f'<li><{tag}>{_text(item)}</{tag}></li>' for item in items)}</ul>"
-
-
-def _tree(elements: Sequence[Element], parent: str) -> str:
-    """Return the elements of the argument below ``parent`` as nested lists."""
-    items = []
-    for each in elements:
-        if each.parent == parent:
-            todo = f' <span class="open">Open: {_text(each.open)}</span>' if each.open else ""
-            items.append(f"<li><b>{each.id}</b> {_text(each.text)}{todo}{_tree(elements, each.id)}</li>")
-    return f"<ul>{''.join(items)}</ul>" if items else ""
 
 
 def _histogram(cost: npt.NDArray[np.float64], limit: float) -> str:

@@ -4,10 +4,10 @@ import json
 import tomllib
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from math import isfinite
+from math import inf
 from typing import Any, Self
 
-from steingate.errors import InputError, is_real
+from steingate.errors import InputError, check_interval
 from steingate.escaping import printable
 
 SCHEMA_VERSION = 1
@@ -44,28 +44,17 @@ class Plan:
     created: datetime = field(default_factory=now)
 
     def __post_init__(self) -> None:
-        if not (is_real(self.limit) and self.limit >= 0.0 and isfinite(self.limit)):
-            raise InputError(f"The limit of the plan is {self.limit!r}: give zero or a finite number above it.")
+        check_interval("limit of the plan", self.limit, 0.0, inf, "[)")
         for name in ("budget", "delta"):
-            value = getattr(self, name)
-            if not (is_real(value) and 1e-9 <= value <= 1.0 - 1e-9):
-                raise InputError(f"{name} of the plan is {value!r}: give a probability between 0 and 1.")
-        if type(self.episodes) is not int or not 1 <= self.episodes <= MAX_EPISODES:
-            raise InputError(f"episodes of the plan is {self.episodes!r}: give a number from 1 to {MAX_EPISODES:,}.")
-        if type(self.until_certified) is not bool:
-            raise InputError(f"until_certified of the plan is {self.until_certified!r}: give true or false.")
-        if not isinstance(self.domain, str) or not isinstance(self.created, datetime) or self.created.tzinfo is None:
-            raise InputError("The plan needs domain as text, and created as a time with its offset from UTC.")
+            check_interval(f"{name} of the plan", getattr(self, name), 1e-9, 1.0 - 1e-9, "[]")
+        check_interval("episodes of the plan", self.episodes, 1, MAX_EPISODES, "[]")
+        if (type(self.episodes), type(self.until_certified), type(self.domain)) != (int, bool, str):
+            raise InputError("The plan needs episodes as an integer, until_certified as true or false, domain as text.")
+        if not isinstance(self.created, datetime) or self.created.tzinfo is None:
+            raise InputError("The plan needs created as a time with its offset from UTC.")
         object.__setattr__(self, "domain", printable(" ".join(self.domain.split()), _MAX_DOMAIN))
         for name in ("limit", "budget", "delta"):
             object.__setattr__(self, name, float(getattr(self, name)))
-
-    @property
-    def rule(self) -> str:
-        """What decides the number of episodes, in words."""
-        if self.until_certified:
-            return f"until the monitor has decided, at most {self.episodes:,} episodes"
-        return f"{self.episodes:,} episodes"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""

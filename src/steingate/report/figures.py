@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 
 _MARKERS = {"published inputs": "o", "with lidar features": "D"}
-_UNITS = {1e6: ", millions", 1e3: ", thousands", 1.0: ""}
+_GATE = {"Gate/Bound": "bound", "Gate/DecisionValue": "value used\nby the gate", **SCHEDULES}  # panels of a run
 
 # Figures of a report
 
@@ -207,45 +207,38 @@ def save_run_figure(run: str | Path, path: str | Path) -> None:
 
 @styled
 def run_figure(run: str | Path) -> "Figure":
-    """Return a figure of a run folder over environment steps.
+    """Return a figure of return, cost, and the number that the gate computes or sets, over environment steps.
 
-    Panels: return, cost (epochs whose update lowers it are shaded), bound (if the gate computes one), and the number
-    that the gate sets (budget or multiplier).
+    Epochs whose update lowers the cost are shaded.
     """
     from matplotlib.figure import Figure
 
     found = load_run(run)
     progress, steps = found.progress, found.progress["TotalEnvSteps"]
-    unit = next((unit for unit in _UNITS if steps[-1] >= unit), 1.0)
-    x = steps / unit
-    heights = {"return": 2.8, "cost": 2.8, "Gate/Bound": 2.0} | dict.fromkeys(SCHEDULES, 1.2)
-    for column in ("Gate/Bound", *SCHEDULES):
-        if not np.isfinite(progress.get(column, np.nan)).any():
-            del heights[column]
-    figure = Figure(figsize=(9.5, sum(heights.values()) + 0.3 * len(heights) + 0.6), layout="constrained")
-    rows = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=list(heights.values()))[:, 0]
-    panels = dict(zip(heights, rows, strict=True))
-    for name, panel in panels.items():
-        label = {"Gate/Bound": "bound", **SCHEDULES}.get(name, name)
-        panel.set_ylabel(label.replace(", ", ",\n"))
-        panel.grid(axis="y", color=FAINT, linewidth=0.6)
-        panel.set_axisbelow(True)
-        if name in SCHEDULES:
-            panel.plot(x, progress[name], color=INK, linewidth=1.4)
-            panel.set_ylim(0.0, 1.1 * np.nanmax(progress[name]) or 1.0)
-    _plot_episodes(panels["return"], found, "EpRet", "return", unit)
-    _plot_episodes(panels["cost"], found, "EpCost", "cost", unit)
-    for start, end in np.column_stack([np.append(0.0, x[:-1]), x])[found.modes == Mode.RECOVER]:
-        panels["cost"].axvspan(start, end, color=UNSAFE, alpha=0.12, linewidth=0)
+    gate = [column for column in _GATE if np.isfinite(progress.get(column, np.nan)).any()]
+    gate = [column for column in gate if column != "Gate/Bound" or "Gate/DecisionValue" not in gate]
+    heights = [2.8, 2.8, *(1.6 for _ in gate)]
+    figure = Figure(figsize=(9.5, 1.2 + 1.1 * sum(heights)), layout="constrained")
+    panels = figure.subplots(len(heights), 1, sharex=True, height_ratios=heights)
+    _plot_episodes(panels[0], found, "EpRet", "return")
+    _plot_episodes(panels[1], found, "EpCost", "cost")
+    for start, end in np.column_stack([np.append(0.0, steps[:-1]), steps])[found.modes == Mode.RECOVER]:
+        panels[1].axvspan(start / 1e6, end / 1e6, color=UNSAFE, alpha=0.12, linewidth=0)
     if Mode.RECOVER in found.modes:
-        panels["cost"].set_title("shaded: recovery", loc="left", fontsize=8, color=SOFT)
-    _plot_line(panels["cost"], found.limit, "limit")
-    cost_scale(panels["cost"], found.limit, float(found.episodes["cost"].max(initial=0.0)))
-    if "Gate/Bound" in panels:
-        _plot_bound(panels["Gate/Bound"], x, progress)
-    panels["return"].legend(frameon=False, ncols=2, fontsize=8.5, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-    rows[-1].set_xlabel(f"environment steps{_UNITS[unit]}")
-    rows[-1].set_xlim(0.0, float(x[-1]))
+        panels[1].set_title("shaded: recovery", loc="left", fontsize=8, color=SOFT)
+    _plot_line(panels[1], found.limit, "limit")
+    cost_scale(panels[1], found.limit, float(found.episodes["cost"].max(initial=0.0)))
+    for panel, column in zip(panels[2:], gate, strict=True):
+        known = np.isfinite(progress[column])
+        values, budget = progress[column][known], 0.0
+        panel.plot(steps[known] / 1e6, values, color=INK, linewidth=1.2, drawstyle="steps-pre")
+        panel.set_ylabel(_GATE[column].replace(", ", ",\n"))
+        if column not in SCHEDULES:
+            budget = float(np.nan_to_num(progress.get("Gate/Budget", np.zeros(1)))[-1])
+            _plot_line(panel, budget, "budget")
+        panel.set_ylim(0.0, 1.2 * max(float(np.quantile(values, 0.98)), budget) or 1.0)  # without single peaks
+    panels[0].legend(frameon=False, ncols=2, fontsize=8.5, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    panels[-1].set(xlabel="environment steps, millions", xlim=(0.0, float(steps[-1]) / 1e6))
     title = f"{found.algo} on {found.env}, seed {found.seed}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold")
     ret, cost = tail_episodes(found)
@@ -255,23 +248,21 @@ def run_figure(run: str | Path) -> "Figure":
             f"last fifth, with exploration noise: return {ret.mean():.2f}, cost {cost.mean():.2f}, "
             f"{violations} of {len(cost)} episodes over the limit ({violations / len(cost):.1%})"
         )
-        rows[0].set_title(text, loc="left", fontsize=10, color=SOFT, pad=24)  # above the legend
+        panels[0].set_title(text, loc="left", fontsize=10, color=SOFT, pad=24)  # above the legend
     return figure
 
 
-def _plot_episodes(panel: "Axes", run: Run, name: str, column: str, unit: float) -> None:
+def _plot_episodes(panel: "Axes", run: Run, name: str, column: str) -> None:
     """Draw single episodes as dots, the mean of each epoch, and the mean of the last episodes."""
-    progress, values = run.progress, run.episodes[column]
-    color = run.color or free_colors(1)[0]
-    steps, size = progress["TotalEnvSteps"] / unit, float(np.clip(40_000 / max(len(values), 1), 1.5, 14.0))
-    panel.scatter(run.episodes["step"] / unit, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True)
-    panel.plot(steps, progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
+    steps, values = run.progress["TotalEnvSteps"] / 1e6, run.episodes[column]
+    color, size = run.color or free_colors(1)[0], float(np.clip(40_000 / max(len(values), 1), 1.5, 14.0))
+    panel.scatter(run.episodes["step"] / 1e6, values, s=size, color=color, alpha=0.22, linewidths=0, rasterized=True)
+    panel.plot(steps, run.progress[f"Train/{name}"], color=color, linewidth=0.9, alpha=0.9, label="epoch")
     label = f"last {run.window} episodes"
-    panel.plot(steps, progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
-    if len(values):
-        low, high = np.quantile(values, [0.005, 0.995])
-        room = 0.08 * (high - low) or 1.0
-        panel.set_ylim(low - room, high + room)
+    panel.plot(steps, run.progress[f"Metrics/{name}"], color=INK, linewidth=1.8, label=label)
+    panel.set_ylabel(column)
+    panel.grid(axis="y", color=FAINT, linewidth=0.6)
+    panel.set_axisbelow(True)
 
 
 def _plot_line(panel: "Axes", value: float, name: str) -> None:
@@ -279,17 +270,3 @@ def _plot_line(panel: "Axes", value: float, name: str) -> None:
     panel.axhline(value, color=LIMIT, linewidth=1.2, linestyle=DASHES)
     place = panel.get_yaxis_transform()
     panel.text(1.005, value, f"{name}\n{value:g}", transform=place, va="center", fontsize=8.5, color=LIMIT)
-
-
-def _plot_bound(panel: "Axes", steps: Array, progress: dict[str, Array]) -> None:
-    """Draw the value that the gate compares with its budget, in the epochs in which it computes one."""
-    used = progress.get("Gate/DecisionValue", np.array(np.nan))
-    value = np.where(np.isfinite(used), used, progress["Gate/Bound"])
-    steps, value = steps[np.isfinite(value)], value[np.isfinite(value)]
-    budget = float(np.nan_to_num(progress.get("Gate/Budget", np.zeros(1)))[-1])
-    top = 1.15 * max(float(np.quantile(value, 0.97)), 2.0 * budget, 1e-9)
-    panel.plot(steps, value, color=INK, linewidth=1.1, drawstyle="steps-pre")
-    cut = steps[value > top]
-    panel.plot(cut, np.full(len(cut), 0.98 * top), "^", color=INK, markersize=3.5)  # above the axis
-    _plot_line(panel, budget, "budget")
-    panel.set_ylim(0.0, top)

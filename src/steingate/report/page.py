@@ -196,17 +196,13 @@ def run_reference(run: Run) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cost_histograms(cost: npt.ArrayLike, row: Integers, rows: int, reference: dict[str, Any]) -> list[str]:
-    """Return for each row the numbers of its costs at the lower atom, at the upper atom and in BINS bins.
-
-    ``row`` gives for each cost its row. Numbers are separated by commas; zeros are empty.
-    """
+def cost_histogram(cost: npt.ArrayLike, reference: dict[str, Any]) -> str:
+    """Return the numbers of costs at the lower atom, at the upper atom and in BINS bins, by commas; zeros are empty."""
     x = np.clip(np.asarray(cost, np.float64) / reference["scale"], 0.0, 1.0)
     inner = 2 + np.minimum((x * BINS).astype(np.int64), BINS - 1)
     column = np.where(x <= reference["tol"], 0, np.where(x >= 1.0 - reference["tol"], 1, inner))
-    width = 2 + BINS
-    counts = np.bincount(row * width + column, minlength=rows * width).reshape(rows, width)
-    return [",".join(str(n) if n else "" for n in line).rstrip(",") for line in counts.tolist()]
+    counts = np.bincount(column, minlength=2 + BINS).tolist()
+    return ",".join(str(count or "") for count in counts).rstrip(",")
 
 
 def rounded(value: float) -> float | None:
@@ -251,10 +247,7 @@ def _profiles(report: Report) -> dict[str, Any] | None:
         "notes": list(overall_notes(found)[1:]),
         "methods": [
             {"label": method.label, "color": report.colors[method.label]}
-            | {
-                name: [_rounded_list(values) for values in (score.profile, score.low, score.high)]
-                for name, score in (("ret", method.ret), ("safety", method.safety))
-            }
+            | {name: list(map(_rounded_list, getattr(method, name)[-3:])) for name in ("ret", "safety")}
             for method in found.methods
         ],
     }
@@ -325,10 +318,12 @@ def _gate(run: Run, points: int) -> dict[str, Any]:
 def _frames(run: Run, reference: dict[str, Any], points: int) -> list[list[Any]]:
     """Return first epoch, last epoch (from 1) and cost histogram of each position of the epoch slider."""
     buckets = _buckets(run.n_epochs, points)
-    frame = np.repeat(np.arange(len(buckets)), [len(bucket) for bucket in buckets])
-    row = frame[run.episodes["epoch"].astype(np.int64)]
-    histograms = cost_histograms(run.episodes["cost"], row, len(buckets), reference)
-    return [[int(bucket[0]) + 1, int(bucket[-1]) + 1, text] for bucket, text in zip(buckets, histograms, strict=True)]
+    ends = np.searchsorted(run.episodes["epoch"], [bucket[-1] for bucket in buckets], side="right")
+    costs = np.split(run.episodes["cost"], ends[:-1])
+    return [
+        [int(bucket[0]) + 1, int(bucket[-1]) + 1, cost_histogram(cost, reference)]
+        for bucket, cost in zip(buckets, costs, strict=True)
+    ]
 
 
 def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
@@ -338,12 +333,10 @@ def _phases(run: Run, reference: dict[str, Any]) -> list[list[Any]]:
     if run.n_epochs > 1:
         phases |= {"first fifth": epochs < run.n_epochs - start, "last fifth": epochs >= start}
     phases |= {name: run.modes == mode for mode, name in MODE_NAMES.items() if 0 < sum(run.modes == mode) < len(epochs)}
-    result = []
-    for name, chosen in phases.items():
-        cost = run.episodes["cost"][chosen[run.episodes["epoch"].astype(np.int64)]]
-        (histogram,) = cost_histograms(cost, np.zeros(len(cost), np.int64), 1, reference)
-        result.append([name, int(chosen.sum()), histogram])
-    return result
+    epoch, cost = run.episodes["epoch"].astype(np.int64), run.episodes["cost"]
+    return [
+        [name, int(chosen.sum()), cost_histogram(cost[chosen[epoch]], reference)] for name, chosen in phases.items()
+    ]
 
 
 def _worst_episodes(run: Run, most: int = 10) -> list[list[Any]]:
