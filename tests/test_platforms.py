@@ -10,7 +10,7 @@ import pytest
 
 # Imported before the simulation, because these packages check the platform themselves.
 PACKAGES = (
-    "numpy scipy.special scipy.stats scipy.optimize rich.live gymnasium mujoco numba jax "
+    "numpy scipy.special scipy.stats scipy.optimize gymnasium mujoco numba jax "
     "matplotlib.pyplot imageio tensorboardX.record_writer tensorboardX.proto.event_pb2"
 )
 SCRIPT = f"""

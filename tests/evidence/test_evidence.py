@@ -206,7 +206,7 @@ def test_commands(run, tmp_path, capsys, monkeypatch):
 
 
 def test_verification_needs_numpy_alone(bundle):
-    blocked = ("scipy", "rich", "safetensors", "jax", "gymnasium", "numba", "mujoco", "matplotlib", "onnx")
+    blocked = ("scipy", "safetensors", "jax", "gymnasium", "numba", "mujoco", "matplotlib", "onnx")
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\nfrom steingate.cli import main\n"
     code += "sys.exit(main(['evidence', 'verify', sys.argv[1]]))"
     done = subprocess.run([sys.executable, "-c", code, bundle], capture_output=True, text=True)

@@ -1,5 +1,6 @@
 """Numbers as they are printed for people."""
 
+from collections.abc import Container, Sequence
 from math import ceil, floor, log10
 
 
@@ -105,3 +106,19 @@ def verdict(certified: bool | None, risk: float, known: str, policy: str = "", *
     word = {True: "Certified", False: "Not certified", None: "Undecided"}[certified]
     start = f"{word} for {percent(risk)}: {policy}{': ' if policy else ''}{known}."
     return " ".join((start, *(sentence for sentence in advice if sentence)))
+
+
+def align(rows: Sequence[Sequence[str]], numbers: Container[int]) -> str:
+    """Return rows as lines with columns of equal width; ``numbers`` are the columns that are aligned right.
+
+    >>> print(align([("limit", "25"), ("cost", "8")], numbers=(1,)))
+    limit  25
+    cost    8
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        padded = [cell.rjust(width) if index in numbers else cell.ljust(width) for index, (cell, width) in cells]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)

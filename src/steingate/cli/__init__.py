@@ -133,9 +133,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _silence_output() -> None:
     sink = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.__stdout__):  # the first may belong to a live display
-        try:
-            os.dup2(sink, stream.fileno())  # type: ignore[union-attr]
-            return
-        except (AttributeError, OSError, ValueError):
-            continue
+    with suppress(AttributeError, OSError, ValueError):
+        os.dup2(sink, sys.stdout.fileno())

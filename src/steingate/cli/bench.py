@@ -2,16 +2,12 @@
 
 import argparse
 import re
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.markup import escape
-
-from steingate.cli.output import print_rows, progress_bar, warn
+from steingate.cli.output import print_rows, warn
 from steingate.cli.parser import Parser, add_options
 from steingate.cli.report import report, report_arguments
 from steingate.errors import InputError
@@ -103,18 +99,15 @@ def _launch(args: argparse.Namespace, name: str, out: Path, todo: "Sequence[RunC
     new_engine = LocalEngine(workers, runs) if args.ray is None else RayEngine(workers, runs, args.ray)
     if not todo:
         return []
-    console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-    with folder_lock(RunFolder(out)), new_engine as engine, stop_on_signals() as stop, progress_bar(console) as update:
+    with folder_lock(RunFolder(out)), new_engine as engine, stop_on_signals() as stop:
         done = total - len(todo)
         warn(f"{name}: {total} runs, {len(todo)} to do, {engine.slots} at a time")
-        update(name, done, total)
 
         def notify(cfg: "RunConfig", text: str) -> None:
             nonlocal done
             done += text.startswith(("finished", "failed"))
             path = cfg.path.resolve().relative_to(out.resolve())
-            console.print(f"{done} of {total}: {path} {text}", markup=False)
-            update(name, done, total)
+            warn(f"{done} of {total}: {path} {text}")
 
         outcomes = launch(todo, engine, notify, stop)
     left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
@@ -134,7 +127,7 @@ def _print_outcomes(name: str, outcomes: "Sequence[Outcome]") -> None:
         before, failed = counts["already finished"], counts["failed"]
         note = f"{before} of them before  " * bool(before) + f"{failed} failed" * bool(failed)
         rows.append((folder, f"{counts['finished'] + before} finished", note.strip()))
-    print_rows(f"{escape(name)}: {len(outcomes)} runs", rows)
+    print_rows(f"{name}: {len(outcomes)} runs", rows)
     for outcome in outcomes:
         if outcome.status == "failed":
             warn(f"steingate: {outcome.path} failed: {outcome.message}")

@@ -4,8 +4,6 @@ import json
 from argparse import Namespace
 from math import inf
 
-from rich.markup import escape
-
 from steingate.certificates.formatting import count, number, percent, rate, upper, upper_number, verdict
 from steingate.certificates.io import CostData, read_costs
 from steingate.certificates.stein import PRESETS, SteinCertificate, SteinResult
@@ -129,7 +127,7 @@ def _print_result(result: ViolationResult, file: str, tail: dict[str, float]) ->
     rows += shift_rows(result.shift, result.risk)
     source = "standard input" if file == "-" else file
     text = verdict(result.outcome, result.risk, result.known, f"the policy of {source}", result.advice)
-    print_rows(f"[bold]{count(result.episodes)} of {escape(source)}[/]", rows, text)
+    print_rows(f"{count(result.episodes)} of {source}", rows, text)
 
 
 def _print_stein(result: SteinResult, explain: bool) -> None:
@@ -149,8 +147,7 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
     ]  # fmt: skip
     if result.null_quantile is not None:
         rows.insert(4, ("noise", result.null_quantile, "subtracted from SD_int"))
-    color = "green" if result.is_open else "red"
-    title = f"Stein certificate {certificate.name}: [bold {color}]gate {'open' if result.is_open else 'closed'}[/]"
+    title = f"Stein certificate {certificate.name}: gate {'open' if result.is_open else 'closed'}"
     print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
     if explain:
         print()

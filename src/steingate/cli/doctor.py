@@ -22,7 +22,7 @@ def doctor_arguments(parser: Parser) -> None:
 def doctor(args: argparse.Namespace) -> int:
     """Print versions and checks; return 1 if a check fails."""
     versions = [("steingate", __version__, ""), ("Python", platform.python_version(), sys.executable)]
-    for package in ("numpy", "scipy", "rich", "safetensors", *EXTRA_OF):
+    for package in ("numpy", "scipy", "safetensors", *EXTRA_OF):
         try:
             versions.append((package, metadata.version(package), ""))
         except metadata.PackageNotFoundError:
@@ -40,8 +40,8 @@ def doctor(args: argparse.Namespace) -> int:
         tables = {"versions": versions, "checks": checks}
         print(json.dumps({name: {row[0]: row[1:] for row in rows} for name, rows in tables.items()}))
     else:
-        print_rows("[bold]Versions[/]", versions)
-        print_rows("\n[bold]Checks[/]", checks)
+        print_rows("Versions", versions)
+        print_rows("\nChecks", checks)
     return FAILED if any(status == "failed" for _, status, _ in checks) else 0
 
 

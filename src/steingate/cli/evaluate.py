@@ -75,7 +75,7 @@ def _print_evaluation(result: "Evaluation") -> None:
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),
         ("length", f"{numbers['length']['mean']:.0f}", "steps"),
     ]
-    print_rows(f"[bold]{numbers['episodes']} episodes of {result.policy}[/bold]", rows, str(result))
+    print_rows(f"{numbers['episodes']} episodes of {result.policy}", rows, str(result))
 
 
 def compare_arguments(parser: Parser) -> None:
@@ -118,7 +118,7 @@ def _print_comparison(result: "Comparison") -> None:
         ("e-value", f"{monitor.e_value:.3g}", f"{1 / monitor.delta:g} decides, at any time ({confidence} confidence)"),
         ("mean return of A, B", f"{result.mean_return_a:.2f}, {result.mean_return_b:.2f}", returns),
     ]
-    print_rows("[bold]Comparison of two policies[/bold]", rows, str(result))
+    print_rows("Comparison of two policies", rows, str(result))
 
 
 def export_arguments(parser: Parser) -> None:

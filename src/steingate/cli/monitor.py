@@ -4,17 +4,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
-
-from rich.console import Console
-from rich.live import Live
-from rich.markup import escape
-from rich.text import Text
 
 from steingate.certificates.formatting import percent, rate, upper
 from steingate.certificates.io import CostParser, read_costs
@@ -32,7 +28,6 @@ from steingate.monitoring.state import lock_state, read_state, write_state
 EVENTS = ("certified", "unsafe", "drift")
 INVALID = "invalid"  # event of a line that is not a cost
 STATUS = {"certified": 0, "undecided": 1, "unsafe": 3, "drift": 4}
-STYLES = {"certified": "green", "undecided": "yellow", "unsafe": "red", "drift": "red"}
 ALARM_TIMEOUT = 60.0  # seconds
 
 
@@ -89,9 +84,8 @@ def monitor(args: Namespace) -> int:
     else:
         for index, (name, each) in enumerate(named.items()):
             print("\n" * (index > 0), end="")
-            label = f" of {escape(name)}" if isinstance(monitors, Monitors) else ""
-            status = f"[bold {STYLES[each.status]}]{each.status.upper()}[/]"
-            print_rows(f"[bold]Monitor{label}[/bold]: {status}", _rows(each), each.summary)
+            label = f" of {name}" if isinstance(monitors, Monitors) else ""
+            print_rows(f"Monitor{label}: {each.status.upper()}", _rows(each), each.summary)
     return STATUS[monitors.status] if args.check else 0
 
 
@@ -167,6 +161,7 @@ class Session:
     def __init__(self, args: Namespace, monitors: Monitor | Monitors, source: dict[str, Any]) -> None:
         self.args, self.monitors, self.named = args, monitors, by_name(monitors)
         self.reader = CostParser(tuple(self.named), args.column)
+        self.clear = "\r\x1b[2K" if sys.stdout.isatty() and not args.json else ""  # clears the line of a terminal
         self.name = "-" if args.file == "-" else os.path.realpath(args.file)
         known = source if source.get("name") == self.name and self.name != "-" else {}
         # With a state, a last line without a newline is left for the next call: it may be incomplete.
@@ -179,20 +174,19 @@ class Session:
 
     def run(self) -> None:
         """Read until the costs end or the event of ``--until`` has happened; a terminal shows the state meanwhile."""
-        console = Console(highlight=False)
-        live = Live(get_renderable=self._state, console=console, refresh_per_second=4, transient=True)
-        with live if console.is_terminal and not self.args.json else nullcontext():
+        try:
             for batch in pipe() if self.name == "-" else self.file:
-                try:
-                    done = self._update(batch)
-                finally:
-                    if batch:
-                        self.save()
+                done = self._update(batch)
+                if batch:
+                    self.save()
                 if done:
                     return
-
-    def _state(self) -> Text:
-        return Text(for_terminal("\n".join(f"{name}: {each.summary}" for name, each in self.named.items())))
+                if self.clear:
+                    state = ", ".join(f"{name} {each.status}" for name, each in self.named.items())
+                    text = for_terminal(f"{self.monitors.episodes} episodes: {state}")
+                    print(f"{self.clear}{text}", end="", flush=True)
+        finally:
+            print(self.clear, end="")
 
     def save(self) -> None:
         """Write the state if ``--state`` is given and it has changed."""
@@ -255,7 +249,8 @@ class Session:
         if not self.args.json:
             label = f"{name}: " if isinstance(self.monitors, Monitors) else ""
             trigger = f" - re-test trigger {self.args.triggers[event]}" if event in self.args.triggers else ""
-            print(for_terminal(f"episode {monitor.episodes}: {label}{event}{trigger}"), flush=True)
+            text = for_terminal(f"episode {monitor.episodes}: {label}{event}{trigger}")
+            print(f"{self.clear}{text}", flush=True)
         if event != "certified":
             self._alarm(event, name, monitor, monitor.summary)
 

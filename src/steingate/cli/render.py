@@ -1,12 +1,11 @@
 """``steingate render`` and ``steingate demo``: videos of trained policies, without a display."""
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steingate.certificates.formatting import number
-from steingate.cli.output import progress_bar, warn
+from steingate.cli.output import warn
 from steingate.cli.parser import Parser, add_run_options
 from steingate.errors import InputError
 from steingate.storage.files import replace_file
@@ -36,7 +35,7 @@ def render_arguments(parser: Parser) -> None:
 
 def render(args: argparse.Namespace) -> int:
     """Write the video and print its name."""
-    with stop_on_signals(process=True) as stop, progress_bar() as update:
+    with stop_on_signals(process=True) as stop:
         from steingate.training.evaluate import evaluation_seeds, play_episodes
         from steingate.training.play import load_player
         from steingate.training.video import film_episodes
@@ -46,19 +45,14 @@ def render(args: argparse.Namespace) -> int:
         for name, value in (("--episodes", episodes), ("--every", args.every), ("--size", args.size)):
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1, got {value}.")
-        update("loading the policy")
         player = load_player(args.run, warn, args.policy, args.env, args.trust_code)
         warn(f"{player.which} policy, after epoch {player.epoch}")
         seeds = evaluation_seeds(args.seed, episodes)
         if args.worst:
-            update(f"playing {episodes} episodes")
             cost = play_episodes(player, seeds, args.sample, stop.check)[0].cost
             seeds = [seeds[int(cost.argmax())]]
             warn(f"largest cost of {episodes} episodes: {cost.max():g}, seed {seeds[0]}")
-        film_episodes(
-            player, seeds, args.out, args.sample, args.every, stop.check, partial(update, "rendering steps"),
-            size=args.size, camera=args.camera,
-        )  # fmt: skip
+        film_episodes(player, seeds, args.out, args.sample, args.every, stop.check, size=args.size, camera=args.camera)
     print(args.out)
     return 0
 
@@ -75,7 +69,7 @@ def demo(args: argparse.Namespace) -> int:
 
     if not args.policy.startswith(PREFIX):
         raise InputError(f"{args.policy!r} is no policy of the zoo; `steingate zoo` lists them.")
-    with stop_on_signals(process=True) as stop, progress_bar() as update:
+    with stop_on_signals(process=True) as stop:
         folder, out = run_folder(args.policy), Path(args.out)
         from steingate.evidence.files import read_folder
         from steingate.evidence.verify import read_bundle, replay_episodes
@@ -83,20 +77,17 @@ def demo(args: argparse.Namespace) -> int:
         from steingate.training.video import film_episodes
 
         stop.check()
-        update("verifying the evidence")
         bundle = read_bundle(folder)
         print(bundle.evidence["claim"]["sentence"])
         (out / "evidence").mkdir(parents=True, exist_ok=True)
         for name, content in read_folder(folder)[0].items():
             replace_file(out / "evidence" / name, content)
-        update("playing test episodes again")
         different, played = replay_episodes(folder, bundle, 1, REPLAYED)
         same = f"{played - len(different)} of {played}"
         print(f"Played again on this machine, {same} test episodes have the same cost and return.", flush=True)
         median = median_episode(bundle.table)
         film, player, seeds = out / "film.mp4", load_player(args.policy, print), [int(bundle.table.seed[median])]
-        progress = partial(update, "rendering steps")
-        film_episodes(player, seeds, film, every=DEMO_EVERY, stop=stop.check, progress=progress)
+        film_episodes(player, seeds, film, every=DEMO_EVERY, stop=stop.check)
     print(f"{film}: the test episode with the median return, cost {number(float(bundle.table.cost[median]))}")
     print(f"{out / 'evidence' / 'evidence.html'}: the evidence, as a page")
     return 0

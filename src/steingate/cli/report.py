@@ -1,13 +1,12 @@
 """``steingate report``, ``steingate archive`` and ``steingate dashboard``: reports from run folders."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steingate.cli.output import PIPE_WIDTH, warn
+from steingate.cli.output import warn
 from steingate.cli.parser import Parser
 from steingate.errors import InputError
 
@@ -32,19 +31,16 @@ def report_arguments(parser: Parser) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Print the summary table of runs, write a page, tables and figures, and print their names."""
-    from rich.console import Console
-
     from steingate.report.figures import curves_figure, frontier_figure
     from steingate.report.page import verdicts, write_page
     from steingate.report.plot_style import save_figure
     from steingate.report.summary import make_report
-    from steingate.report.tables import feasibility_table, to_rich, write_tables
+    from steingate.report.tables import feasibility_table, to_text, write_tables
 
     if args.limit is not None and not 0.0 <= args.limit < inf:
         raise InputError(f"--limit must be a number from 0 up, got {args.limit:g}.")
     found = make_report(*_load(args.runs, args.limit))
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
-    console.print(to_rich(feasibility_table(found.summaries)))
+    print(to_text(feasibility_table(found.summaries)))
     if len(found.runs) == 1:
         print(*verdicts(found), sep="\n")
     write_page(found, args.out, args.title)

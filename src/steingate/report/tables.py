@@ -10,9 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.markup import escape as escape_markup
-from rich.table import Table as RichTable
-
+from steingate.certificates.formatting import align
 from steingate.errors import InputError
 from steingate.escaping import for_csv, for_latex, for_markdown, printable
 from steingate.report.statistics import Estimate
@@ -208,15 +206,10 @@ def estimate(value: Estimate) -> str:
     return f"{number(value.value)} [{number(value.low)}, {number(value.high)}]"
 
 
-def to_rich(table: Table) -> RichTable:
+def to_text(table: Table) -> str:
     """Return the table for a terminal."""
-    result = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, heading in enumerate(table.headings):
-        text = index < table.text_columns
-        result.add_column(escape_markup(heading), justify="left" if text else "right", no_wrap=True)
-    for row in table.grouped_rows():
-        result.add_row(*map(escape_markup, row))
-    return result
+    rows = [[printable(cell) for cell in row] for row in (table.headings, *table.grouped_rows())]
+    return align(rows, numbers=range(table.text_columns, len(table.headings)))
 
 
 def to_markdown(table: Table) -> str:

@@ -99,8 +99,7 @@ class RecordingEnv(VectorEnvWrapper):
 
 def film_episodes(
     player: Player, seeds: list[int], out: str | Path, sample: bool = False, every: int | None = None,
-    stop: Callable[[], bool] = lambda: False, progress: Callable[[int, int | None], None] = lambda steps, total: None,
-    *, size: int = 480, camera: str = "fixed",
+    stop: Callable[[], bool] = lambda: False, *, size: int = 480, camera: str = "fixed",
 ) -> None:  # fmt: skip
     """Make the environment of a policy and call ``record_video``; native tasks have ``size`` pixels per side."""
     options: dict[str, Any] = {"render_mode": "rgb_array"}
@@ -108,14 +107,14 @@ def film_episodes(
         options |= {"width": size, "height": size, "camera": camera}
     envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
     try:
-        record_video(envs, player, seeds, out, sample, every, stop, progress)
+        record_video(envs, player, seeds, out, sample, every, stop)
     finally:
         envs.close()
 
 
 def record_video(
     envs: Any, player: Player, seeds: list[int], out: str | Path, sample: bool, every: int | None = None,
-    stop: Callable[[], bool] = lambda: False, progress: Callable[[int, int | None], None] = lambda steps, total: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> int:  # fmt: skip
     """Write one episode per seed to an MP4 or GIF file; return the number of frames.
 
@@ -128,7 +127,6 @@ def record_video(
     player, seeds, sample, stop : as in ``steingate.training.play.play``
     out : the file; its suffix decides the format
     every : show one frame every so many steps; by default about 30 per second in a video and 15 in a GIF
-    progress : called after each frame with the number of steps done, and the largest possible number if known
     """
     target = Path(out)
     suffix = target.suffix.lower()
@@ -137,17 +135,14 @@ def record_video(
     rate = float(envs.metadata.get("render_fps") or 30)
     every = every or max(1, round(rate / FPS[suffix]))
     hold = max(1, round(_HOLD * rate / every))
-    limit = getattr(envs, "max_episode_steps", None)
-    frames = done = 0  # frames, and steps of finished episodes
+    frames = 0
 
     def show(frame: Frame, status: EpisodeStatus, ended: bool) -> None:
-        nonlocal frames, done
+        nonlocal frames
         annotated = annotate(frame, status, player.cfg.cost_limit)
         for _ in range(hold if ended else 1):
             frames += 1
             write(annotated)
-        progress(done + status.step, limit and limit * len(seeds))
-        done += status.step if ended else 0
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
