@@ -316,7 +316,7 @@ def certificate_blocks() -> dict[str, str]:
         "coverage": markdown_table(("bound", "truth", "median bound (wrong), 100 episodes", "500 episodes"), coverage),
         "clusters": (
             "With 50 clusters of 10 and correlation 0.33 at a true rate of 10 %, `certify` is wrong in "
-            f"{alone:.1f} %, `certify_clusters` in {clustered:.1f} %."
+            f"{alone:.1f} % without and in {clustered:.1f} % with `clusters`."
         ),
         "episodes": markdown_table(("risk", "90 %", "95 %", "99 %"), needed),
     }
