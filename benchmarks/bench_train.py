@@ -64,7 +64,7 @@ class Training:
 
     def __init__(self, task: str) -> None:
         self.cfg: RunConfig = make_config({"env": task, "algo": "steingate", "threads": THREADS})
-        self.algorithm = self.cfg.algorithm
+        self.algorithm = self.cfg.algo
         self.envs = TimedEnvs(make_envs(self.cfg))
         self.state: TrainState = first_state(self.cfg, self.algorithm, self.envs)
 

@@ -50,12 +50,23 @@ class Option(NamedTuple):
     help: str
 
 
-def option(default: Any, text: str, positive: bool = False, between: tuple[float, float] | None = None) -> Any:
+class Range(NamedTuple):
+    """The numbers from ``low`` to ``high``, without ``low`` itself if ``above``."""
+
+    low: float = 0.0
+    high: float = math.inf
+    above: bool = False
+
+
+UNIT, FRACTION, POSITIVE, NON_NEGATIVE = Range(0.0, 1.0), Range(0.0, 1.0, True), Range(above=True), Range()
+
+
+def option(default: Any, text: str, within: Range | None = None) -> Any:
     """Return a dataclass field with a default, a help text and a range; a dict is copied for every instance.
 
-    :func:`check_ranges` refuses values that are not ``positive``, or not ``between`` two numbers.
+    :func:`check_ranges` refuses a value outside its range.
     """
-    metadata = {"help": text, "positive": positive, "between": between}
+    metadata = {"help": text, "range": within}
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -72,15 +83,15 @@ def group(make: Callable[[], Any], text: str = "", flat: bool = False) -> Any:
 def check_ranges(config: object) -> None:
     """Refuse an option, of the configuration or of its groups, outside its range; None is in every range."""
     for item in fields(config):  # type: ignore[arg-type]
-        value = getattr(config, item.name)
-        low, high = item.metadata.get("between") or (-math.inf, math.inf)
+        value, limits = getattr(config, item.name), item.metadata.get("range")
         if _is_config(value):
             check_ranges(value)
-        elif value is not None and item.metadata.get("positive") and not value > 0:
-            raise InputError(f"{item.name} must be positive, got {value}.")
-        elif value is not None and item.metadata.get("between") and not low <= value <= high:
-            bounds = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-            raise InputError(f"{item.name} must be {bounds}, got {value}.")
+        elif value is None or limits is None:
+            continue
+        elif not (limits.low < value if limits.above else limits.low <= value) or value > limits.high:
+            least = "positive" if limits.above else f"at least {limits.low:g}"
+            most = f" and at most {limits.high:g}" if limits.high < math.inf else ""
+            raise InputError(f"{item.name} must be {least}{most}, got {value}.")
 
 
 def field_types(cls: type) -> dict[str, Any]:

@@ -123,13 +123,12 @@ def minimizer(loss, rows, numbers=()):
 
 
 def adam_loop(leaves, gradient, order, batch_size, lr, max_grad_norm):
-    """Adam as a plain loop over minibatches, where ``gradient`` returns loss and gradient; return leaves and loss."""
-    first, second, losses = [np.zeros_like(x) for x in leaves], [np.zeros_like(x) for x in leaves], []
+    """Adam as a plain loop over minibatches; return the leaves."""
+    first, second, t = [np.zeros_like(x) for x in leaves], [np.zeros_like(x) for x in leaves], 0
     for permutation in order:
         for start in range(0, len(permutation), batch_size):
-            loss, g = gradient(leaves, permutation[start : start + batch_size])
-            losses.append(loss)
-            t, norm = len(losses), np.sqrt(sum((x**2).sum() for x in g))
+            g, t = gradient(leaves, permutation[start : start + batch_size]), t + 1
+            norm = np.sqrt(sum((x**2).sum() for x in g))
             g = [x * min(1.0, max_grad_norm / (norm + 1e-6)) for x in g]
             first = [0.9 * m + 0.1 * x for m, x in zip(first, g, strict=True)]
             second = [0.999 * v + 0.001 * x**2 for v, x in zip(second, g, strict=True)]
@@ -137,4 +136,4 @@ def adam_loop(leaves, gradient, order, batch_size, lr, max_grad_norm):
                 x - lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
                 for x, m, v in zip(leaves, first, second, strict=True)
             ]
-    return leaves, np.mean(losses)
+    return leaves

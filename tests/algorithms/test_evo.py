@@ -5,15 +5,7 @@ from tests.algorithms.problems import episodes
 from steingate.algorithms import make_algorithm
 from steingate.algorithms.base import Mode, RunContext, Trajectories
 from steingate.algorithms.common.networks import init_policy, log_prob
-from steingate.algorithms.evo import (
-    ExtremeValueConfig,
-    ReplayConfig,
-    episode_weights,
-    extreme_value,
-    pareto_quantile,
-    replay_extremes,
-)
-from steingate.errors import InputError
+from steingate.algorithms.evo import ExtremeValueConfig, extreme_value, pareto_quantile
 
 ONE_TO_FIFTY = np.arange(1.0, 51.0)
 
@@ -36,23 +28,22 @@ class TestExtremeValue:
     def test_without_a_fit_the_quantile_of_the_excesses_is_used(self, sample, value):
         assert pareto_quantile(np.array(sample), 95.0, 0.5, False) == (pytest.approx(value), False)
 
-    def test_weights_are_clamped_ratios_or_as_published_clamped_logs(self):
-        log_ratio = np.array([-9.0, np.log(0.9), 0.0, np.log(1.1), 1.0, 9.0])
-        np.testing.assert_allclose(episode_weights(log_ratio, False), [0.8, 0.9, 1.0, 1.1, 1.2, 1.2])
-        logs = [0.8, 0.8, 0.8, 0.8, 1.0, 1.2]
-        np.testing.assert_allclose(episode_weights(log_ratio, True), np.exp(logs))
-
-    def test_likelier_episodes_count_as_more_copies(self):
-        config = ExtremeValueConfig(percentile=80.0)
-        found = {}
+    @pytest.mark.parametrize("published", [True, False])
+    def test_likelier_episodes_count_as_more_copies(self, published):
+        """Weights are clamped ratios, or as published clamped logarithms."""
+        config, found = ExtremeValueConfig(percentile=80.0), {}
         for sign in (1.0, -1.0):
-            log_ratio = sign * np.where(ONE_TO_FIFTY > 40, 2.0, -2.0)
-            weight = episode_weights(log_ratio, False)
+            ratio = np.where(ONE_TO_FIFTY > 40, 1.1**sign, np.where(ONE_TO_FIFTY > 20, 5.0**-sign, 1.0))
+            clamped = {5.0: 1.2, 0.2: 0.8}
+            weight = np.array([clamped.get(one, one) for one in ratio])
+            if published:
+                weight = np.exp(np.where(ratio > 2.0, 1.2, 0.8))
             sample = np.repeat(ONE_TO_FIFTY, (1e4 * weight / weight.sum()).astype(int))
-            found[sign], fitted = extreme_value(ONE_TO_FIFTY, log_ratio, config)
+            found[sign], fitted = extreme_value(ONE_TO_FIFTY, np.log(ratio), config, published)
+            expected = pareto_quantile(sample, 80.0, 0.5, published)[0] + published * np.percentile(sample, 80.0)
             assert fitted
-            assert found[sign] == pytest.approx(pareto_quantile(sample, 80.0, 0.5, False)[0])
-        assert found[1.0] > found[-1.0] + 0.5
+            assert found[sign] == pytest.approx(expected)
+        assert found[1.0] > found[-1.0]
 
 
 POLICY = init_policy(np.random.default_rng(0), 2, 1, (4,))
@@ -152,10 +143,13 @@ class TestGate:
         assert published.cost_slack == pytest.approx(5.0)
 
 
+PUBLISHED = make_algorithm("evo", options={"variant": "published"})
+
+
 class TestReplay:
     def test_transitions_above_the_extreme_advantage_count_five_times(self):
         adv = np.random.default_rng(0).normal(size=(500, 8))
-        same, weight, metrics = replay_extremes(adv, ReplayConfig(), published=True)
+        same, weight, metrics = PUBLISHED.shape_advantages(adv)
         np.testing.assert_array_equal(same, adv.ravel())
         threshold = metrics["Loss/ReplayThreshold"]
         np.testing.assert_array_equal(weight, np.where(adv.ravel() >= threshold, 5.0, 1.0))
@@ -172,22 +166,10 @@ class TestReplay:
         copies = np.concatenate([adv.ravel(), np.repeat(adv[adv >= metrics["Loss/ReplayThreshold"]], 4)])
         assert shaped.mean() == pytest.approx(copies.mean())
         assert (np.sign(shaped) == np.sign(adv.ravel())).all()
-        assert make_algorithm("evo", options={"variant": "published"}).shape_advantages(adv)[1] is not None
 
     def test_the_published_code_fits_the_last_hundred_transitions_of_the_last_environment(self):
         rng = np.random.default_rng(1)
         adv = rng.normal(size=(400, 3))
         adv[-100:, 2] *= 10.0
-        config = ReplayConfig()
         expected, _ = pareto_quantile(adv[-100:, 2], 90.0, 0.5, True)
-        assert replay_extremes(adv, config, published=True)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)
-        short = rng.normal(size=(30, 4))  # shorter than the buffer, which then reaches into the other environments
-        sample = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
-        expected, _ = pareto_quantile(sample, 90.0, 0.5, True)
-        assert replay_extremes(short, config, published=True)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)
-
-
-def test_a_buffer_that_is_not_used_is_refused():
-    with pytest.raises(InputError, match="buffer has no effect"):
-        make_algorithm("evo", options={"replay.buffer": 50})
-    assert make_algorithm("evo", options={"replay.buffer": 50, "variant": "published"}).replay.buffer == 50
+        assert PUBLISHED.shape_advantages(adv)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)

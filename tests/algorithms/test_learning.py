@@ -35,7 +35,7 @@ class History(NamedTuple):
 
 def train(name, epochs, limit=4.0, **options):
     shared = MINIBATCH if hasattr(ALGORITHMS[name](), "ppo") else TRUST_REGION
-    algorithm = make_algorithm(name, options={**shared, **options}).resolve(1)
+    algorithm = make_algorithm(name, options={**shared, **options})
     context = RunContext(limit, SAMPLES, episode_length=1, epochs=epochs, num_envs=SAMPLES)
     rng = np.random.default_rng(0)
     safety = algorithm.safety_state(context, algorithm.env_params(context, algorithm.init(context, _policy(rng, 1))))

@@ -4,9 +4,13 @@ import pytest
 from tests.algorithms.problems import adam_loop, mean_kl, problem
 
 from steingate.algorithms.base import Mode, Objective, RunContext
-from steingate.algorithms.common.minibatch import permutations
 from steingate.algorithms.common.networks import log_prob
-from steingate.algorithms.common.ppo_update import init_ppo, minibatch_update, objective_advantage, ppo_phase
+from steingate.algorithms.common.ppo_update import (
+    init_ppo,
+    minibatch_update,
+    objective_advantage,
+    ppo_phase,
+)
 from steingate.algorithms.config import PPOConfig
 
 PARAMS, BATCH = problem()
@@ -20,7 +24,8 @@ def update(config, objective, state=None, params=PARAMS, batch=BATCH, **context)
 def plain_loop(adv, config, seed, weight):
     """The same update with a gradient function and Adam's textbook step."""
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(0, 1000))))
-    order, (leaves, tree) = permutations(rng, len(BATCH.obs), config.epochs), jax.tree.flatten(PARAMS)
+    order = rng.permuted(np.tile(np.arange(len(BATCH.obs), dtype=np.int32), (config.epochs, 1)), axis=1)
+    leaves, tree = jax.tree.flatten(PARAMS)
 
     @jax.jit
     def gradient(params, part, w):
@@ -35,10 +40,10 @@ def plain_loop(adv, config, seed, weight):
         padded = np.resize(rows, config.batch_size)
         w = np.where(np.arange(config.batch_size) < len(rows), weight[padded], 0.0)
         part = [column[padded] for column in (BATCH.obs, BATCH.act, BATCH.logp, adv)]
-        return 0.0, [np.asarray(x) for x in jax.tree.leaves(gradient(jax.tree.unflatten(tree, leaves), part, w))]
+        return [np.asarray(x) for x in jax.tree.leaves(gradient(jax.tree.unflatten(tree, leaves), part, w))]
 
     sizes = config.batch_size, config.lr, config.max_grad_norm
-    return jax.tree.unflatten(tree, adam_loop(leaves, padded_gradient, order, *sizes)[0])
+    return jax.tree.unflatten(tree, adam_loop(leaves, padded_gradient, order, *sizes))
 
 
 @pytest.mark.parametrize("mode", [Mode.IMPROVE, Mode.RECOVER])

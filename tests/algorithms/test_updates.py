@@ -34,7 +34,7 @@ FAST = {"cpo corrected", "ppo corrected", "steingate corrected"}  # the others a
 )
 def test_two_epochs_repeat(key):
     name, variant = key.split()
-    algorithm = make_algorithm(name, options={"variant": variant}).resolve(1000)
+    algorithm = make_algorithm(name, options={"variant": variant})
     policy, batch = problem()
     state, count = algorithm.init(CONTEXT, policy), 0
     for finished, expected in zip(EPOCHS, RECORDED[key], strict=True):

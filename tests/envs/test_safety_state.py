@@ -56,11 +56,13 @@ def make(algorithm, params=FULL, limit=4.0, **options):
     if isinstance(algorithm, SafetyState):
         algorithm = Shows(state=algorithm)
     envs = AdapterVectorEnv(lambda: Script(**options), 2, name="script")
-    return SafetyStateWrapper(envs, algorithm, RunContext(cost_limit=limit), params)
+    return SafetyStateWrapper(
+        envs, algorithm, RunContext(cost_limit=limit, episode_length=options.get("length", 4)), params
+    )
 
 
 def saute(name="ppo-saute", **options):
-    return make_algorithm(name, options={"budget_discount": 1.0, **options}).resolve(4)
+    return make_algorithm(name, options={"budget_discount": 1.0, **options})
 
 
 def play(envs, steps):
@@ -78,7 +80,7 @@ def play(envs, steps):
 
 
 def test_remaining_budget_follows_the_recursion():
-    states, rewards, finals = play(make(saute(budget_discount=0.9, budget_length=4, unsafe_reward=-0.5)), 6)
+    states, rewards, finals = play(make(saute(budget_discount=0.9, unsafe_reward=-0.5)), 6)
     budget = 4.0 * np.mean(0.9 ** np.arange(4))
     z = [1.0]
     for cost in (1.0, 0.0, 3.0, 1.0):
@@ -93,7 +95,7 @@ def test_remaining_budget_follows_the_recursion():
 
 
 def test_a_constant_cost_at_the_limit_spends_the_budget_exactly():
-    algorithm = saute(budget_discount=0.97, budget_length=50)
+    algorithm = saute(budget_discount=0.97)
     states, rewards, finals = play(make(algorithm, limit=5.0, costs=(0.1,), length=50), 50)
     assert finals[0][0, -1] == pytest.approx(0.0, abs=1e-9)
     assert (rewards[:-1] == 2.0).all()

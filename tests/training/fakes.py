@@ -109,7 +109,7 @@ def recording(cfg, objectives=None, messages=((),), **overrides: Any):
     and these are the objectives. ``overrides`` replaces further methods and attributes.
     """
     seen = SimpleNamespace(episodes=[], states=[], policies=[], batches=[], objectives=[])
-    algorithm = cfg.algorithm
+    algorithm = cfg.algo
     kind = type(algorithm)
 
     def decide(self, context, state, episodes):

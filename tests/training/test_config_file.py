@@ -120,10 +120,10 @@ def test_sizes_beyond_any_checkpoint_or_counter_are_refused():
 def test_a_limit_of_0_works_or_is_refused(name):
     cfg = make_config({"algo": name, "cost_limit": 0.0})
     if not any(word in name for word in ("saute", "simmer", "allowance")):
-        cfg.algorithm.initial_messages(cfg.context)
+        cfg.algo.initial_messages(cfg.context)
         return
     with pytest.raises(InputError, match=r"cost_limit of 0 leaves none.*0\.5 means the same"):
-        cfg.algorithm.safety_state(cfg.context, EnvParams())
+        cfg.algo.safety_state(cfg.context, EnvParams())
 
 
 @needs_memory_size

@@ -32,4 +32,4 @@ def test_carry_episodes_needs_snapshots():
         require_snapshots(small(carry_episodes=True), FakeEnv())
     cfg = small("trpo-saute", carry_episodes=True)
     with pytest.raises(InputError, match="has no snapshot"):
-        require_snapshots(cfg, SafetyStateWrapper(FakeEnv(), cfg.algorithm, cfg.context))
+        require_snapshots(cfg, SafetyStateWrapper(FakeEnv(), cfg.algo, cfg.context))

@@ -160,7 +160,7 @@ class TestCritics:
         assert seen.batches[0].weight is fits[0].weight is weight
         assert seen.reports[0].row["Loss/ReplayFraction"] == 0.3
 
-    @pytest.mark.parametrize(("vf_epochs", "passed"), [(None, 7), (4, None)])
+    @pytest.mark.parametrize(("vf_epochs", "passed"), [(None, 7), (4, 4)])
     def test_they_make_as_many_passes_as_the_policy_unless_the_number_is_given(self, fits, vf_epochs, passed):
         record(small("ppo", vf_epochs=vf_epochs), update_epochs=lambda self, state: 5 + state)
         assert fits[0].epochs == passed

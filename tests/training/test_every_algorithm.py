@@ -91,7 +91,7 @@ def test_evaluation_uses_the_budget_that_training_reached(tmp_path):
 
 def test_the_log_has_the_rewards_of_the_task(tmp_path):
     """The first epoch of both runs has the same actions, although one learns from another reward."""
-    shaped = {"budget_length": 1, "budget_discount": 0.9, "unsafe_reward": -77.0}
+    shaped = {"budget_discount": 0.9, "unsafe_reward": -77.0}
     constant = {"cost_limit": 0.01, "env": "tests.training.probes:Constant", "total_steps": 80}
     for name, options in (("trpo", {}), ("trpo-saute", shaped)):
         progress = read_progress(train(run_of(tmp_path, name, **constant, **options), quiet=True))

@@ -26,12 +26,12 @@ def learn(probe, algo, limit, epochs, num_envs, options=None, **changes):
     if "ppo.lr" in option_names(ALGORITHMS[algo]()):
         options = {"ppo.lr": 1e-2, "ppo.epochs": 10, **(options or {})}
     if algo in SAFETY_STATE:
-        options = {"budget_length": probe.length, **(options or {})}
+        options = {"env_options": {"max_episode_steps": probe.length}, **(options or {})}
     steps = num_envs * probe.length
     sizes = {"num_envs": num_envs, "steps_per_epoch": steps, "total_steps": steps * epochs, "hidden": (8,)}
     given = {"env": "probe", "algo": algo, "cost_limit": limit, "vf_lr": 1e-2}
     cfg = make_config({**given, **sizes, **(options or {}), **changes})
-    algorithm, envs = cfg.algorithm, probe(num_envs)
+    algorithm, envs = cfg.algo, probe(num_envs)
     if algorithm.safety_state(cfg.context, EnvParams()) is not None:
         envs = SafetyStateWrapper(envs, algorithm, cfg.context)
     state, rows = first_state(cfg, algorithm, envs), []
@@ -49,7 +49,7 @@ def late(rows, name, last=20):
 @pytest.mark.parametrize("algo", [*UNCONSTRAINED, *MEAN, *TAIL[:3], *SAFETY_STATE, *LAGRANGIAN])  # EVO needs a rollout
 def test_only_tail_methods_react_to_a_tail_with_the_same_mean(algo, variant):
     """Costs of 18 in every episode, or 60 with probability 0.3: the same mean, below the limit of 25."""
-    algorithm, context = ALGORITHMS[algo](variant=variant).resolve(1000), RunContext(cost_limit=25.0)
+    algorithm, context = ALGORITHMS[algo](variant=variant), RunContext(cost_limit=25.0)
 
     def accepts(costs):
         episodes = Episodes(np.array(costs), np.zeros(len(costs)), np.full(len(costs), 100, np.int64))

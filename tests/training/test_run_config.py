@@ -95,9 +95,8 @@ class TestDerivedValues:
         known = next(name for name, spec in gymnasium.registry.items() if spec.max_episode_steps == 200)
         for env, length in (("SafetyPointCircle1-v0", 500), (known, 200), ("unknown:Task", 1000)):
             assert make_config({"env": env}).episode_length == length
-        given = {"env": "SafetyPointGoal1-v0", "env_options": {"max_episode_steps": 77}, "algo": "trpo-saute"}
-        assert make_config(given).algorithm.budget.budget_length == 77
-        assert make_config({**given, "variant": "published"}).algorithm.budget.budget_length == 1000
+        given = {"env": "SafetyPointGoal1-v0", "env_options": {"max_episode_steps": 77}}
+        assert make_config(given).episode_length == 77
 
 
 class TestIdentity:
@@ -119,10 +118,6 @@ class TestIdentity:
         presets = ("paper", "released", "corrected", "violation")
         assert len({make_config({"algo": "steingate", "preset": preset}).identity for preset in presets}) == 4
 
-    def test_defaults_that_follow_from_the_variant_count_as_given(self):
-        saute = {"algo": "trpo-saute", "variant": "published"}
-        assert make_config({**saute, "budget_length": 1000}).identity == make_config(saute).identity
-
 
 class TestStored:
     @pytest.mark.parametrize("algo", [*ALGORITHMS, OwnAlgorithm(scale=0.5)])
@@ -130,7 +125,7 @@ class TestStored:
         cfg = make_config({"algo": algo, "seed": 3, "out": "there", "hidden": "5", "env_options": {"x": [1]}})
         text = json.dumps(cfg.to_dict(), allow_nan=False)
         back = read_stored(json.loads(text), "config.json")
-        assert back.algo == cfg.algorithm
+        assert back.algo == cfg.algo
         assert back.identity == cfg.identity
         assert replace(back, algo=cfg.algo) == cfg
 

@@ -10,7 +10,7 @@ from steingate.training.state import TrainState, first_state, from_tree, to_tree
 
 def initial(name="cpo", **changes):
     cfg = small(name, **changes)
-    algorithm = cfg.algorithm
+    algorithm = cfg.algo
     return first_state(cfg, algorithm, FakeEnv())
 
 

@@ -28,9 +28,9 @@ import numpy as np
 from steingate.algorithms.base import (
     Array,
     Batch,
+    Decision,
     EnvParams,
     Episodes,
-    GateOutput,
     MethodInfo,
     Metrics,
     Mode,
@@ -39,12 +39,11 @@ from steingate.algorithms.base import (
     Params,
     RunContext,
     TrustRegionAlgorithm,
+    Update,
 )
 from steingate.algorithms.common.episodes import gate_output
 from steingate.algorithms.config import (
     EPISODE_FILTER,
-    NON_NEGATIVE,
-    UNIT,
     AdvantageConfig,
     CriticConfig,
     EpisodeFilter,
@@ -57,21 +56,21 @@ from steingate.certificates.betting import RHO, WEIGHTS
 from steingate.errors import InputError
 from steingate.monitoring.wealth import THETA
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import check_ranges, group, option
+from steingate.settings import FRACTION, NON_NEGATIVE, POSITIVE, UNIT, Range, check_ranges, group, option
 
 
 @dataclass(frozen=True)
 class PenaltyConfig:
     """Reward and cost observation."""
 
-    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, at m = 1", positive=True)
+    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, at m = 1", POSITIVE)
     min_penalty_fraction: float = option(
-        0.05, "smallest penalty of one limit of cost, as a fraction of the return", between=NON_NEGATIVE
+        0.05, "smallest penalty of one limit of cost, as a fraction of the return", NON_NEGATIVE
     )
-    inner_penalty_ratio: float = option(0.25, "penalty within the budget relative to beyond it", between=UNIT)
-    over_budget_reward_weight: float = option(1.0, "weight of the reward beyond the budget", between=UNIT)
+    inner_penalty_ratio: float = option(0.25, "penalty within the budget relative to beyond it", UNIT)
+    over_budget_reward_weight: float = option(1.0, "weight of the reward beyond the budget", UNIT)
     cost_obs_cap: float | None = option(
-        0.5, "upper bound of the cost observation, in limits beyond the first; none: unbounded", between=NON_NEGATIVE
+        0.5, "upper bound of the cost observation, in limits beyond the first; none: unbounded", NON_NEGATIVE
     )
 
 
@@ -128,19 +127,13 @@ class BudgetSchedule:
     """
 
     init_fraction: float = option(0.6, "initial budget fraction")
-    min_fraction: float = option(
-        0.1, "smallest budget fraction; below it the penalty outweighs the reward", positive=True
-    )
-    shrink: float = option(0.85, "factor after evidence of too many violations", positive=True)
+    min_fraction: float = option(0.1, "smallest budget fraction; below it the penalty outweighs the reward", POSITIVE)
+    shrink: float = option(0.85, "factor after evidence of too many violations", POSITIVE)
     grow: float = option(1.15, "factor after evidence of a violation rate below the risk")
-    delta: float = option(
-        0.05, "probability of growing wrongly, for each value of the budget fraction", positive=True, between=UNIT
-    )
+    delta: float = option(0.05, "probability of growing wrongly, for each value of the budget fraction", FRACTION)
     spend: bool = option(False, "divide delta over the values of the budget fraction, so that it holds for the run")
-    alarm: float = option(
-        0.67, "violation rate, as a multiple of the risk, above which the fraction shrinks", positive=True
-    )
-    run_length: float = option(1000.0, "mean number of episodes between false alarms, at least", between=(1.0, inf))
+    alarm: float = option(0.67, "violation rate, as a multiple of the risk, above which the fraction shrinks", POSITIVE)
+    run_length: float = option(1000.0, "mean number of episodes between false alarms, at least", Range(1.0, inf))
 
     def __post_init__(self) -> None:
         check_ranges(self)
@@ -197,16 +190,15 @@ class ExplorationSchedule:
     """Schedule of the largest action standard deviation, and the test of whether the return still grows."""
 
     improvement_z: float = option(
-        1.0, "standard errors by which a block's return must exceed the last to be growth", between=NON_NEGATIVE
+        1.0, "standard errors by which a block's return must exceed the last to be growth", NON_NEGATIVE
     )
     cost_tolerance: float = option(
-        0.5, "mean cost, in limits, up to which the budget of a growing policy is held", between=NON_NEGATIVE
+        0.5, "mean cost, in limits, up to which the budget of a growing policy is held", NON_NEGATIVE
     )
     std_decay: float = option(
-        0.95, "factor on the largest action standard deviation after a block without growth", positive=True,
-        between=UNIT,
+        0.95, "factor on the largest action standard deviation after a block without growth", FRACTION
     )  # fmt: skip
-    min_std: float = option(0.4, "final value of the largest action standard deviation", positive=True, between=UNIT)
+    min_std: float = option(0.4, "final value of the largest action standard deviation", FRACTION)
 
 
 class AllowanceState(NamedTuple):
@@ -239,9 +231,9 @@ class _Allowance(OnPolicyAlgorithm):
 
     penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
     risk: float = option(
-        0.01, "violation rate P(cost > limit) that the budget is adapted to", positive=True, between=(0.0, 0.99)
+        0.01, "violation rate P(cost > limit) that the budget is adapted to", Range(0.0, 0.99, above=True)
     )
-    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration", positive=True)
+    episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration", POSITIVE)
     schedule: BudgetSchedule = group(BudgetSchedule)
     exploration: ExplorationSchedule = group(ExplorationSchedule)
     episode_filter: EpisodeFilter = option(None, EPISODE_FILTER)
@@ -296,9 +288,7 @@ class _Allowance(OnPolicyAlgorithm):
         within = reward - config.inner_penalty_ratio * penalty
         return np.where(z > -fraction, within, config.over_budget_reward_weight * reward - penalty)
 
-    def decide(
-        self, context: RunContext, state: AllowanceState, episodes: Episodes
-    ) -> tuple[AllowanceState, GateOutput]:
+    def decide(self, context: RunContext, state: AllowanceState, episodes: Episodes) -> Decision:
         """Maximize the penalized reward; after a full block, update m and exploration."""
         state = state._replace(
             block_cost=np.concatenate([state.block_cost, np.maximum(episodes.cost, 0.0)]),
@@ -314,7 +304,7 @@ class _Allowance(OnPolicyAlgorithm):
             state, evidence, messages = self._end_block(state, context.cost_limit)
         schedule = state.schedule
         return state, gate_output(
-            Objective(Mode.IMPROVE), episodes, messages, **evidence, Budget=self.risk, BudgetFraction=schedule.fraction,
+            Mode.IMPROVE, episodes, messages=messages, **evidence, Budget=self.risk, BudgetFraction=schedule.fraction,
             BudgetViolationRate=schedule.violations / schedule.episodes if schedule.episodes else nan,
             BudgetEpisodes=float(schedule.episodes), AlarmsAtMin=float(schedule.alarms_at_min), MaxStd=state.max_std,
             StepFraction=self._step_fraction(state), ReturnScale=state.return_scale,
@@ -346,9 +336,7 @@ class _Allowance(OnPolicyAlgorithm):
         evidence = {"GrowEvidence": info.grow_evidence, "ShrinkEvidence": info.shrink_evidence}
         return state, {**evidence, "ReturnGrows": float(grows)}, messages
 
-    def update(
-        self, context: RunContext, state: AllowanceState, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[AllowanceState, Params, Metrics]:
+    def update(self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective) -> Update:
         """Update the policy, with the step fraction and the largest standard deviation of the schedule."""
         state, updated, metrics = super().update(context, state, policy, batch, objective)  # type: ignore[safe-super]
         return state, limit_update(policy, updated, self._step_fraction(state), state.max_std), metrics

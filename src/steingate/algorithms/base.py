@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,11 +61,15 @@ class Objective(NamedTuple):
 
 
 class GateOutput(NamedTuple):
-    """Result of ``decide``: the objective, columns of ``progress.csv``, and sentences for the user."""
+    """What ``decide`` finds: the objective, columns of ``progress.csv``, and sentences for the user."""
 
     objective: Objective
     metrics: Metrics = {}  # noqa: RUF012 (never changed in place)
     messages: tuple[str, ...] = ()
+
+
+Decision = tuple[State, GateOutput]  # result of ``decide``: the next state, and the objective of the policy update
+Update = tuple[State, Params, Metrics]  # result of ``update``: the next state, the updated policy, ``Loss/NAME``
 
 
 class EnvParams(NamedTuple):
@@ -171,10 +175,7 @@ class Algorithm(ABC):
 
     @property
     def complete_episodes_only(self) -> bool:
-        """Whether ``decide`` gets only episodes that began early enough to finish in the epoch.
-
-        Near the end of an epoch only short episodes finish; the filter removes this bias.
-        """
+        """Whether ``decide`` gets only the episodes that ``common.episodes.complete_episodes`` selects."""
         return self.episode_filter == "complete" or (self.episode_filter is None and not self.is_published)
 
     @property
@@ -187,20 +188,13 @@ class Algorithm(ABC):
         """Return options that were published for a task; options of the user have priority."""
         return {}
 
-    def resolve(self, episode_length: int) -> Self:
-        """Return the algorithm with settings filled in that follow from its variant or the task."""
-        return self
-
     @abstractmethod
     def init(self, context: RunContext, policy: Params) -> State:
         """Return the state before the first epoch."""
 
     @abstractmethod
-    def decide(self, context: RunContext, state: State, episodes: Episodes) -> tuple[State, GateOutput]:
-        """Return the next state and the objective of the policy update.
-
-        An epoch may finish no episode: ``episodes`` is then empty.
-        """
+    def decide(self, context: RunContext, state: State, episodes: Episodes) -> Decision:
+        """Return the next state and the output of the gate; ``episodes`` is empty if the epoch finished none."""
 
     def env_params(self, context: RunContext, state: State) -> EnvParams:
         """Return the numbers that the environments use in the next epoch."""
@@ -215,10 +209,7 @@ class Algorithm(ABC):
         return reward
 
     def ends_episode(self, context: RunContext, accumulated_cost: Array) -> npt.NDArray[np.bool_]:
-        """Return which training episodes terminate after a step, given their costs so far: both (E,).
-
-        Certification and evaluation play whole episodes.
-        """
+        """Return which episodes terminate after a step of training, given their costs so far: both (E,)."""
         return np.zeros(len(accumulated_cost), np.bool_)
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
@@ -255,9 +246,7 @@ class OnPolicyAlgorithm(Algorithm):
         return advantage, None, {}
 
     @abstractmethod
-    def update(
-        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[State, Params, Metrics]:
+    def update(self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective) -> Update:
         """Return the next state, the updated policy, and columns of ``progress.csv`` (``Loss/NAME``)."""
 
     def update_epochs(self, state: State) -> int | None:
@@ -275,10 +264,7 @@ class ConstrainedAlgorithm(OnPolicyAlgorithm):
 
 @dataclass(frozen=True)
 class TrustRegionAlgorithm(OnPolicyAlgorithm):
-    """An algorithm whose policy update is one trust-region step (``common.trust_region``), with its settings.
-
-    Abstract, as :class:`~steingate.algorithms.ppo.MinibatchAlgorithm`; a method adds fields of its own.
-    """
+    """An algorithm whose policy update is one trust-region step (``common.trust_region``). Abstract."""
 
     variant: Variant = option("corrected", VARIANT)
     networks: NetworkConfig = group(NetworkConfig, flat=True)
@@ -288,15 +274,12 @@ class TrustRegionAlgorithm(OnPolicyAlgorithm):
     line_search: LineSearchConfig | None = group(LineSearchConfig, flat=True)  # None: full steps
 
     def step_rule(self) -> "StepRule":
-        """Return the settings of the step."""
+        """Return the settings of the trust-region step."""
         from steingate.algorithms.common.trust_region import StepRule
 
         return StepRule(self.trust_region, self.line_search, self.variant)
 
-    def update(
-        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[State, Params, Metrics]:
-        """Take one trust-region step for the objective."""
+    def update(self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective) -> Update:
         from steingate.algorithms.common.trust_region import trust_region_update
 
         return state, *trust_region_update(policy, batch, objective, self.step_rule())

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from steingate.algorithms.base import (
     ConstrainedAlgorithm,
+    Decision,
     Episodes,
-    GateOutput,
     MethodInfo,
     Mode,
-    Objective,
     Params,
     RunContext,
     TrustRegionAlgorithm,
@@ -38,17 +37,16 @@ class MeanCostConstraint(ConstrainedAlgorithm):
     def init(self, context: RunContext, policy: Params) -> MeanCostState:
         return MeanCostState(optimizer=self.init_optimizer(policy))
 
-    def decide(self, context: RunContext, state: MeanCostState, episodes: Episodes) -> tuple[MeanCostState, GateOutput]:
+    def decide(self, context: RunContext, state: MeanCostState, episodes: Episodes) -> Decision:
         """Constrain the mean cost of the last ``window`` episodes; before the first one minimize cost.
 
         The slack is in cost per step, in published variants in cost per episode.
         """
         recent = state.recent.extend(episodes, context.window)
         mean = recent.mean_cost(context.cost_limit)
-        slack = context.cost_limit - mean
+        slack = context.cost_limit - mean if self.is_published else recent.per_step(context.cost_limit - mean)
         mode = Mode.BALANCE if len(recent.costs) else Mode.RECOVER
-        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        return state._replace(recent=recent), gate_output(objective, episodes, MeanCost=mean)
+        return state._replace(recent=recent), gate_output(mode, episodes, slack, MeanCost=mean)
 
 
 @dataclass(frozen=True)

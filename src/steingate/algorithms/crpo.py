@@ -9,18 +9,17 @@ from math import inf
 
 from steingate.algorithms.base import (
     ConstrainedAlgorithm,
+    Decision,
     Episodes,
-    GateOutput,
     MethodInfo,
     Mode,
-    Objective,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, gate_output
-from steingate.algorithms.config import NON_NEGATIVE, LineSearchConfig
-from steingate.settings import group, option
+from steingate.algorithms.config import LineSearchConfig
+from steingate.settings import NON_NEGATIVE, group, option
 
 
 @dataclass(frozen=True)
@@ -36,16 +35,12 @@ class CRPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
         constraint="mean cost, switch with tolerance", update="trust region", order=140, color="#3f5fa8",
     )  # fmt: skip
     line_search: LineSearchConfig = group(lambda: LineSearchConfig(backtrack_iters=15), flat=True)
-    tolerance: float = option(
-        2.0, "mean cost above the limit at which the reward is still maximized", between=NON_NEGATIVE
-    )
+    tolerance: float = option(2.0, "mean cost above the limit at which the reward is still maximized", NON_NEGATIVE)
 
     def init(self, context: RunContext, policy: Params) -> RecentEpisodes:
         return RecentEpisodes()
 
-    def decide(
-        self, context: RunContext, state: RecentEpisodes, episodes: Episodes
-    ) -> tuple[RecentEpisodes, GateOutput]:
+    def decide(self, context: RunContext, state: RecentEpisodes, episodes: Episodes) -> Decision:
         """Compare the mean cost of the last ``window`` episodes with limit + tolerance.
 
         The slack is infinite for reward steps and 0 for cost steps: neither has a cost constraint. Before the
@@ -54,5 +49,5 @@ class CRPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
         recent = state.extend(episodes, context.window)
         mean = recent.mean_cost(context.cost_limit)
         improves = len(recent.costs) > 0 and context.cost_limit - mean >= -self.tolerance
-        objective = Objective(Mode.IMPROVE, inf) if improves else Objective(Mode.RECOVER, 0.0)
-        return recent, gate_output(objective, episodes, MeanCost=mean)
+        mode, slack = (Mode.IMPROVE, inf) if improves else (Mode.RECOVER, 0.0)
+        return recent, gate_output(mode, episodes, slack, MeanCost=mean)

@@ -17,20 +17,18 @@ import numpy as np
 from steingate.algorithms.base import (
     Array,
     ConstrainedAlgorithm,
+    Decision,
     EnvParams,
     Episodes,
-    GateOutput,
     MethodInfo,
     Mode,
-    Objective,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, cvar, gate_output
-from steingate.algorithms.config import UNIT
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import option
+from steingate.settings import FRACTION, option
 
 
 class CVaRState(NamedTuple):
@@ -52,7 +50,7 @@ class CVaRCPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
         "takes CPO's corrected update, whose predictions are noisier still for a tail of few episodes",
         constraint="CVaR", update="trust region", inputs="accumulated cost", order=130, color="#9a7b4f",
     )  # fmt: skip
-    tail: float = option(0.1, "fraction of worst episodes", positive=True, between=UNIT)
+    tail: float = option(0.1, "fraction of worst episodes", FRACTION)
 
     def init(self, context: RunContext, policy: Params) -> CVaRState:
         return CVaRState()
@@ -61,15 +59,14 @@ class CVaRCPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
         """Return the accumulated cost, in limits."""
         return SafetyState(start=0.0, scale=-(context.cost_limit or 1.0))
 
-    def decide(self, context: RunContext, state: CVaRState, episodes: Episodes) -> tuple[CVaRState, GateOutput]:
+    def decide(self, context: RunContext, state: CVaRState, episodes: Episodes) -> Decision:
         """Constrain the CVaR of the last ``window`` episodes; before the first one minimize cost."""
         recent = state.recent.extend(episodes, context.window)
         known = len(recent.costs) > 0
         value, threshold = cvar(recent.costs, self.tail) if known else (context.cost_limit, 0.0)
-        slack = context.cost_limit - value
+        slack = context.cost_limit - value if self.is_published else recent.per_step(context.cost_limit - value)
         mode = Mode.BALANCE if known else Mode.RECOVER
-        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        return CVaRState(recent, threshold), gate_output(objective, episodes, CVaR=value, TailThreshold=threshold)
+        return CVaRState(recent, threshold), gate_output(mode, episodes, slack, CVaR=value, TailThreshold=threshold)
 
     def cost_transform(self, context: RunContext, state: CVaRState) -> Callable[[Array], Array]:
         """Return the excess over the tail's threshold, divided by ``tail``."""

@@ -16,44 +16,40 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import (
     Array,
+    Decision,
     Episodes,
-    GateOutput,
     MethodInfo,
     Metrics,
     Mode,
-    Objective,
     Params,
     RunContext,
     Trajectories,
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_output
-from steingate.algorithms.config import NON_NEGATIVE, UNIT, CostAdvantageConfig
-from steingate.errors import InputError
-from steingate.settings import group, option
+from steingate.algorithms.config import CostAdvantageConfig
+from steingate.settings import NON_NEGATIVE, POSITIVE, UNIT, Range, group, option
 
-PERCENT = (0.0, 100.0)
+PERCENT = Range(0.0, 100.0)
+PUBLISHED_BUFFER = 100  # transitions in the published fit of the advantages: the last ones of the last environment
 
 
 @dataclass(frozen=True)
 class ExtremeValueConfig:
     """Extreme value of the episode cost."""
 
-    capacity: int = option(50, "number of episodes", positive=True)
-    percentile: float = option(95.0, "percentile above which the tail is fitted", between=PERCENT)
-    quantile: float = option(0.5, "quantile of the fitted excess", between=UNIT)
+    capacity: int = option(50, "number of episodes", POSITIVE)
+    percentile: float = option(95.0, "percentile above which the tail is fitted", PERCENT)
+    quantile: float = option(0.5, "quantile of the fitted excess", UNIT)
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
     """Transitions that count more than once."""
 
-    copies: int = option(4, "further copies of each chosen transition", between=NON_NEGATIVE)
-    percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted", between=PERCENT)
-    quantile: float = option(0.5, "quantile of the fitted excess", between=UNIT)
-    buffer: int = option(
-        100, "transitions in the fit with variant=published: the last ones of the last environment", positive=True
-    )
+    copies: int = option(4, "further copies of each chosen transition", NON_NEGATIVE)
+    percentile: float = option(90.0, "percentile above which the tail of the advantages is fitted", PERCENT)
+    quantile: float = option(0.5, "quantile of the fitted excess", UNIT)
 
 
 class Steps(NamedTuple):
@@ -94,11 +90,6 @@ class EVO(TrustRegionAlgorithm):
     extreme: ExtremeValueConfig = group(ExtremeValueConfig)
     replay: ReplayConfig = group(ReplayConfig)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.replay.buffer != ReplayConfig().buffer and not self.is_published:
-            raise InputError("replay.buffer has no effect with variant=corrected, which fits all transitions.")
-
     def init(self, context: RunContext, policy: Params) -> EVOState:
         dims = (len(policy["w"][0]),), (len(policy["log_std"]) if "log_std" in policy else 1,), ()
         nothing = Steps(*(np.zeros((0, *dim), np.float32) for dim in dims))
@@ -133,7 +124,7 @@ class EVO(TrustRegionAlgorithm):
             log_ratio[:old] = log_ratios(steps, lengths[:old], policy)
         return state._replace(steps=steps, lengths=lengths, log_ratio=log_ratio, running=tuple(running))
 
-    def decide(self, context: RunContext, state: EVOState, episodes: Episodes) -> tuple[EVOState, GateOutput]:
+    def decide(self, context: RunContext, state: EVOState, episodes: Episodes) -> Decision:
         """Constrain the extreme value of the cost; before the first finished episode minimize cost."""
         costs = append_window(state.costs, episodes.cost, self.extreme.capacity)
         recent = state.recent.extend(episodes, context.window)
@@ -143,14 +134,31 @@ class EVO(TrustRegionAlgorithm):
             value, fitted = extreme_value(costs, state.log_ratio, self.extreme, self.is_published)
         elif not zero:
             value, mode = context.cost_limit, Mode.RECOVER
-        slack = context.cost_limit - value
-        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        output = gate_output(objective, episodes, ExtremeCost=value, FitFailed=float(not fitted))
+        slack = context.cost_limit - value if self.is_published else recent.per_step(context.cost_limit - value)
+        output = gate_output(mode, episodes, slack, ExtremeCost=value, FitFailed=float(not fitted))
         return state._replace(costs=costs, recent=recent), output
 
     def shape_advantages(self, advantage: Array) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
-        """Let transitions with extreme advantages count more than once."""
-        return replay_extremes(advantage, self.replay, self.is_published)
+        """Let transitions with extreme advantages count more than once.
+
+        Choosing transitions by their advantage changes the frequencies of actions, so a cost surrogate over the copies
+        no longer estimates the policy's cost, and minimizing it can raise the cost. The copies therefore count in the
+        reward surrogate only (weights None), except in the published variant.
+        """
+        published, replay, every = self.is_published, self.replay, advantage.ravel()
+        by_environment = advantage.T.ravel()
+        sample = by_environment[-PUBLISHED_BUFFER:] if published else by_environment
+        threshold, fitted = 0.0, True
+        if np.any(sample):
+            quantile = min(max(replay.quantile, 0.2), 0.9)
+            threshold, fitted = pareto_quantile(sample, replay.percentile, quantile, free_location=published)
+        chosen = every >= threshold
+        facts = {"Threshold": threshold, "Fraction": float(chosen.mean()), "FitFailed": float(not fitted)}
+        metrics = {f"Loss/Replay{name}": value for name, value in facts.items()}
+        weight = 1.0 + replay.copies * chosen
+        if published:
+            return every, weight.astype(np.float32), metrics
+        return every * weight / weight.mean(), None, metrics
 
 
 def pareto_quantile(sample: Array, percentile: float, quantile: float, free_location: bool) -> tuple[float, bool]:
@@ -179,50 +187,21 @@ def pareto_quantile(sample: Array, percentile: float, quantile: float, free_loca
     return threshold + float(np.quantile(excess, quantile)), False
 
 
-def episode_weights(log_ratio: Array, published: bool) -> Array:
-    """Return the weights of remembered episodes: clamped likelihood ratios, or as published their clamped logs."""
-    if published:
-        return np.asarray(np.exp(np.clip(log_ratio, 0.8, 1.2)))
-    return np.asarray(np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2))
-
-
 def extreme_value(
     costs: Array, log_ratio: Array, config: ExtremeValueConfig, published: bool = False
 ) -> tuple[float, bool]:
     """Return the extreme value of the remembered costs, and whether the fit succeeded.
 
-    Weights are rounded to about ten thousand copies in all. Published code adds the percentile twice.
+    Episodes are weighted by clamped likelihood ratios, rounded to about ten thousand copies in all. Published code
+    clamps the logarithms instead, and adds the percentile twice.
     """
-    weight = episode_weights(log_ratio, published)
+    weight = np.clip(np.exp(np.minimum(log_ratio, 1.0)), 0.8, 1.2)
+    if published:
+        weight = np.exp(np.clip(log_ratio, 0.8, 1.2))
     copies = (weight / weight.sum() * 1e4).astype(np.int64)
     sample = np.repeat(costs, copies)
     value, fitted = pareto_quantile(sample, config.percentile, config.quantile, free_location=published)
     return value + float(np.percentile(sample, config.percentile)) * published, fitted
-
-
-def replay_extremes(
-    adv: npt.NDArray[np.floating[Any]], config: ReplayConfig, published: bool = False
-) -> tuple[Array, npt.NDArray[np.float32] | None, Metrics]:
-    """Return advantages (T * E,) and sample weights in which transitions with extreme advantages count more.
-
-    Choosing transitions by their advantage changes the frequencies of actions, so a cost surrogate over the copies
-    no longer estimates the policy's cost, and minimizing it can raise the cost. The copies therefore count in the
-    reward surrogate only (weights None), except in the published variant.
-    """
-    advantage = np.asarray(adv, np.float64)
-    by_environment = advantage.T.ravel()
-    sample = by_environment[-config.buffer :] if published else by_environment
-    threshold, fitted = 0.0, True
-    if np.any(sample):
-        quantile = min(max(config.quantile, 0.2), 0.9)
-        threshold, fitted = pareto_quantile(sample, config.percentile, quantile, free_location=published)
-    chosen = advantage.ravel() >= threshold
-    facts = {"Threshold": threshold, "Fraction": float(chosen.mean()), "FitFailed": float(not fitted)}
-    metrics = {f"Loss/Replay{name}": value for name, value in facts.items()}
-    weight = 1.0 + config.copies * chosen
-    if published:
-        return advantage.ravel(), weight.astype(np.float32), metrics
-    return advantage.ravel() * weight / weight.mean(), None, metrics
 
 
 def log_ratios(steps: Steps, lengths: npt.NDArray[np.int64], policy: Params) -> Array:

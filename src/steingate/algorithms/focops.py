@@ -14,7 +14,7 @@ from steingate.algorithms.base import Batch, MethodInfo, Objective, Params
 from steingate.algorithms.config import MinibatchConfig
 from steingate.algorithms.lagrangian import AdamConfig, Lagrangian, PIDConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
-from steingate.settings import group, option
+from steingate.settings import POSITIVE, group, option
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class FOCOPS(Lagrangian, MinibatchAlgorithm):
     ppo: MinibatchConfig = group(MinibatchConfig)
     adam: AdamConfig = group(lambda: AdamConfig(upper_bound=2.0))
     pid: PIDConfig = group(lambda: PIDConfig(upper_bound=2.0))
-    temperature: float = option(1.5, "weight of the KL relative to the advantage", positive=True)
-    radius: float = option(0.02, "states with a larger KL from the old policy are ignored", positive=True)
+    temperature: float = option(1.5, "weight of the KL relative to the advantage", POSITIVE)
+    radius: float = option(0.02, "states with a larger KL from the old policy are ignored", POSITIVE)
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return FOCOPS' loss."""

@@ -16,20 +16,19 @@ import numpy as np
 from steingate.algorithms.base import (
     Array,
     ConstrainedAlgorithm,
+    Decision,
     Episodes,
-    GateOutput,
     MethodInfo,
     Mode,
-    Objective,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
 from steingate.algorithms.common.episodes import RecentEpisodes, append_window, gate_output
-from steingate.algorithms.config import NON_NEGATIVE, UNIT, LineSearchConfig
+from steingate.algorithms.config import LineSearchConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.errors import InputError
-from steingate.settings import group, option
+from steingate.settings import NON_NEGATIVE, POSITIVE, UNIT, group, option
 
 
 class AdamMultiplier(NamedTuple):
@@ -55,9 +54,9 @@ class PIDMultiplier(NamedTuple):
 class AdamConfig:
     """Gradient ascent on multiplier * (mean cost - limit) by Adam."""
 
-    lr: float = option(0.035, "learning rate of the multiplier", positive=True)
-    init: float = option(0.001, "initial multiplier", between=NON_NEGATIVE)
-    upper_bound: float = option(inf, "largest multiplier", positive=True)
+    lr: float = option(0.035, "learning rate of the multiplier", POSITIVE)
+    init: float = option(0.001, "initial multiplier", NON_NEGATIVE)
+    upper_bound: float = option(inf, "largest multiplier", POSITIVE)
 
     def start(self) -> AdamMultiplier:
         """Return the state before the first epoch."""
@@ -81,13 +80,13 @@ class PIDConfig:
     As in the published code, the cost ``delay`` epochs ago counts as 0 until it exists.
     """
 
-    kp: float = option(0.1, "proportional gain", between=NON_NEGATIVE)
-    ki: float = option(0.01, "integral gain", between=NON_NEGATIVE)
-    kd: float = option(0.01, "derivative gain", between=NON_NEGATIVE)
-    delay: int = option(10, "epochs between the two costs of the derivative", positive=True)
-    smoothing: float = option(0.95, "exponential smoothing of violation and cost", between=UNIT)
-    init: float = option(0.001, "initial multiplier", between=NON_NEGATIVE)
-    upper_bound: float = option(inf, "largest multiplier", positive=True)
+    kp: float = option(0.1, "proportional gain", NON_NEGATIVE)
+    ki: float = option(0.01, "integral gain", NON_NEGATIVE)
+    kd: float = option(0.01, "derivative gain", NON_NEGATIVE)
+    delay: int = option(10, "epochs between the two costs of the derivative", POSITIVE)
+    smoothing: float = option(0.95, "exponential smoothing of violation and cost", UNIT)
+    init: float = option(0.001, "initial multiplier", NON_NEGATIVE)
+    upper_bound: float = option(inf, "largest multiplier", POSITIVE)
 
     def start(self) -> PIDMultiplier:
         """Return the state before the first epoch."""
@@ -136,16 +135,14 @@ class Lagrangian(ConstrainedAlgorithm):
     def init(self, context: RunContext, policy: Params) -> LagrangianState:
         return LagrangianState(self.multiplier_config.start(), optimizer=self.init_optimizer(policy))
 
-    def decide(
-        self, context: RunContext, state: LagrangianState, episodes: Episodes
-    ) -> tuple[LagrangianState, GateOutput]:
+    def decide(self, context: RunContext, state: LagrangianState, episodes: Episodes) -> Decision:
         """Move the multiplier by the violation of the mean cost; it stays until the first episode has finished."""
         recent = state.recent.extend(episodes, context.window)
         mean, multiplier = recent.mean_cost(context.cost_limit), state.multiplier
         if len(recent.costs):
             multiplier = self.multiplier_config.next(multiplier, mean, context.cost_limit)  # type: ignore[arg-type]
-        objective = Objective(Mode.IMPROVE, lagrange_multiplier=multiplier.value)
-        output = gate_output(objective, episodes, MeanCost=mean, LagrangeMultiplier=multiplier.value)
+        value = multiplier.value
+        output = gate_output(Mode.IMPROVE, episodes, multiplier=value, MeanCost=mean, LagrangeMultiplier=value)
         return state._replace(multiplier=multiplier, recent=recent), output
 
 

@@ -15,7 +15,7 @@ from steingate.algorithms.base import Batch, MethodInfo, Mode, Objective, Params
 from steingate.algorithms.config import PPOConfig
 from steingate.algorithms.cpo import MeanCostConstraint
 from steingate.algorithms.ppo import MinibatchAlgorithm
-from steingate.settings import group, option
+from steingate.settings import POSITIVE, group, option
 
 NO_VIOLATION = -1e9  # switches the penalty off
 
@@ -34,7 +34,7 @@ class P3O(MeanCostConstraint, MinibatchAlgorithm):
         constraint="mean cost, by a penalty", update="PPO", order=170, color="#5fae5f",
     )  # fmt: skip
     ppo: PPOConfig = group(lambda: PPOConfig(epochs=10))
-    penalty: float = option(20.0, "weight of the predicted violation", positive=True)
+    penalty: float = option(20.0, "weight of the predicted violation", POSITIVE)
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return P3O's loss; before the first finished episode only the cost is minimized."""

@@ -38,27 +38,25 @@ class PCPO(MeanCostConstraint, TrustRegionAlgorithm):
 
 
 def projected_direction(product: Callable[[Any], Any], g: Any, b: Any, mode: Any, c: Any, rule: Any) -> Any:
-    """Return PCPO's full step as a ``Solution``; it replaces ``common.trust_region.solve_direction``.
+    """Return PCPO's full step, its case and 2; it replaces ``common.trust_region.solve_direction``.
 
     ``variant="published"`` uses H x in place of x in the reward step.
     """
     import jax
     import jax.numpy as jnp
 
-    from steingate.algorithms.common.trust_region import Case, Solution, conjugate_gradient, recover
+    from steingate.algorithms.common.trust_region import Case, conjugate_gradient, recover
 
     region = rule.trust_region
     x, q = conjugate_gradient(product, g, region.cg_iters)
     p, s = conjugate_gradient(product, b, region.cg_iters)
     first = product(x) if rule.variant == "published" else x
-    projected = project(first, p, q, jnp.vdot(g, p), s, c, region.max_kl)
+    steps = recover(p, s, region.max_kl), project(first, p, q, jnp.vdot(g, p), s, c, region.max_kl)
     recovers = mode == Mode.RECOVER
-    direction = jax.tree.map(
-        lambda down, onto: jnp.where(recovers, down, onto), recover(p, s, region.max_kl), projected
-    )
+    direction = jax.tree.map(lambda down, onto: jnp.where(recovers, down, onto), *steps)
     # Cases in which the line search ignores the reward.
     case = jnp.where(recovers, int(Case.OUT_OF_REACH), int(Case.REACHABLE)).astype(jnp.int32)
-    return Solution(direction, case, jnp.asarray(2, jnp.int32))
+    return direction, case, jnp.asarray(2, jnp.int32)
 
 
 def project(first: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float) -> Any:

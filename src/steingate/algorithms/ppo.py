@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steingate.algorithms.base import (
     Batch,
+    Decision,
     Episodes,
-    GateOutput,
     MethodInfo,
-    Metrics,
+    Mode,
     Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
     State,
+    Update,
 )
-from steingate.algorithms.common.episodes import maximize_reward
+from steingate.algorithms.common.episodes import gate_output
 from steingate.algorithms.config import (
     VARIANT,
     AdvantageConfig,
@@ -69,9 +70,7 @@ class MinibatchAlgorithm(OnPolicyAlgorithm):
         assert isinstance(self.ppo, PPOConfig)
         return (ppo_phase(batch, objective, self.ppo.clip),)
 
-    def update(
-        self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective
-    ) -> tuple[State, Params, Metrics]:
+    def update(self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective) -> Update:
         """Minimize the losses of all phases by epochs of minibatch Adam."""
         from steingate.algorithms.common.ppo_update import minibatch_update
 
@@ -104,7 +103,5 @@ class PPO(MinibatchAlgorithm):
     def init(self, context: RunContext, policy: Params) -> OptimizerState:
         return OptimizerState(self.init_optimizer(policy))
 
-    def decide(
-        self, context: RunContext, state: OptimizerState, episodes: Episodes
-    ) -> tuple[OptimizerState, GateOutput]:
-        return state, maximize_reward(episodes)
+    def decide(self, context: RunContext, state: OptimizerState, episodes: Episodes) -> Decision:
+        return state, gate_output(Mode.IMPROVE, episodes, Fallback=0.0)

@@ -13,29 +13,28 @@ the budget tightens while the policy exceeds it.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from steingate.algorithms.base import (
     Array,
+    Decision,
     EnvParams,
     Episodes,
-    GateOutput,
     MethodInfo,
     Mode,
-    Objective,
     OnPolicyAlgorithm,
     Params,
     RunContext,
     TrustRegionAlgorithm,
 )
-from steingate.algorithms.common.episodes import append_window, gate_output, maximize_reward
-from steingate.algorithms.config import EPISODE_FILTER, NON_NEGATIVE, UNIT, EpisodeFilter, LineSearchConfig, Variant
+from steingate.algorithms.common.episodes import append_window, gate_output
+from steingate.algorithms.config import EPISODE_FILTER, EpisodeFilter, LineSearchConfig, Variant
 from steingate.algorithms.ppo import MinibatchAlgorithm, OptimizerState
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
-from steingate.settings import group, option
+from steingate.settings import FRACTION, NON_NEGATIVE, POSITIVE, UNIT, group, option
 
 
 def require_cost_budget(name: str, limit: float) -> None:
@@ -48,26 +47,15 @@ def require_cost_budget(name: str, limit: float) -> None:
 
 
 @dataclass(frozen=True)
-class BudgetConfig:
-    """Cost budget of Sauté and Simmer."""
-
-    budget_discount: float = option(0.999, "discount of the cost budget", positive=True, between=UNIT)
-    unsafe_reward: float = option(-1.0, "reward once the budget is spent")
-    budget_length: int | None = option(
-        None, "steps over which the budget is discounted; none takes the task's episode length", positive=True
-    )
-
-
-@dataclass(frozen=True)
 class ControllerConfig:
     """Simmer's PID controller of the budget; the error is smoothed first."""
 
-    kp: float = option(5e-4, "proportional gain", between=NON_NEGATIVE)
-    ki: float = option(1e-5, "integral gain", between=NON_NEGATIVE)
-    kd: float = option(0.0, "derivative gain", between=NON_NEGATIVE)
-    smoothing: float = option(0.995, "exponential smoothing of the error", between=UNIT)
-    memory: int = option(10, "number of smoothed errors in the integral", positive=True)
-    max_change: float = option(1.0, "largest change of the budget in one epoch", positive=True)
+    kp: float = option(5e-4, "proportional gain", NON_NEGATIVE)
+    ki: float = option(1e-5, "integral gain", NON_NEGATIVE)
+    kd: float = option(0.0, "derivative gain", NON_NEGATIVE)
+    smoothing: float = option(0.995, "exponential smoothing of the error", UNIT)
+    memory: int = option(10, "number of smoothed errors in the integral", POSITIVE)
+    max_change: float = option(1.0, "largest change of the budget in one epoch", POSITIVE)
 
 
 class SimmerState(NamedTuple):
@@ -85,7 +73,8 @@ class SimmerState(NamedTuple):
 class _Saute(OnPolicyAlgorithm):
     """Safety state and reward of all variants. Abstract."""
 
-    budget: BudgetConfig = group(BudgetConfig, flat=True)
+    budget_discount: float = option(0.999, "discount of the cost budget", FRACTION)
+    unsafe_reward: float = option(-1.0, "reward once the budget is spent")
 
     @classmethod
     def published_options(cls, task: str, variant: Variant) -> Mapping[str, Any]:
@@ -97,26 +86,19 @@ class _Saute(OnPolicyAlgorithm):
             options |= {"ppo.epochs": 80} | ({"normalize_obs": False} if "Goal" in task else {})
         return options
 
-    def resolve(self, episode_length: int) -> Self:
-        """Return the algorithm with the length of the budget: that of the task, or 1000 as published."""
-        length = self.budget.budget_length or (1000 if self.is_published else episode_length)
-        return replace(self, budget=replace(self.budget, budget_length=length))  # type: ignore[type-var]
-
     def mean_discount(self, context: RunContext) -> float:
-        """Return the mean of 1, discount, discount^2, ... over the budget's length.
+        """Return the mean of 1, discount, discount^2, ... over an episode of the task, or over 1000 steps as published.
 
         The limit times this is B, the discounted cost of an episode that spends the limit evenly.
         """
-        budget = self.resolve(context.episode_length).budget
-        discount, length = budget.budget_discount, budget.budget_length
-        assert length is not None
+        discount, length = self.budget_discount, 1000 if self.is_published else context.episode_length
         return 1.0 if discount == 1.0 else (1.0 - discount**length) / ((1.0 - discount) * length)
 
     def init(self, context: RunContext, policy: Params) -> Any:
         return OptimizerState(self.init_optimizer(policy))
 
-    def decide(self, context: RunContext, state: Any, episodes: Episodes) -> tuple[Any, GateOutput]:
-        return state, maximize_reward(episodes)
+    def decide(self, context: RunContext, state: Any, episodes: Episodes) -> Decision:
+        return state, gate_output(Mode.IMPROVE, episodes, Fallback=0.0)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
         """Return the cost budget that is left.
@@ -130,13 +112,13 @@ class _Saute(OnPolicyAlgorithm):
         budget = context.cost_limit * self.mean_discount(context)
         fraction = params.cost_budget_fraction
         return SafetyState(
-            start=fraction, scale=budget * fraction if published else budget, discount=self.budget.budget_discount,
+            start=fraction, scale=budget * fraction if published else budget, discount=self.budget_discount,
             restart=1.0 if published else None, final_shows_restart=published,
         )  # fmt: skip
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
         """Return the reward while z > 0, and ``unsafe_reward`` afterwards."""
-        return np.where(z > 0.0, reward, self.budget.unsafe_reward)
+        return np.where(z > 0.0, reward, self.unsafe_reward)
 
 
 @dataclass(frozen=True)
@@ -154,7 +136,7 @@ class _Simmer(_Saute):
         """Return the controlled fraction of the budget."""
         return EnvParams(state.budget / (context.cost_limit * self.mean_discount(context)))
 
-    def decide(self, context: RunContext, state: SimmerState, episodes: Episodes) -> tuple[SimmerState, GateOutput]:
+    def decide(self, context: RunContext, state: SimmerState, episodes: Episodes) -> Decision:
         """Move the budget towards the mean cost of the last ``window`` episodes.
 
         The budget stays until the first episode has finished. ``Gate/CostBudget`` is undiscounted.
@@ -164,7 +146,7 @@ class _Simmer(_Saute):
         state, scale = state._replace(costs=costs), self.mean_discount(context)
         if len(costs):
             state = control_budget(state, mean * scale, context.cost_limit * scale, self.controller)
-        return state, gate_output(Objective(Mode.IMPROVE), episodes, MeanCost=mean, CostBudget=state.budget / scale)
+        return state, gate_output(Mode.IMPROVE, episodes, MeanCost=mean, CostBudget=state.budget / scale)
 
 
 def control_budget(state: SimmerState, cost: float, upper: float, gains: ControllerConfig) -> SimmerState:

@@ -12,22 +12,21 @@ episodes of an epoch, not a bound for the policy.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import nan
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from steingate.algorithms.base import (
     Array,
     ConstrainedAlgorithm,
+    Decision,
     EnvParams,
     Episodes,
-    GateOutput,
     MethodInfo,
     Metrics,
     Mode,
-    Objective,
     Params,
     RunContext,
     TrustRegionAlgorithm,
@@ -72,19 +71,16 @@ class _SteinGate(ConstrainedAlgorithm):
     recovery: Literal["mean", "tail"] = option("mean", "what is minimized while the gate is closed")
 
     def __post_init__(self) -> None:
+        """Validate the options of the certificate, and store them in their text form."""
         super().__post_init__()
-        self.resolve(1)
-
-    def resolve(self, episode_length: int) -> Self:
-        """Return the algorithm with the certificate's options validated and in their text form."""
         if self.preset == "violation":
             self.violation_bound(1.0)
-            return self
+            return
         scale = from_text(self.certificate.get("cost_scale"))
         self.stein(scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0)
         # "exceedance" without a threshold is that of the limit, which is not known here.
         options = {name: value if value == "exceedance" else to_text(value) for name, value in self.certificate.items()}
-        return self if options == self.certificate else replace(self, certificate=options)  # type: ignore[type-var]
+        object.__setattr__(self, "certificate", options)
 
     def stein(self, limit: float) -> SteinCertificate:
         """Return the Stein certificate of the preset, with the options."""
@@ -116,9 +112,7 @@ class _SteinGate(ConstrainedAlgorithm):
     def init(self, context: RunContext, policy: Params) -> SteinGateState:
         return SteinGateState(optimizer=self.init_optimizer(policy))
 
-    def decide(
-        self, context: RunContext, state: SteinGateState, episodes: Episodes
-    ) -> tuple[SteinGateState, GateOutput]:
+    def decide(self, context: RunContext, state: SteinGateState, episodes: Episodes) -> Decision:
         """Open or close the gate: the first half of Algorithm 1.
 
         The slack is the limit minus the mean cost of the epoch's episodes (with ``recovery="tail"``, the budget minus
@@ -141,8 +135,10 @@ class _SteinGate(ConstrainedAlgorithm):
         if closed and closed % MESSAGE_EPOCHS == 0:
             messages = (f"The gate has been closed for {closed} epochs in a row: {gate.advice}",)
         mode = Mode.IMPROVE if gate.is_open else Mode.RECOVER
-        objective = Objective(mode, slack if self.is_published else recent.per_step(slack))
-        output = gate_output(objective, episodes, messages, **gate.metrics, EpochsClosed=float(closed))
+        output = gate_output(
+            mode, episodes, slack if self.is_published else recent.per_step(slack), messages=messages, **gate.metrics,
+            EpochsClosed=float(closed),
+        )  # fmt: skip
         return state._replace(recent=recent, epochs_closed=closed), output
 
     def tail_risk(self, limit: float) -> Callable[[Array], Array]:

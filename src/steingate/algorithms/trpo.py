@@ -5,8 +5,8 @@ maximize  g.d   subject to  0.5 d.H.d <= max_kl,   then backtrack until the surr
 
 from dataclasses import dataclass
 
-from steingate.algorithms.base import Episodes, GateOutput, MethodInfo, Params, RunContext, TrustRegionAlgorithm
-from steingate.algorithms.common.episodes import maximize_reward
+from steingate.algorithms.base import Decision, Episodes, MethodInfo, Mode, Params, RunContext, TrustRegionAlgorithm
+from steingate.algorithms.common.episodes import gate_output
 from steingate.algorithms.config import LineSearchConfig
 from steingate.settings import group
 
@@ -26,5 +26,5 @@ class TRPO(TrustRegionAlgorithm):
     def init(self, context: RunContext, policy: Params) -> tuple[()]:
         return ()
 
-    def decide(self, context: RunContext, state: tuple[()], episodes: Episodes) -> tuple[tuple[()], GateOutput]:
-        return state, maximize_reward(episodes)
+    def decide(self, context: RunContext, state: tuple[()], episodes: Episodes) -> Decision:
+        return state, gate_output(Mode.IMPROVE, episodes, Fallback=0.0)

@@ -93,7 +93,7 @@ class RunConfig:
         if isinstance(cost, str):  # the path of a file is made absolute, so that it is found again
             object.__setattr__(self, "env_options", {**self.env_options, "cost": env_name(cost)})
         _require_json("env_options", self.env_options)
-        _require_json("a setting of the algorithm", to_json(self.algorithm))
+        _require_json("a setting of the algorithm", to_json(self.algo))
 
     @property
     def epochs(self) -> int:
@@ -118,11 +118,6 @@ class RunConfig:
         return self.time_limit or 1000
 
     @property
-    def algorithm(self) -> Algorithm:
-        """The algorithm with the settings filled in that follow from its variant and the task."""
-        return self.algo.resolve(self.episode_length)
-
-    @property
     def context(self) -> RunContext:
         """Facts about the run for the algorithm."""
         return RunContext(*(getattr(self, name) for name in RunContext._fields))
@@ -142,7 +137,7 @@ class RunConfig:
         own = {item.name: to_json(getattr(self, item.name)) for item in fields(self) if item.name != "algo"}
         name, kind = self.algo.name, type(self.algo)
         stored = name if ALGORITHMS.get(name) is kind else settings.object_name(kind)
-        return {**own, "algo": stored, "algorithm": to_json(self.algorithm)}
+        return {**own, "algo": stored, "algorithm": to_json(self.algo)}
 
 
 def make_config(given: Mapping[str, Any], file: str | Path | None = None, trust_code: bool = False) -> RunConfig:

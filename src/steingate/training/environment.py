@@ -96,7 +96,7 @@ def make_envs(
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
-    algorithm, networks, params = cfg.algorithm, cfg.algo.networks, params or EnvParams()
+    algorithm, networks, params = cfg.algo, cfg.algo.networks, params or EnvParams()
     if networks.lidar_powers or networks.lidar_positions:
         envs = LidarFeatureWrapper(envs, networks.lidar_powers, networks.lidar_positions)
     if training and type(algorithm).ends_episode is not Algorithm.ends_episode:

@@ -74,17 +74,17 @@ def run_epoch(
         batch = penalize_saturation(batch, coef, flat, state.policy.get("log_std"), logits)
     require_finite(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
-    def fit(epochs: int | None) -> "Future[Critics]":
+    def fit(epochs: int) -> "Future[Critics]":
         return pool.submit(_fit, cfg, algorithm, critics, state.epoch, batch.obs, targets, batch.weight, epochs)
 
-    follows_policy = algorithm.critics.vf_epochs is None
-    fitting = None if follows_policy else fit(None)
+    epochs = algorithm.critics.vf_epochs
+    fitting = None if epochs is None else fit(epochs)
     watch.lap("advantages")
 
     result = algorithm.update(context, decided, state.policy, batch, output.objective)
     updated, policy, loss_metrics = check_update(algorithm, state.policy, result)
     require_finite(cfg, state.epoch, {"the policy": policy, "the variance of an observation": stats.m2})
-    fitting = fitting or fit(algorithm.update_epochs(updated))
+    fitting = fitting or fit(algorithm.update_epochs(updated) or 0)
     watch.lap("policy")
 
     window = append_window(state.window, rollout.episodes, cfg.window)
@@ -104,7 +104,7 @@ def run_epoch(
 
 def _fit(
     cfg: RunConfig, algorithm: OnPolicyAlgorithm, critics: Critics, epoch: int, obs: Any, targets: Any, weight: Any,
-    epochs: int | None,
+    epochs: int,
 ) -> Critics:  # fmt: skip
     """Fit the critics to the targets of an epoch; the cost critic only if the algorithm has cost advantages."""
     rng, fit_cost = stream(cfg.seed, epoch, Purpose.FIT), algorithm.cost_advantages is not None

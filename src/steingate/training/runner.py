@@ -61,7 +61,7 @@ def _run(cfg: RunConfig, run: RunFolder, quiet: bool, stop: StopRequest | None, 
         stop = stack.enter_context(stop_on_signals()) if stop is None else stop
         learner = configure()
         stop.check()
-        algorithm = cfg.algorithm
+        algorithm = cfg.algo
         run_epoch = epoch_function(algorithm)
         # The environments come first: a run whose environments cannot be made should leave no folder behind.
         envs = stack.enter_context(closing(make_envs(cfg, training=True)))

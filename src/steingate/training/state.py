@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import Algorithm, EnvParams, Params, State
 from steingate.algorithms.common.critics import Critics, init_critics
-from steingate.algorithms.common.minibatch import Adam
 from steingate.algorithms.common.networks import init_policy
+from steingate.algorithms.common.ppo_update import Adam
 from steingate.errors import RunError
 from steingate.monitoring.state import as_count
 from steingate.policies.action_space import discrete_actions, n_outputs

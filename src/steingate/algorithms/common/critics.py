@@ -11,8 +11,8 @@ import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 from steingate.algorithms.base import Params
-from steingate.algorithms.common.minibatch import Adam, adam_step, adam_step_sizes, init_adam, minibatches, permutations
 from steingate.algorithms.common.networks import init_network, value
+from steingate.algorithms.common.ppo_update import Adam, adam_step, adam_step_sizes, init_adam, minibatches
 from steingate.algorithms.config import CriticConfig
 
 
@@ -35,66 +35,52 @@ def init_critics(
 
 def fit_critics(
     critics: Critics, obs: npt.NDArray[np.float32], targets: npt.NDArray[np.float32], config: CriticConfig,
-    rng: np.random.Generator, *, weight: npt.NDArray[np.float32] | None = None, epochs: int | None = None,
-    fit_cost: bool = True,
+    rng: np.random.Generator, epochs: int, weight: npt.NDArray[np.float32] | None = None, fit_cost: bool = True,
 ) -> Critics:  # fmt: skip
-    """Return both critics fitted to the targets (2, N) of an epoch, with the same minibatches for both.
+    """Return both critics after ``epochs`` passes over the targets (2, N), with the same minibatches for both.
 
-    ``weight`` (N,) says how often each sample counts. ``epochs`` replaces a number that changes from update to
-    update; each pass is then a call of its own, so that no new shape is compiled.
+    ``obs`` is (N, d); ``weight`` (N,) says how often each sample counts. The loss of a minibatch is the mean squared
+    error plus ``vf_weight_decay`` times the sum of squares of all parameters.
     """
-    count = (config.vf_epochs or 0) if epochs is None else epochs
-    order = permutations(rng, len(obs), count)
-    parts = [order] if epochs is None else np.split(order, epochs) if epochs else []
     reward, reward_adam, cost, cost_adam = critics
-    for part in parts:
-        reward, reward_adam, _ = fit_critic(reward, reward_adam, obs, targets[0], part, config, weight)
+    rows, weights = minibatches(rng, len(obs), epochs, config.vf_batch_size, weight)
+    for one_pass in zip(rows, weights, strict=True):  # a call for each, so that one shape serves any number of passes
+        reward, reward_adam = _fit(reward, reward_adam, obs, targets[0], *one_pass, config)
         if fit_cost:
-            cost, cost_adam, _ = fit_critic(cost, cost_adam, obs, targets[1], part, config, weight)
+            cost, cost_adam = _fit(cost, cost_adam, obs, targets[1], *one_pass, config)
     return Critics(reward, reward_adam, cost, cost_adam)
 
 
-def fit_critic(
-    params: Params, adam: Adam, obs: npt.NDArray[np.float32], target: npt.NDArray[np.float32],
-    order: npt.NDArray[np.int32], config: CriticConfig, weight: npt.NDArray[np.float32] | None = None,
-) -> tuple[Params, Adam, float]:  # fmt: skip
-    """Return the fitted critic, its optimizer state and the mean minibatch loss.
-
-    The loss is the mean squared error plus ``vf_weight_decay`` times the sum of squares of all parameters.
-
-    ``obs`` is (N, d), ``target`` (N,), ``order`` (epochs, N) permutations; ``weight`` (N,) says how often each sample
-    counts in the mean of its minibatch.
-    """
-    rows, weights = (part.reshape(-1, part.shape[2]) for part in minibatches(order, config.vf_batch_size, weight))
+def _fit(params: Params, adam: Adam, obs: Any, target: Any, rows: Any, weights: Any, config: CriticConfig) -> Any:
+    """Return parameters and optimizer after one pass over minibatches with these rows and weights."""
     rate, epsilon = adam_step_sizes(adam.steps, len(rows), config.vf_lr)
-    state, loss = _compiled_fit(config)(params, adam.first, adam.second, obs, target, rows, weights, rate, epsilon)
+    state = _compiled_fit(config)(params, adam.first, adam.second, obs, target, rows, weights, rate, epsilon)
     fitted, first, second = jax.tree.map(np.asarray, state)
-    return fitted, Adam(adam.steps + len(rows), first, second), float(loss)
+    return fitted, Adam(adam.steps + len(rows), first, second)
 
 
 @lru_cache(maxsize=16)
-def _compiled_fit(config: CriticConfig) -> Callable[..., tuple[Any, jax.Array]]:
-    """Return the jitted scan over all minibatches."""
+def _compiled_fit(config: CriticConfig) -> Callable[..., Any]:
+    """Return the jitted scan over the minibatches of a pass."""
 
     def fit(
         params: Params, first: Params, second: Params, obs: Any, target: Any, rows: Any, weights: Any, rate: Any,
         epsilon: Any,
-    ) -> tuple[Any, jax.Array]:  # fmt: skip
+    ) -> Any:  # fmt: skip
         theta, unravel = ravel_pytree(params)
 
-        def step(state: Any, batch: Any) -> tuple[Any, jax.Array]:
+        def step(state: Any, batch: Any) -> tuple[Any, None]:
             row, w, step_rate, step_epsilon = batch
 
             def loss(theta: jax.Array) -> jax.Array:
                 error = value(unravel(theta), obs[row]) - target[row]
                 return jnp.vdot(w, error * error) + config.vf_weight_decay * jnp.vdot(theta, theta)
 
-            number, g = jax.value_and_grad(loss)(state[0])
-            return adam_step(state, g, step_rate, step_epsilon, config.vf_max_grad_norm), number
+            return adam_step(state, jax.grad(loss)(state[0]), step_rate, step_epsilon, config.vf_max_grad_norm), None
 
         start = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
-        state, losses = jax.lax.scan(step, start, (rows, weights, rate, epsilon))
-        return tuple(unravel(part) for part in state), jnp.mean(losses)
+        state, _ = jax.lax.scan(step, start, (rows, weights, rate, epsilon))
+        return tuple(unravel(part) for part in state)
 
     return jax.jit(fit)
 

@@ -1,5 +1,6 @@
 """Statistics of recent episodes that several methods use: moving averages, CVaR, bias-free selection."""
 
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,21 +39,17 @@ class RecentEpisodes(NamedTuple):
 
 
 def gate_output(
-    objective: Objective, episodes: Episodes, messages: tuple[str, ...] = (), **numbers: float
-) -> GateOutput:
+    mode: Mode, episodes: Episodes, cost_slack: float = inf, multiplier: float = 0.0, messages: tuple[str, ...] = (),
+    **numbers: float,
+) -> GateOutput:  # fmt: skip
     """Return the output of a gate, with ``Gate/NAME`` for each number and the columns that all gates share.
 
     ``Gate/Fallback`` is 1 if the epoch completed no episode, so that earlier ones were used.
     """
     count = float(len(episodes.cost))
-    columns = {"Mode": float(objective.mode), **numbers, "Episodes": count, "Fallback": float(count == 0.0)}
-    return GateOutput(objective, {f"Gate/{name}": value for name, value in columns.items()}, messages)
-
-
-def maximize_reward(episodes: Episodes) -> GateOutput:
-    """Return the output of a gate without a constraint."""
-    output = gate_output(Objective(Mode.IMPROVE), episodes)
-    return output._replace(metrics={**output.metrics, "Gate/Fallback": 0.0})
+    columns = {"Mode": float(mode), "Episodes": count, "Fallback": float(count == 0.0), **numbers}
+    metrics = {f"Gate/{name}": value for name, value in columns.items()}
+    return GateOutput(Objective(mode, cost_slack, multiplier), metrics, messages)
 
 
 def cvar(costs: Array, tail: float) -> tuple[float, float]:

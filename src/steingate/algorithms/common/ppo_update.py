@@ -1,4 +1,4 @@
-"""Minibatch policy updates (PPO, FOCOPS, CUP, P3O): epochs of Adam on a loss, stopped early by the KL."""
+"""Minibatch Adam, and the policy updates by it (PPO, FOCOPS, CUP, P3O): epochs on a loss, stopped early by the KL."""
 
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -7,12 +7,67 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.flatten_util import ravel_pytree
 
 from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params, RunContext
-from steingate.algorithms.common.minibatch import Adam, adam_step, adam_step_sizes, init_adam, minibatches, permutations
 from steingate.algorithms.common.networks import ActionDistribution, action_distribution, log_prob
 from steingate.algorithms.config import MinibatchConfig
+
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam(NamedTuple):
+    """Optimizer state: steps taken, and first and second moments shaped like the parameters."""
+
+    steps: int
+    first: Params
+    second: Params
+
+
+def init_adam(params: Params) -> Adam:
+    """Return the optimizer state before the first step."""
+    zeros = jax.tree.map(np.zeros_like, params)
+    return Adam(0, zeros, zeros)
+
+
+def minibatches(
+    rng: np.random.Generator, samples: int, epochs: int, batch_size: int,
+    weight: npt.NDArray[np.float32] | None = None,
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:  # fmt: skip
+    """Return rows and weights of each minibatch, both (epochs, minibatches, size): a permutation in each epoch.
+
+    The last, incomplete minibatch of an epoch is padded with rows of weight 0. Weights sum to 1 in each
+    minibatch; ``weight`` (N,) says how often each sample counts.
+    """
+    order = rng.permuted(np.tile(np.arange(samples, dtype=np.int32), (epochs, 1)), axis=1)
+    size = min(batch_size, samples)
+    padding = ((0, 0), (0, -samples % size))
+    counts = np.ones(order.shape, np.float32) if weight is None else weight[order]
+    rows, weights = (np.pad(part, padding).reshape(epochs, -(-samples // size), size) for part in (order, counts))
+    return rows, weights / weights.sum(axis=2, keepdims=True)
+
+
+def adam_step_sizes(
+    steps_before: int, steps: int, lr: float
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return learning rate and epsilon of the next steps with Adam's bias correction, both (steps,).
+
+    With v uncorrected, a step is rate * m / (sqrt(v) + epsilon).
+    """
+    step = steps_before + np.arange(1, steps + 1)
+    root = np.sqrt(1.0 - BETA_2**step)
+    rate = (lr * root / (1.0 - BETA_1**step)).astype(np.float32)
+    return rate, (EPSILON * root).astype(np.float32)
+
+
+def adam_step(state: tuple[Any, Any, Any], gradient: Any, rate: Any, epsilon: Any, max_norm: float) -> Any:
+    """Return flat parameters and moments after one Adam step with the gradient clipped to ``max_norm``."""
+    theta, m, v = state
+    g = gradient * jnp.minimum(1.0, max_norm / (jnp.linalg.norm(gradient) + 1e-6))
+    m = BETA_1 * m + (1.0 - BETA_1) * g
+    v = BETA_2 * v + (1.0 - BETA_2) * g * g
+    return theta - rate * m / (jnp.sqrt(v) + epsilon), m, v
 
 
 class PPOState(NamedTuple):
@@ -109,7 +164,7 @@ def minibatch_update(
     for index, phase in enumerate(phases):
         key = (state.updates, 1000 + index)
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(context.seed, spawn_key=key)))
-        rows, weights = minibatches(permutations(rng, len(batch.obs), config.epochs), config.batch_size, batch.weight)
+        rows, weights = minibatches(rng, len(batch.obs), config.epochs, config.batch_size, batch.weight)
         shape = rows.shape[:2]
         rate, epsilon = (size.reshape(shape) for size in adam_step_sizes(adam.steps, shape[0] * shape[1], lr))
         samples, numbers = batch._replace(adv=np.asarray(phase.adv), weight=None), np.asarray(phase.numbers, np.float32)

@@ -23,7 +23,7 @@ from steingate.algorithms.base import Batch, Metrics, Mode, Objective, Params
 from steingate.algorithms.common import fisher
 from steingate.algorithms.config import LineSearchConfig, TrustRegionConfig, Variant
 
-Measures = tuple[jax.Array, jax.Array, jax.Array]  # reward gain, cost change, KL
+Measures = tuple[jax.Array, jax.Array, jax.Array]  # reward gain, cost change and KL of a fraction of the step
 SMALL = 1e-8
 NO_COST_GRADIENT = 1e-6  # squared norm below which the cost surrogate counts as constant
 
@@ -46,36 +46,23 @@ class Direction(NamedTuple):
     nu: jax.Array  # of the cost limit
 
 
-class Solution(NamedTuple):
-    """Direction, case, and the number of linear systems that were solved."""
-
-    direction: Direction
-    case: jax.Array
-    solves: jax.Array
+Solution = tuple[Direction, jax.Array, jax.Array]  # direction, case, number of linear systems that were solved
 
 
 class StepRule(NamedTuple):
-    """Settings of the update; hashable, because each rule is compiled once.
-
-    ``line_search`` None takes the full step as long as it is finite. With ``same_unit`` the Lagrange multiplier
-    penalizes cost in units of the reward instead of the standardized reward advantage. ``solve`` replaces
-    :func:`solve_direction`.
-    """
+    """Settings of the update; hashable, because each rule is compiled once."""
 
     trust_region: TrustRegionConfig
-    line_search: LineSearchConfig | None
+    line_search: LineSearchConfig | None  # None takes the full step as long as it is finite
     variant: Variant = "corrected"
-    same_unit: bool = False
-    solve: "Callable[..., Solution] | None" = None
+    same_unit: bool = False  # of reward and cost, see ``Batch.penalized_advantage``
+    solve: Callable[..., Solution] | None = None  # replaces ``solve_direction``
 
 
 def conjugate_gradient(
     product: Callable[[jax.Array], jax.Array], target: jax.Array, iters: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return x with product(x) ~ target, and x . product(x); stops at a residual norm below 1e-10.
-
-    The 1e-6 in both denominators bounds tiny residuals.
-    """
+    """Return x with product(x) ~ target, and x . product(x); stops at a residual norm below 1e-10."""
 
     def unfinished(state: Any) -> Any:
         count, _, _, _, rr = state
@@ -84,7 +71,7 @@ def conjugate_gradient(
     def iterate(state: Any) -> Any:
         count, x, residual, along, rr = state
         image = product(along)
-        alpha = rr / (jnp.vdot(along, image) + 1e-6)
+        alpha = rr / (jnp.vdot(along, image) + 1e-6)  # here and below, 1e-6 bounds tiny residuals
         x = x + alpha * along
         residual = residual - alpha * image
         rr_next = jnp.vdot(residual, residual)
@@ -143,14 +130,6 @@ def balance(x: Any, p: Any, q: Any, r: Any, s: Any, c: Any, max_kl: float, varia
     return Direction((x - nu * p) / (lam + SMALL), lam, nu)
 
 
-def limit_is_far(c: Any, bb: Any, rule: TrustRegionConfig) -> jax.Array:
-    """Return whether the limit is certainly outside the trust region, known before p is computed.
-
-    s <= b.b / cg_damping, since H is at least cg_damping times the identity; 1.01 covers rounding.
-    """
-    return jnp.asarray((c < 0) & (c * c * rule.cg_damping > 2.0 * rule.max_kl * 1.01 * bb))
-
-
 def find_case(c: Any, bb: Any, s: Any, max_kl: float) -> jax.Array:
     """Return the :class:`Case` of a limit with value ``c``, squared cost-gradient norm ``bb`` and s = b.p."""
     room = 2.0 * max_kl - c * c / (s + SMALL)
@@ -162,14 +141,12 @@ def find_case(c: Any, bb: Any, s: Any, max_kl: float) -> jax.Array:
 def solve_direction(
     product: Callable[[jax.Array], jax.Array], g: jax.Array, b: jax.Array, mode: Any, c: Any, rule: StepRule
 ) -> Solution:
-    """Return the full step for a mode. ``product`` multiplies by H.
-
-    Only the systems that the case needs are solved: one for IMPROVE and RECOVER, mostly one for BALANCE.
-    """
+    """Return the full step for a mode. ``product`` multiplies by H; only the systems that the case needs are solved."""
     region, zero, bb = rule.trust_region, jnp.zeros_like(g), jnp.vdot(b, b)
     balanced = mode == Mode.BALANCE
     flat = (c < 0) & (bb <= NO_COST_GRADIENT)
-    far = limit_is_far(c, bb, region)
+    # Certainly outside the trust region, because H >= cg_damping I and so s <= b.b / cg_damping; 1.01 covers rounding.
+    far = (c < 0) & (c * c * region.cg_damping > 2.0 * region.max_kl * 1.01 * bb)
     need_p = (mode == Mode.RECOVER) | (balanced & ~flat & ~far)
     p = jax.lax.cond(need_p, lambda: conjugate_gradient(product, b, region.cg_iters)[0], lambda: zero)
     s = jnp.vdot(b, p)
@@ -187,7 +164,7 @@ def solve_direction(
     )
     cuts = (case == Case.REACHABLE) | (case == Case.CUTS)
     direction = jax.lax.switch(jnp.where(cuts, 1, jnp.where(need_x, 2, 0)), branches)
-    return Solution(direction, case, need_p.astype(jnp.int32) + need_x.astype(jnp.int32))
+    return direction, case, need_p.astype(jnp.int32) + need_x.astype(jnp.int32)
 
 
 def accepts(case: Any, gain: Any, cost_change: Any, kl: Any, c: Any, max_kl: float, recovers: Any = False) -> jax.Array:
@@ -206,11 +183,7 @@ def accepts(case: Any, gain: Any, cost_change: Any, kl: Any, c: Any, max_kl: flo
 def line_search(
     measure: Callable[[Any], Measures], case: Any, c: Any, rule: StepRule, recovers: Any = False
 ) -> tuple[jax.Array, jax.Array, Measures]:
-    """Return the accepted fraction of the step (0 if none), the number of trials, and its measures.
-
-    ``measure(fraction)`` gives reward gain, cost change and KL; fractions are 1, a, a^2, ... with a =
-    ``backtrack_coef``.
-    """
+    """Return the accepted fraction of the step, a power of ``backtrack_coef`` or 0, the trials, and its measures."""
     search = rule.line_search
     trials, factor = (1, 1.0) if search is None else (search.backtrack_iters, search.backtrack_coef)
 
