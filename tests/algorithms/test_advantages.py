@@ -4,7 +4,6 @@ import pytest
 from steingate.algorithms.common.advantages import (
     MARGIN,
     MAX_LOG_ODDS,
-    close_paths,
     gae,
     overconfidence_penalty,
     saturation_penalty,
@@ -14,10 +13,9 @@ from steingate.algorithms.common.advantages import (
 
 def test_recorded_vector():
     column = np.array([[1.0], [0.0], [2.0]])
-    values = np.array([[0.5], [0.4], [0.3]])
+    values = np.array([[0.5], [0.4], [0.3], [0.2]])
     none = np.zeros((3, 1), bool)
-    ends, bootstrap = close_paths(none, none, np.zeros((3, 1)), np.array([0.2]))
-    advantage, target = gae(column, values, ends, bootstrap)
+    advantage, target = gae(column, values, none, none, np.zeros((3, 1)))
     np.testing.assert_allclose(advantage[:, 0], [2.477986, 1.682069, 1.898], atol=1e-6)
     np.testing.assert_allclose(target[:, 0], [2.977986, 2.082069, 2.198], atol=1e-6)
     np.testing.assert_allclose(standardize(advantage)[0][:, 0], [1.364694, -1.003605, -0.361089], atol=1e-6)

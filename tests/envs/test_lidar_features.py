@@ -37,7 +37,7 @@ def test_powers_are_appended_to_every_observation():
 def test_snapshots_restore_features_and_safety_state():
     cfg = small("allowance")
     envs = LidarFeatureWrapper(make_vec(TASK, 2), (4.0,))
-    envs = SafetyStateWrapper(envs, cfg.algorithm, cfg.context, EnvParams(0.5))
+    envs = SafetyStateWrapper(envs, cfg.algo, cfg.context, EnvParams(0.5))
     envs.reset(seed=[1, 2])
     envs.z[:] = -0.25
     before = envs.step(np.full((2, 2), 0.3))[0].copy()

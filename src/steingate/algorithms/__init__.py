@@ -35,11 +35,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 
 def find_algorithm(text: str) -> type[Algorithm]:
-    """Return the class of a built-in algorithm by name, or the one that ``module:Class`` names.
-
-    >>> find_algorithm("cpo").__name__
-    'CPO'
-    """
+    """Return the class of a built-in algorithm by name, or the one that ``module:Class`` names."""
     if text in ALGORITHMS:
         return ALGORITHMS[text]
     if ":" not in text:
@@ -59,8 +55,7 @@ def require_complete(kind: type[Algorithm]) -> None:
         raise InputError(f"Algorithm {kind.__name__} lacks {', '.join(missing)}: it needs init, decide and update.")
     if "__dataclass_fields__" not in vars(kind):
         raise InputError(
-            f"Algorithm {kind.__name__} is not a dataclass: write @dataclass(frozen=True) above the class, so that its "
-            "fields are settings."
+            f"Algorithm {kind.__name__} is not a dataclass: write @dataclass(frozen=True) above the class."
         )
     required = [f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING]  # type: ignore[arg-type]
     if required:
@@ -68,21 +63,9 @@ def require_complete(kind: type[Algorithm]) -> None:
 
 
 def make_algorithm(text: str, task: str = "", options: Mapping[str, Any] | None = None) -> Algorithm:
-    """Return an algorithm with options, over those that were published for the task.
+    """Return a built-in algorithm by name, or that of ``module:Class``, with options by name such as ``ppo.epochs``.
 
-    Parameters
-    ----------
-    text
-        Name of a built-in algorithm, or ``module:Class``.
-    task
-        Id of the environment.
-    options
-        Values by name; ``"group.option"`` for options of groups, such as ``"ppo.epochs"``.
-
-    Raises
-    ------
-    InputError
-        If there is no such algorithm or option; the message names the nearest.
+    They have priority over those that were published for the task. InputError names the nearest algorithm or option.
     """
     kind = find_algorithm(text)
     given = dict(options or {})

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,6 @@ from steingate.algorithms.modes import Mode
 from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import check_ranges, group, object_name, option
-
-if TYPE_CHECKING:
-    from steingate.algorithms.common.trust_region import StepRule
 
 Array = npt.NDArray[np.float64]
 Params = dict[str, Any]  # policy or critic: {"w": (W1, ...), "b": (b1, ...)}, and "log_std" of a Gaussian policy
@@ -273,8 +270,8 @@ class TrustRegionAlgorithm(OnPolicyAlgorithm):
     trust_region: TrustRegionConfig = group(TrustRegionConfig, flat=True)
     line_search: LineSearchConfig | None = group(LineSearchConfig, flat=True)  # None: full steps
 
-    def step_rule(self) -> "StepRule":
-        """Return the settings of the trust-region step."""
+    def step_rule(self) -> Any:
+        """Return the settings of the step, a ``StepRule``."""
         from steingate.algorithms.common.trust_region import StepRule
 
         return StepRule(self.trust_region, self.line_search, self.variant)

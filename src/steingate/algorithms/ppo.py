@@ -7,7 +7,7 @@ class of all methods with this kind of update.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from steingate.algorithms.base import (
     Batch,
@@ -35,9 +35,6 @@ from steingate.algorithms.config import (
 )
 from steingate.settings import group, option
 
-if TYPE_CHECKING:
-    from steingate.algorithms.common.ppo_update import Phase, PPOState
-
 
 @dataclass(frozen=True)
 class MinibatchAlgorithm(OnPolicyAlgorithm):
@@ -57,13 +54,13 @@ class MinibatchAlgorithm(OnPolicyAlgorithm):
         """Whether the learning rate decays over the run."""
         return self.ppo.lr_decay
 
-    def init_optimizer(self, policy: Params) -> "PPOState":
+    def init_optimizer(self, policy: Params) -> Any:
         """Return the optimizer before the first update."""
         from steingate.algorithms.common.ppo_update import init_ppo
 
         return init_ppo(policy)
 
-    def phases(self, batch: Batch, objective: Objective) -> "tuple[Phase, ...]":
+    def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return the losses to minimize, one after the other: PPO's."""
         from steingate.algorithms.common.ppo_update import ppo_phase
 

@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from steingate.algorithms.base import Array, Batch, CostAdvantageConfig, Metrics, OnPolicyAlgorithm, RunContext, State
 from steingate.algorithms.common.advantages import (
-    close_paths,
     gae,
     overconfidence_penalty,
     saturation_penalty,
@@ -44,13 +43,12 @@ def compute_targets(
     if len(rollout.finals):
         final[:, rollout.final_at] = values(critics, rollout.finals, varying=True)
     final = final.reshape(2, steps, num_envs).swapaxes(0, 1)
-    terminated, truncated = (np.repeat((rollout.ends == end)[:, None], 2, axis=1) for end in (TERMINATED, TRUNCATED))
-    ends, bootstrap = close_paths(terminated, truncated, final, value[-1])
+    terminated, truncated = ((rollout.ends == kind)[:, None] for kind in (TERMINATED, TRUNCATED))
     gamma = np.array([[config.gamma], [costs.cost_gamma]])
 
     def estimate(cost_lambda: float) -> tuple[Array, Array]:
         gae_lambda = np.array([[config.gae_lambda], [cost_lambda]])
-        return gae(rewards, value[:-1], ends, bootstrap, gamma=gamma, gae_lambda=gae_lambda)
+        return gae(rewards, value, terminated, truncated, final, gamma, gae_lambda)
 
     error, target = estimate(costs.cost_gae_lambda)
     same = costs.adv_lambda == costs.cost_gae_lambda

@@ -18,51 +18,24 @@ MARGIN = 1.0  # standard deviations outside the range at which the penalty begin
 MAX_LOG_ODDS = log(49.0)  # of the most likely action, where the penalty begins: probability 98 %
 
 
-def close_paths(
-    terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_], final_values: npt.ArrayLike,
-    next_values: npt.ArrayLike,
-) -> tuple[npt.NDArray[np.bool_], Array]:  # fmt: skip
-    """Return where paths end and the value that follows each end, both (T, E).
-
-    Parameters
-    ----------
-    terminated, truncated : (T, E) flags of each step; a step that has both counts as terminated
-    final_values : (T, E) value of the true final observation where ``truncated``; ignored elsewhere
-    next_values : (E,) value of the observation after the last step; used where that step ends no episode
-    """
-    ends = terminated | truncated
-    bootstrap = np.where(truncated & ~terminated, np.asarray(final_values, np.float64), 0.0)
-    bootstrap[-1] = np.where(ends[-1], bootstrap[-1], next_values)
-    ends[-1] = True
-    return ends, bootstrap
-
-
 def gae(
-    rewards: npt.ArrayLike, values: npt.ArrayLike, ends: npt.NDArray[np.bool_], bootstrap: npt.ArrayLike,
-    gamma: npt.ArrayLike = 0.99, gae_lambda: npt.ArrayLike = 0.95,
+    rewards: Array, values: Array, terminated: npt.NDArray[np.bool_], truncated: npt.NDArray[np.bool_],
+    final_values: Array, gamma: npt.ArrayLike = 0.99, gae_lambda: npt.ArrayLike = 0.95,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return advantages and value targets, both (T, ...) in float64.
+    """Return advantages and value targets, both (T, ...): reward and cost can share a call as (T, 2, E).
 
-    delta_t = r_t + gamma V_{t+1} - V_t and A_t = delta_t + gamma gae_lambda A_{t+1} within a path;
-    the target is A_t + V_t. All arrays share the shape (T, ...), time first; ``gamma`` and ``gae_lambda`` may
-    be arrays that broadcast against the rest of it, so reward and cost can share one call as (T, 2, E).
+    delta_t = r_t + gamma V_{t+1} - V_t and A_t = delta_t + gamma gae_lambda A_{t+1} within an episode; the target is
+    A_t + V_t. V_{t+1} is 0 after a termination, and that of the true final observation after a truncation.
 
-    Parameters
-    ----------
-    rewards, values : reward (or cost) of each step and value of the observation it was taken from
-    ends : true on the last step of each path; the last row must be True throughout
-    bootstrap : value that follows a path's last step (see :func:`close_paths`); ignored elsewhere
+    ``rewards`` (T, ...) are rewards or costs, ``values`` (T + 1, ...) those of the observations before and after every
+    step, and ``final_values`` (T, ...) count where ``truncated``. Flags and discounts broadcast against them.
     """
-    reward = np.asarray(rewards, np.float64)
-    value = np.asarray(values, np.float64)
-    after = np.empty_like(value)
-    after[:-1] = value[1:]
-    following = np.where(ends, np.asarray(bootstrap, np.float64), after)
-    advantage = reward + np.asarray(gamma) * following - value
-    weight = np.where(ends, 0.0, np.multiply(gamma, gae_lambda))
+    following = np.where(terminated, 0.0, np.where(truncated, final_values, values[1:]))
+    advantage = rewards + np.asarray(gamma) * following - values[:-1]
+    weight = np.where(terminated | truncated, 0.0, np.multiply(gamma, gae_lambda))
     for t in range(len(advantage) - 2, -1, -1):
         advantage[t] += weight[t] * advantage[t + 1]
-    return advantage, advantage + value
+    return advantage, advantage + values[:-1]
 
 
 def standardize(advantage: npt.ArrayLike, clip: float | None = None) -> tuple[Array, float]:
@@ -86,13 +59,7 @@ def saturation_penalty(act: npt.NDArray[np.float32], noise: npt.NDArray[np.float
 
     For each action dimension it is the noise of the sample times the excess of the mean, in standard deviations
     beyond ``MARGIN``. Its mean over samples is 0; its policy gradient is that of half the squared excess for the
-    mean, and 0 for the standard deviation.
-
-    Parameters
-    ----------
-    act : (..., a) actions as sampled, mean + std * noise
-    noise : (..., a) standard normal noise
-    log_std : (a,) log standard deviations
+    mean, and 0 for the standard deviation. ``act`` (..., a) is mean + std * noise, with standard normal ``noise``.
     """
     std = np.exp(np.asarray(log_std, np.float64))
     mean = act - std * noise
@@ -106,12 +73,7 @@ def overconfidence_penalty(act: npt.NDArray[np.float32], logits: npt.NDArray[np.
 
     It is the excess of the log-odds of the most likely action over ``MAX_LOG_ODDS`` times the standardized
     indicator that it was taken: mean 0, variance the squared excess. Its natural policy gradient lowers these
-    log-odds and keeps the log-odds among the other actions.
-
-    Parameters
-    ----------
-    act : (n, 1) indices of the actions taken
-    logits : (n, n_actions) of the policy that took them
+    log-odds and keeps the log-odds among the other actions. ``act`` (n, 1) are indices, ``logits`` (n, n_actions).
     """
     shifted = np.asarray(logits, np.float64)
     likeliest = shifted.argmax(axis=1)

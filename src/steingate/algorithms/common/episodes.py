@@ -72,9 +72,6 @@ def complete_episodes(episodes: Episodes, steps: int, longest: int | None) -> tu
     ``longest`` is the time limit of the task. All episodes are returned, with False, if starts or ``longest`` are
     unknown (None), ``longest`` exceeds ``steps``, or no episode remains.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> cost, length, start = np.array([3.0, 9.0, 1.0]), np.array([40, 100, 10]), np.array([0, 0, 140])
     >>> complete_episodes(Episodes(cost, cost, length, start), steps=150, longest=100)[0].cost
     array([3., 9.])

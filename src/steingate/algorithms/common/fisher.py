@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from steingate.algorithms.base import Batch, Params
-from steingate.algorithms.common.networks import ActionDistribution, categorical_fisher, categorical_score
+from steingate.algorithms.common.networks import ActionDistribution
 
 BLOCK = 2000
 Layers = tuple[jax.Array, ...]  # weights with the bias as last row, (in + 1, out) each
@@ -46,16 +46,13 @@ class Linearized(NamedTuple):
 
 def to_theta(params: Params) -> Theta:
     """Return a policy's parameters with each bias joined to its weights."""
-    pairs = zip(params["w"], params["b"], strict=True)
-    log_std = params.get("log_std")
-    layers = tuple(jnp.concatenate([w, b[None]]) for w, b in pairs)
-    return Theta(layers, None if log_std is None else jnp.asarray(log_std))
+    layers = (jnp.concatenate([w, b[None]]) for w, b in zip(params["w"], params["b"], strict=True))
+    return Theta(tuple(layers), params.get("log_std"))
 
 
 def to_params(theta: Theta) -> Params:
     """Return the parameters of a policy: the inverse of :func:`to_theta`."""
-    layers = theta.layers
-    network = {"w": tuple(layer[:-1] for layer in layers), "b": tuple(layer[-1] for layer in layers)}
+    network = {"w": tuple(layer[:-1] for layer in theta.layers), "b": tuple(layer[-1] for layer in theta.layers)}
     return network if theta.log_std is None else {**network, "log_std": theta.log_std}
 
 
@@ -78,13 +75,10 @@ def split_blocks(batch: Batch) -> Blocks:
 
 def _block_forward(layers: Layers, obs: jax.Array) -> tuple[tuple[jax.Array, ...], jax.Array]:
     """Return the hidden features and the mean of one block."""
-    one = jnp.ones((1, obs.shape[1]), obs.dtype)
-    hidden: list[jax.Array] = []
-    feature = obs
+    features, one = [obs], jnp.ones((1, obs.shape[1]), obs.dtype)
     for layer in layers[:-1]:
-        feature = jnp.concatenate([jnp.tanh(layer.T @ feature), one])
-        hidden.append(feature)
-    return tuple(hidden), layers[-1].T @ feature
+        features.append(jnp.concatenate([jnp.tanh(layer.T @ features[-1]), one]))
+    return tuple(features[1:]), layers[-1].T @ features[-1]
 
 
 def linearize(theta: Theta, blocks: Blocks) -> Linearized:
@@ -123,7 +117,11 @@ def surrogate_gradients(policy: Linearized, blocks: Blocks) -> tuple[jax.Array, 
     def one_block(total: Any, block: Any) -> tuple[Any, None]:
         data, hidden, mu = block
         features = (data.obs, *hidden)
-        z = categorical_score(mu, data.act) if inverse_std is None else (data.act - mu) * inverse_std
+        if inverse_std is None:  # gradient of the log-probability in the logits: one-hot minus probabilities
+            taken = jax.nn.one_hot(data.act[0].astype(jnp.int32), mu.shape[0], axis=0, dtype=mu.dtype)
+            z = taken - jax.nn.softmax(mu, axis=0)
+        else:
+            z = (data.act - mu) * inverse_std
         ratio = jnp.exp(_log_prob(mu, theta.log_std, data.act) - data.logp)
         parts = []
         for advantage in (data.adv, data.cost_adv):
@@ -153,7 +151,10 @@ def fisher_product(policy: Linearized, blocks: Blocks, direction: Theta) -> Thet
         obs, weight, hidden, probability = block
         features = (obs, *hidden)
         change = _push(theta.layers, features, direction.layers)
-        curved = categorical_fisher(probability, change) if gaussian is None else change * gaussian
+        if gaussian is None:
+            curved = probability * (change - jnp.sum(probability * change, axis=0, keepdims=True))
+        else:
+            curved = change * gaussian
         return _add(total, _pull(theta.layers, features, curved * weight)), None
 
     zero = jax.tree.map(jnp.zeros_like, theta.layers)

@@ -20,12 +20,10 @@ HALF_LOG_2PI = 0.5 * log(2.0 * pi)
 def init_network(rng: np.random.Generator, obs_dim: int, hidden: tuple[int, ...], out_dim: int) -> Params:
     """Return the parameters of a tanh network with a linear output, float32.
 
-    Weights and biases are uniform in ±1/sqrt(fan_in), with no special scale on the output layer. ``W`` has
-    shape (in, out).
+    Weights (in, out) and biases are uniform in ±1/sqrt(in), with no special scale on the output layer.
     """
-    sizes = (obs_dim, *hidden, out_dim)
     weights, biases = [], []
-    for fan_in, fan_out in pairwise(sizes):
+    for fan_in, fan_out in pairwise((obs_dim, *hidden, out_dim)):
         bound = 1.0 / sqrt(fan_in)
         weights.append(rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32))
         biases.append(rng.uniform(-bound, bound, fan_out).astype(np.float32))
@@ -36,10 +34,7 @@ def init_policy(
     rng: np.random.Generator, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (64, 64), discrete: bool = False,
     init_std: float = 1.0,
 ) -> Params:  # fmt: skip
-    """Return the parameters of a policy: a network for the means and a free ``log_std``.
-
-    With ``discrete`` it is a network for the logits of ``act_dim`` actions.
-    """
+    """Return a policy: a network for the means and a free ``log_std``, or for the logits of ``act_dim`` actions."""
     network = init_network(rng, obs_dim, hidden, act_dim)
     return network if discrete else {**network, "log_std": np.full(act_dim, np.log(init_std), np.float32)}
 
@@ -87,8 +82,7 @@ class ActionDistribution(NamedTuple):
             return jnp.sum(jnp.exp(log_old) * (log_old - log_new), axis=-1, keepdims=True)
         ratio = jnp.exp(2.0 * (self.log_std - new.log_std))
         shift = ((self.out - new.out) * jnp.exp(-new.log_std)) ** 2
-        divergence: jax.Array = 0.5 * (ratio + shift - 1.0) + (new.log_std - self.log_std)
-        return divergence
+        return jnp.asarray(0.5 * (ratio + shift - 1.0) + (new.log_std - self.log_std))
 
 
 def action_distribution(params: Params, obs: Any) -> ActionDistribution:
@@ -99,23 +93,6 @@ def action_distribution(params: Params, obs: Any) -> ActionDistribution:
 def log_prob(params: Params, obs: Any, act: Any) -> jax.Array:
     """Return the policy's log-density (or log-probability) of each action: (N,)."""
     return action_distribution(params, obs).log_prob(act)
-
-
-def categorical_score(logits: Any, act: Any) -> jax.Array:
-    """Return the gradient of each action's log-probability in the logits: one-hot minus probabilities.
-
-    Features first: ``logits`` is (n_actions, n), ``act`` (1, n).
-    """
-    taken = jax.nn.one_hot(act[0].astype(jnp.int32), logits.shape[0], axis=0, dtype=logits.dtype)
-    return jnp.asarray(taken - jax.nn.softmax(logits, axis=0))
-
-
-def categorical_fisher(probability: Any, change: Any) -> jax.Array:
-    """Return the Hessian of KL(old || new) at new = old in the logits, diag(p) - p p', times a change of them.
-
-    Both arguments are (n_actions, n).
-    """
-    return jnp.asarray(probability * (change - jnp.sum(probability * change, axis=0, keepdims=True)))
 
 
 compiled_log_prob = jax.jit(log_prob)
