@@ -75,7 +75,7 @@ def train(name, epochs, limit=4.0, **options):
         batch, targets, _ = compute_targets(rollout, critics, algorithm, context, state)
         state, policy, metrics = algorithm.update(context, state, policy, batch, output.objective)
         assert np.isfinite(list(metrics.values())).all()
-        passes = algorithm.update_epochs(state) if algorithm.critics.vf_epochs is None else None
+        passes = algorithm.critics.vf_epochs or algorithm.update_epochs(state)
         critics = fit_critics(critics, batch.obs, targets, algorithm.critics, rng, weight=batch.weight, epochs=passes)
         history.append((float(mean.mean()), float(cost.mean()), float((cost > limit).mean()), output.metrics))
     action, cost, violations, metrics = zip(*history, strict=True)
