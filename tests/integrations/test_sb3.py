@@ -83,6 +83,14 @@ class Model:
         callback.on_training_end()
 
 
+class Normalizer:
+    def normalize_obs(self, obs):
+        return obs
+
+    def save(self, path):
+        path.write_text("mean and variance")
+
+
 class Task:
     """Five steps; the action is the cost and the reward."""
 
@@ -116,15 +124,18 @@ def callback_class(monkeypatch):
 def test_the_best_certified_model_is_logged_and_saved(callback_class, tmp_path):
     # An episode costs five times the action; the limit is 25. The highest return is unsafe.
     model = Model([1.0, 4.0, 9.0, 3.0])
+    model.normalizer = Normalizer()
     callback = callback_class(Task(), limit=25, eval_freq=100, max_episodes=300, save_path=tmp_path / "best")
     model.learn(400, callback)
     assert model.logger.of("certify/certified") == [1.0, 0.0, 1.0, 1.0]
     assert model.logger.of("certify/return") == [20.0, 45.0, 15.0, 15.0]
     assert model.logger.of("certify/cost") == model.logger.of("certify/return")
     assert model.saved == [100]
-    stored = json.loads((tmp_path / "best" / "best_certified.json").read_text())
+    files = {path.name: path.read_bytes() for path in (tmp_path / "best").iterdir()}
+    stored = json.loads(files.pop("best_certified.json"))
     assert (stored["step"], stored["return"], stored["certified"]) == (100, 20.0, 1.0)
-    assert (tmp_path / "best" / "best_certified.zip").read_text() == "100"
+    assert files == {"best_certified.zip": b"100", "best_certified_vecnormalize.pkl": b"mean and variance"}
+    assert stored["sha256"] == {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     assert set(model.logger.of("rollout/ep_cost_mean")) == {20.0}
     assert set(model.logger.of("rollout/violation_rate")) == {0.0}
 
@@ -153,24 +164,6 @@ def test_no_two_tests_share_a_seed(callback_class):
     different = seeds[0] + seeds[1] + seeds[2]
     assert len(set(different)) == len(different) > 300
     assert seeds[3] == seeds[0]
-
-
-def test_the_statistics_of_observations_are_saved_with_the_model(callback_class, tmp_path):
-    class Normalizer:
-        def normalize_obs(self, obs):
-            return obs
-
-        def save(self, path):
-            path.write_text("mean and variance")
-
-    model = Model([1.0])
-    model.normalizer = Normalizer()
-    model.learn(100, callback_class(Task(), limit=25, eval_freq=100, save_path=tmp_path))
-    digests = json.loads((tmp_path / "best_certified.json").read_text())["sha256"]
-    names = ["best_certified.json", "best_certified.zip", "best_certified_vecnormalize.pkl"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert (tmp_path / names[2]).read_text() == "mean and variance"
-    assert digests == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in names[1:]}
 
 
 def test_it_can_stop_training(callback_class, capsys):

@@ -160,13 +160,11 @@ def _import_or_explain(module_name: str, env: str) -> Any:
     except SteingateError:
         raise
     except Exception as error:
-        missing = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
-        if missing is None or not (module_name + ".").startswith(missing + "."):
-            raise InputError(f"Module {module_name!r} cannot be imported: {describe_error(error)}.") from error
-        raise InputError(
-            f"There is no module {missing!r} for {env!r}: install it, run in its folder, or "
-            "give its file, ./FILE.py:NAME."
-        ) from error
+        missing = (getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None) or "/"
+        if (module_name + ".").startswith(missing + "."):
+            advice = "install it, run in its folder, or give its file, ./FILE.py:NAME"
+            raise InputError(f"There is no module {missing!r} for {env!r}: {advice}.") from error
+        raise InputError(f"Module {module_name!r} cannot be imported: {describe_error(error)}.") from error
 
 
 class EnvName(str):

@@ -29,7 +29,7 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
 
     Observations are flat float64 vectors; actions are flat Boxes or those of a Discrete space. ``info["cost"]`` holds
     the cost of every step. Where an episode ended, the last observation is the row of ``info["final_obs"]`` (valid
-    where ``info["_final_obs"]``); the last info is in ``info["final_info"]``.
+    where ``info["_final_obs"]``); the last info is in ``info["final_info"]``. ``messages`` are sentences for the user.
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ class AdapterVectorEnv(VectorEnv[Array, Array, NDArray[Any]]):
     remote : name and options with which worker processes make the environments; None if they cannot
     max_processes : upper bound of the measured number of processes; the number of usable cores by default
     **options : ``cost`` and ``max_episode_steps`` of :class:`~steingate.envs.adapters.EnvAdapter`
-
-    Attributes
-    ----------
-    worker_pool : calls the environments
-    messages : sentences for the user about the number of processes
     """
 
     worker_pool: LocalEnvs | WorkerPool

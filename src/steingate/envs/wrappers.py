@@ -41,11 +41,8 @@ class VectorEnvWrapper:
 class LidarFeatureWrapper(VectorEnvWrapper):
     """A vector environment with lidar features at the end of the observation.
 
-    Parameters
-    ----------
-    envs : a vector environment
-    powers : exponents of the components with bounds 0 and 1, such as (4.0, 12.0, 36.0)
-    positions : whether to append object positions, if the environment has a ``lidar_layout``
+    ``powers`` are exponents of the components with bounds 0 and 1, such as (4.0, 12.0, 36.0); ``positions`` appends
+    object positions, if the environment has a ``lidar_layout``.
     """
 
     def __init__(self, envs: Any, powers: tuple[float, ...] = (), positions: bool = False) -> None:

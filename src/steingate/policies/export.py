@@ -22,7 +22,6 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
 
     Examples
     --------
-    >>> policy = steingate.load_policy("runs/allowance/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
     >>> steingate.export_policy(policy, "robot/policy.npz")  # doctest: +SKIP
     [PosixPath('robot/policy.npz'), PosixPath('robot/policy.py')]
     """

@@ -52,10 +52,8 @@ def load_policy(
 
     Examples
     --------
-    >>> policy = steingate.load_policy("runs/allowance/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
-    >>> policy.reset()  # doctest: +SKIP
-    >>> action = policy(observation)  # doctest: +SKIP
-    >>> policy.observe(info["cost"])  # doctest: +SKIP
+    >>> steingate.load_policy("runs/allowance/SafetyPointGoal1-v0/seed-0")  # doctest: +SKIP
+    Policy(60 observations and a safety state -> 2 actions, hidden 64-64)
     """
     name, path = os.fspath(path), run_folder(path)
     if path.suffix == ".npz":
@@ -118,7 +116,13 @@ def choose_checkpoint(path: Path, which: Which | None, warn: Callable[[str], Non
             if found is not None:
                 _check_certified(found, certification)
                 return found, "certified"
-            reason = _why_none(path, certification)
+            certify = read_config(path)["config"].get("certify")
+            if isinstance(certify, dict) and certify.get("enabled") is False:
+                reason = "Certification is disabled (certify.enabled)."
+            elif certification is None:
+                reason = "Certification did not finish; `steingate resume` completes it."
+            else:
+                reason = "Training certified no policy."
         except RunError as error:
             reason = str(error)
     if which == "certified":
@@ -141,15 +145,6 @@ def _check_certified(found: Checkpoint, certification: dict[str, Any] | None) ->
     if not isinstance(named, dict) or {key: named.get(key) for key in test} != test:
         run = found.path.parent
         raise RunError(f"{run}/certification.json does not name this policy; `steingate resume {run}` checks both.")
-
-
-def _why_none(path: Path, certification: dict[str, Any] | None) -> str:
-    certify = read_config(path)["config"].get("certify")
-    if isinstance(certify, dict) and certify.get("enabled") is False:
-        return "Certification is disabled (certify.enabled)."
-    if certification is None:
-        return "Certification did not finish; `steingate resume` completes it."
-    return "Training certified no policy."
 
 
 def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
