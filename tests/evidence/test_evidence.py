@@ -17,7 +17,7 @@ from tests.training.runs_of_probes import tiny
 from steingate.cli import main
 from steingate.errors import InputError, RunError
 from steingate.evidence import Plan, verify_bundle, write_bundle
-from steingate.evidence.files import SUMS, read_folder, sha256, sums
+from steingate.evidence.files import read_folder, sha256, sums
 from steingate.evidence.statistics import EpisodeTable, exact_upper, summarize
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import load_policy
@@ -55,7 +55,7 @@ def forged(bundle, target, changes):
     evidence = read(target)
     evidence["files"] = {name: sha256((target / name).read_bytes()) for name in evidence["files"]}
     (target / "evidence.json").write_text(json.dumps(evidence, indent=2) + "\n")
-    (target / SUMS).write_bytes(sums(read_folder(target)[0]))
+    (target / "SHA256SUMS").write_bytes(sums(read_folder(target)[0]))
     return verify_bundle(target).problems
 
 

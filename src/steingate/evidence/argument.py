@@ -68,7 +68,7 @@ def statements(plan: Plan, environment: str, result: Mapping[str, Any]) -> dict[
     }
 
 
-def argument(evidence: Mapping[str, Any], plan: Plan) -> list[Element]:
+def _elements(evidence: Mapping[str, Any], plan: Plan) -> list[Element]:
     """Return the elements of the argument, parents before children."""
     claim, test = evidence["claim"], evidence["test"]
     words = _words(plan, claim["environment"], evidence["result"]) | {
@@ -79,15 +79,18 @@ def argument(evidence: Mapping[str, Any], plan: Plan) -> list[Element]:
         "created": plan.created.isoformat(),
         **{name: str(test[name]) for name in ("started", "finished", "number")},
     }
-    elements = [Element(*row)._replace(text=row[2].format(**words)) for row in texts()["argument"]]
-    at = next(i for i, each in enumerate(elements) if each.id == "S2") + 1
-    assumed = [Element(f"A{i}", "S2", text, "") for i, text in enumerate(evidence["assumptions"], 1)]
-    return [*elements[:at], *assumed, *elements[at:]]
+    elements = []
+    for row in texts()["argument"]:
+        element = Element(*row)
+        elements.append(element._replace(text=element.text.format(**words)))
+        if element.id == "S2":
+            elements += [Element(f"A{i}", "S2", text, "") for i, text in enumerate(evidence["assumptions"], 1)]
+    return elements
 
 
 def argument_markdown(evidence: Mapping[str, Any], plan: Plan) -> str:
     """Return ``argument.md``: the argument as a nested list, triggers, monitoring plan, open points, signatures."""
-    elements = argument(evidence, plan)
+    elements = _elements(evidence, plan)
     depth = {"": -1}
     outline = []
     for each in elements:

@@ -1,5 +1,6 @@
 """``contract.json``: the interface of a policy: shapes, order, units, normalization, bounds and rate."""
 
+from math import isfinite
 from typing import Any
 
 from steingate.policies.policy import Policy
@@ -26,14 +27,12 @@ def contract(policy: Policy, env: str, env_options: dict[str, Any]) -> dict[str,
         low, high = (shift - scale).tolist(), (shift + scale).tolist()
         action = {"kind": "continuous", "shape": [policy.act_dim], "dtype": "float64", "low": low, "high": high}
         action["units"] = "controls of the simulated actuators" if task else None
-    mean = policy.array("obs_mean")
-    names = ("start", "scale", "discount", "floor")
-    state = (
-        dict(zip(names, map(_finite, policy.array("safety_state").tolist()), strict=True))
-        if policy.has_safety_state
-        else None
-    )
-    components = None if task is None else _components(task)
+    mean, state = policy.array("obs_mean"), None
+    if policy.has_safety_state:
+        values = policy.array("safety_state").tolist()  # JSON has no infinities
+        named = zip(("start", "scale", "discount", "floor"), values, strict=True)
+        state = {name: value if isfinite(value) else str(value) for name, value in named}
+    components = _components(task) if task else None
     found: dict[str, Any] = {
         "environment": env,
         "observation": {"shape": [policy.obs_dim], "dtype": "float64", "components": components},
@@ -66,7 +65,3 @@ def _components(task: TaskSpec) -> list[dict[str, Any]] | None:
         rows.append({"name": name, "first": first, "last": first + size - 1, "unit": unit})
         first += size
     return rows
-
-
-def _finite(value: float) -> float | str:
-    return value if abs(value) < float("inf") else str(value)

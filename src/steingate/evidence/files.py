@@ -12,9 +12,6 @@ from steingate.errors import RunError
 from steingate.escaping import printable
 from steingate.storage.files import open_no_link
 
-EVIDENCE, PLAN, EPISODES, POLICY, CONTRACT, CONFIG, SUMS = (
-    "evidence.json", "plan.toml", "episodes.csv", "policy.npz", "contract.json", "config.json", "SHA256SUMS",
-)  # fmt: skip
 SCHEMA_VERSION = 1
 _MAX_FILES, _MAX_BYTES = 64, 64 << 20
 
@@ -33,8 +30,8 @@ def read_folder(folder: Path) -> tuple[dict[str, bytes], list[str]]:
         names = sorted(entry.name for entry, _ in zip(os.scandir(folder), range(_MAX_FILES + 1), strict=False))
     except OSError as error:
         raise RunError(f"{folder} is no evidence bundle ({error.strerror}).") from error
-    if EVIDENCE not in names or len(names) > _MAX_FILES:
-        reason = f"it has no {EVIDENCE}" if EVIDENCE not in names else f"it has more than {_MAX_FILES} files"
+    if "evidence.json" not in names or len(names) > _MAX_FILES:
+        reason = "it has no evidence.json" if "evidence.json" not in names else f"it has more than {_MAX_FILES} files"
         raise RunError(f"{folder} is no evidence bundle: {reason}.")
     files, problems, left = {}, [], _MAX_BYTES
     for name in names:
@@ -56,28 +53,28 @@ def read_folder(folder: Path) -> tuple[dict[str, bytes], list[str]]:
 
 def sums(files: Mapping[str, bytes]) -> bytes:
     """Return the content of ``SHA256SUMS``, in the format of the command ``sha256sum``."""
-    return "".join(f"{sha256(files[name])}  {name}\n" for name in sorted(files) if name != SUMS).encode()
+    return "".join(f"{sha256(files[name])}  {name}\n" for name in sorted(files) if name != "SHA256SUMS").encode()
 
 
 def compare_sums(files: Mapping[str, bytes]) -> list[str]:
     """Return a sentence for each file that was changed, removed or added since ``SHA256SUMS`` was written."""
-    stored = files.get(SUMS, b"")
+    stored = files.get("SHA256SUMS", b"")
     if stored == sums(files):
         return []
     listed = dict(line.split("  ", 1)[::-1] for line in stored.decode("utf-8", "replace").splitlines() if "  " in line)
     problems = [f"{printable(name, 80)} is missing." for name in sorted(set(listed) - set(files))[:_MAX_FILES]]
-    for name in sorted(set(files) - {SUMS}):
+    for name in sorted(set(files) - {"SHA256SUMS"}):
         if name not in listed:
             problems.append(f"{printable(name, 80)} does not belong to the bundle.")
         elif listed[name] != sha256(files[name]):
-            problems.append(f"{printable(name, 80)} was changed: its SHA-256 is not the one in {SUMS}.")
-    return problems or [f"{SUMS} was changed."]
+            problems.append(f"{printable(name, 80)} was changed: its SHA-256 is not the one in SHA256SUMS.")
+    return problems or ["SHA256SUMS was changed."]
 
 
-def parse_object(content: bytes, name: str) -> dict[str, Any]:
-    """Return a JSON object of a bundle; RunError if the file holds none."""
+def parse_object(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
+    """Return the JSON object in a file of a bundle; RunError if it holds none."""
     try:
-        found = json.loads(content)
+        found = json.loads(files[name])
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -22,26 +22,15 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class Plan:
-    """Claim and test: with error probability ``delta``, P(episode cost > limit) <= budget.
-
-    Attributes
-    ----------
-    limit : cost limit of an episode
-    budget : accepted violation probability
-    delta : error probability of all evaluations of the run together
-    episodes : number of test episodes; with ``until_certified`` their largest number
-    until_certified : whether an anytime-valid monitor ends the test as soon as it has decided
-    domain : operating domain in words: where, and under which conditions, the policy will be used
-    created : when the plan was fixed
-    """
+    """Claim and test: with error probability ``delta``, P(episode cost > limit) <= budget."""
 
     limit: float
     budget: float = 0.1
-    delta: float = 0.05
-    episodes: int = 300
-    until_certified: bool = False
-    domain: str = ""
-    created: datetime = field(default_factory=now)
+    delta: float = 0.05  # error probability of all evaluations of the run together
+    episodes: int = 300  # number of test episodes; with until_certified their largest number
+    until_certified: bool = False  # whether an anytime-valid monitor ends the test as soon as it has decided
+    domain: str = ""  # where, and under which conditions, the policy will be used
+    created: datetime = field(default_factory=now)  # when the plan was fixed
 
     def __post_init__(self) -> None:
         check_interval("limit of the plan", self.limit, 0.0, inf, "[)")

@@ -19,21 +19,13 @@ _QUANTILES = (0.5, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, eq=False)
 class EpisodeTable:
-    """The test episodes, in the order of the test; all arrays have the shape (n,).
+    """The test episodes, in the order of the test; all arrays have the shape (n,)."""
 
-    Attributes
-    ----------
-    seed : reset seed
-    cost, ret : undiscounted sums of cost (0 if negative) and reward
-    length : steps
-    truncated : whether a time limit ended the episode
-    """
-
-    seed: npt.NDArray[np.int64]
-    cost: npt.NDArray[np.float64]
-    ret: npt.NDArray[np.float64]
-    length: npt.NDArray[np.int64]
-    truncated: npt.NDArray[np.bool_]
+    seed: npt.NDArray[np.int64]  # of the reset
+    cost: npt.NDArray[np.float64]  # undiscounted sum, 0 if negative
+    ret: npt.NDArray[np.float64]  # undiscounted sum of rewards
+    length: npt.NDArray[np.int64]  # steps
+    truncated: npt.NDArray[np.bool_]  # whether a time limit ended the episode
 
     def lines(self) -> list[str]:
         """Return the lines of ``episodes.csv``; numbers are written so that reading gives the same bits."""

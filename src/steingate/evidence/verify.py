@@ -14,20 +14,7 @@ import numpy as np
 from steingate.errors import InputError, RunError, SteingateError, needs
 from steingate.escaping import printable
 from steingate.evidence.argument import claim_sentence
-from steingate.evidence.files import (
-    CONFIG,
-    CONTRACT,
-    EPISODES,
-    EVIDENCE,
-    PLAN,
-    POLICY,
-    SCHEMA_VERSION,
-    SUMS,
-    compare_sums,
-    parse_object,
-    read_folder,
-    sha256,
-)
+from steingate.evidence.files import SCHEMA_VERSION, compare_sums, parse_object, read_folder, sha256
 from steingate.evidence.plan import Plan
 from steingate.evidence.statistics import EpisodeTable, summarize
 from steingate.monitoring.wealth import delta_for_test
@@ -40,22 +27,13 @@ _TOLERANCE = 1e-9  # relative; other processors and versions of NumPy round sums
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of :func:`verify_bundle`.
-
-    Attributes
-    ----------
-    path : the folder
-    problems : one sentence for each thing that does not match
-    claim : the claim of the bundle in one sentence; to be believed only without problems
-    digest : SHA-256 of ``SHA256SUMS``: names the whole bundle
-    replayed : number of episodes that were played again
-    """
+    """Result of :func:`verify_bundle`."""
 
     path: Path
-    problems: tuple[str, ...]
-    claim: str
-    digest: str
-    replayed: int = 0
+    problems: tuple[str, ...]  # one sentence for each thing that does not match
+    claim: str  # of the bundle, in one sentence; to be believed only without problems
+    digest: str  # SHA-256 of SHA256SUMS: names the whole bundle
+    replayed: int = 0  # number of episodes that were played again
 
     @property
     def ok(self) -> bool:
@@ -106,7 +84,7 @@ def verify_bundle(
     folder = run_folder(path)
     files, problems = read_folder(folder)
     problems += compare_sums(files)
-    found = sha256(files.get(SUMS, b""))
+    found = sha256(files.get("SHA256SUMS", b""))
     if digest is not None and digest.lower() != found:
         problems.append(f"The digest of the bundle is {found}, not the expected one.")
     claim, played, bundle = "", 0, None
@@ -125,14 +103,15 @@ def verify_bundle(
 
 def parse(files: Mapping[str, bytes]) -> Bundle:
     """Return the parsed files of a bundle; KeyError, ValueError or SteingateError if one cannot be used."""
-    evidence = parse_object(files[EVIDENCE], EVIDENCE)
+    evidence = parse_object(files, "evidence.json")
     if evidence.get("schema_version") != SCHEMA_VERSION:
-        raise RunError(f"{EVIDENCE} has schema version {evidence.get('schema_version')!r}, not {SCHEMA_VERSION}.")
+        raise RunError(f"evidence.json has schema version {evidence.get('schema_version')!r}, not {SCHEMA_VERSION}.")
     try:
-        policy = Policy.load(io.BytesIO(files[POLICY]))
+        policy = Policy.load(io.BytesIO(files["policy.npz"]))
     except ValueError:
-        raise RunError(f"{POLICY} is damaged, or not an exported policy.") from None
-    return Bundle(evidence, Plan.from_toml(files[PLAN], PLAN), EpisodeTable.from_csv(files[EPISODES]), policy)
+        raise RunError("policy.npz is damaged, or not an exported policy.") from None
+    table = EpisodeTable.from_csv(files["episodes.csv"])
+    return Bundle(evidence, Plan.from_toml(files["plan.toml"], "plan.toml"), table, policy)
 
 
 def read_bundle(path: str | PathLike[str]) -> Bundle:
@@ -180,10 +159,10 @@ def _inconsistencies(bundle: Bundle, files: Mapping[str, bytes]) -> Iterator[str
     test = evidence["test"]
     for name, stored in evidence["files"].items():
         if name not in files or stored != sha256(files[name]):
-            yield f"The SHA-256 of {printable(name, 80)} in {EVIDENCE} is not that of the file."
-    for name in (PLAN, EPISODES, POLICY, CONTRACT, CONFIG):
+            yield f"The SHA-256 of {printable(name, 80)} in evidence.json is not that of the file."
+    for name in ("plan.toml", "episodes.csv", "policy.npz", "contract.json", "config.json"):
         if name not in evidence["files"]:
-            yield f"{EVIDENCE} does not name {name}."
+            yield f"evidence.json does not name {name}."
     times = [plan.created, *(datetime.fromisoformat(str(test[name])) for name in ("started", "finished"))]
     if times != sorted(times):
         yield "The plan is younger than the episodes."
@@ -203,12 +182,12 @@ def _inconsistencies(bundle: Bundle, files: Mapping[str, bytes]) -> Iterator[str
     own |= {"established": result["certified"], "sentence": claim_sentence(plan, environment, result)}
     yield from _differences({name: claim[name] for name in own}, own, "claim")
     if evidence["policy"]["sha256"] != bundle.policy.sha256:
-        yield f"{POLICY} holds another policy than the one that was tested."
-    contract, config = parse_object(files[CONTRACT], CONTRACT), parse_object(files[CONFIG], CONFIG)
+        yield "policy.npz holds another policy than the one that was tested."
+    contract, config = (parse_object(files, name) for name in ("contract.json", "config.json"))
     if contract["observation"]["shape"] != [bundle.policy.obs_dim]:
-        yield f"{CONTRACT} has observations of another shape than the policy."
+        yield "contract.json has observations of another shape than the policy."
     if config["identity"] != evidence["training"]["identity"] or config["config"]["env"] != environment:
-        yield f"{CONFIG} belongs to another run."
+        yield "config.json belongs to another run."
 
 
 def _differences(stored: Any, found: Any, name: str) -> Iterator[str]:

@@ -14,40 +14,22 @@ import steingate
 from steingate.errors import InputError, RunError
 from steingate.evidence.argument import argument_markdown, claim_sentence, statements
 from steingate.evidence.contract import contract
-from steingate.evidence.files import (
-    CONFIG,
-    CONTRACT,
-    EPISODES,
-    EVIDENCE,
-    PLAN,
-    POLICY,
-    SCHEMA_VERSION,
-    SUMS,
-    sha256,
-    sums,
-    to_json,
-)
+from steingate.evidence.files import SCHEMA_VERSION, sha256, sums, to_json
 from steingate.evidence.page import page
 from steingate.evidence.plan import Plan, now
 from steingate.evidence.statistics import EpisodeTable, summarize
 from steingate.monitoring.wealth import delta_for_test
 from steingate.policies.export import npz_bytes
 from steingate.policies.load import Which, load_policy
-from steingate.policies.policy import Policy
 from steingate.policies.zoo import run_folder
 from steingate.runs import read_config
 from steingate.storage.files import read_regular, replace_file, writing
 from steingate.training.config_file import load_run_config, machine, versions
 from steingate.training.evaluate import evaluate
-from steingate.training.play import Player, load_player
+from steingate.training.play import load_player
 
 SEED = 0  # of the episodes; they differ from those of every other evaluation of the run
 _MAX_PLAN_BYTES = 1 << 16
-
-
-def read_plan(path: str | PathLike[str]) -> Plan:
-    """Return the plan in a file."""
-    return Plan.from_toml(read_regular(Path(path), _MAX_PLAN_BYTES), str(path))
 
 
 def write_bundle(
@@ -89,7 +71,9 @@ def write_bundle(
         until_certified=plan.until_certified, env=env, trust_code=trust_code, warn=warn, stop=stop,
     )  # fmt: skip
     finished, played = now(), found.episodes
-    tested, player = _stored(run, found.which, env, trust_code)
+    which: Which = "certified" if found.which == "certified" else "last"
+    tested = load_policy(run, which, lambda _: None)  # the evaluation has given the warnings
+    player = load_player(run, lambda _: None, which, env, trust_code)
     if not tested.sha256 == player.sha256 == found.sha256:
         raise RunError(f"{run} changed during the test: another policy was tested than the one that is stored now.")
     record = read_config(run_folder(run))
@@ -101,11 +85,11 @@ def write_bundle(
     result = summarize(table, plan, delta_for_test(found.number, plan.delta), found.failure)
     interface = contract(tested, config["env"], config["env_options"])
     files = {
-        PLAN: plan.to_toml().encode(),
-        EPISODES: "\n".join((*table.lines(), "")).encode(),
-        CONFIG: to_json(record),
-        CONTRACT: to_json(interface),
-        POLICY: npz_bytes(tested),
+        "plan.toml": plan.to_toml().encode(),
+        "episodes.csv": "\n".join((*table.lines(), "")).encode(),
+        "config.json": to_json(record),
+        "contract.json": to_json(interface),
+        "policy.npz": npz_bytes(tested),
     }
     if onnx or (onnx is None and importlib.util.find_spec("onnx") is not None):
         from steingate.policies.onnx import onnx_file
@@ -117,22 +101,14 @@ def write_bundle(
         "steingate": steingate.__version__,
         "claim": {
             "sentence": claim_sentence(plan, environment, result),
-            "established": result["certified"],
-            "environment": environment,
-            "limit": plan.limit,
-            "budget": plan.budget,
-            "confidence": 1.0 - plan.delta,
+            "established": result["certified"], "environment": environment,
+            "limit": plan.limit, "budget": plan.budget, "confidence": 1.0 - plan.delta,
         },
         "plan": plan.to_dict(),
         "test": {
-            "started": started.isoformat(),
-            "finished": finished.isoformat(),
-            "number": found.number,
-            "seed": SEED,
-            "actions": "mean",
-            "versions": versions(),
-            "code_sha256": code_digest(),
-            "machine": machine(),
+            "started": started.isoformat(), "finished": finished.isoformat(),
+            "number": found.number, "seed": SEED, "actions": "mean",
+            "versions": versions(), "code_sha256": code_digest(), "machine": machine(),
         },
         "result": result,
         **statements(plan, environment, result),
@@ -141,8 +117,7 @@ def write_bundle(
             "onnx": "policy.onnx" if "policy.onnx" in files else None,
         },
         "training": {
-            "run": tested.about["run"],
-            "certification": tested.about["certification"],
+            "run": tested.about["run"], "certification": tested.about["certification"],
             **{name: config[name] for name in ("algo", "seed", "total_steps")},
             **{name: record.get(name) for name in ("identity", "started", "versions", "machine")},
         },
@@ -154,10 +129,10 @@ def write_bundle(
         "open_points": interface["unknown"],
         "files": {name: sha256(content) for name, content in files.items()},
     }  # fmt: skip
-    files[EVIDENCE] = to_json(evidence)
+    files["evidence.json"] = to_json(evidence)
     files["argument.md"] = argument_markdown(evidence, plan).encode()
     files["evidence.html"] = page(evidence, plan, table).encode()
-    files[SUMS] = sums(files)
+    files["SHA256SUMS"] = sums(files)
     for name, content in files.items():
         replace_file(out / name, content)
     return out
@@ -167,19 +142,19 @@ def _fix_plan(
     run: str | PathLike[str], out: Path, plan: Plan | str | PathLike[str] | None, env: Any, trust_code: bool
 ) -> Plan:
     """Return the plan, after writing it to the folder of the bundle."""
-    if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= {PLAN}):
+    if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= {"plan.toml"}):
         raise InputError(f"{out} exists: give a new folder, or an empty one.")
-    if plan is None and (out / PLAN).exists():
-        plan = out / PLAN
+    if plan is None and (out / "plan.toml").exists():
+        plan = out / "plan.toml"
     if plan is None:
         cfg = load_run_config(run_folder(run), env, trust_code)
         domain = f"Episodes of {cfg.env} as in training"
         plan = Plan(cfg.cost_limit, cfg.certify.budget, cfg.certify.delta, domain=domain)
     elif not isinstance(plan, Plan):
-        plan = read_plan(plan)
+        plan = Plan.from_toml(read_regular(Path(plan), _MAX_PLAN_BYTES), str(plan))
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
-    replace_file(out / PLAN, plan.to_toml().encode())
+    replace_file(out / "plan.toml", plan.to_toml().encode())
     return plan
 
 
@@ -189,9 +164,3 @@ def code_digest() -> str:
     for file in sorted(root.rglob("*.py")):
         total.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
     return total.hexdigest()
-
-
-def _stored(run: str | PathLike[str], which: str, env: Any, trust_code: bool) -> tuple[Policy, Player]:
-    """Return the policy of a run and its player, without the warnings that the evaluation has given already."""
-    chosen: Which = "certified" if which == "certified" else "last"
-    return load_policy(run, chosen, lambda _: None), load_player(run, lambda _: None, chosen, env, trust_code)
