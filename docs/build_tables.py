@@ -536,7 +536,8 @@ def option_line(action: argparse.Action) -> str:
     names = ", ".join(action.option_strings)
     if isinstance(action, argparse.BooleanOptionalAction):
         names = f"--[no-]{action.option_strings[0].removeprefix('--')}"
-    takes = "" if action.nargs == 0 else f" {action.metavar or action.dest}"
+    choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.dest
+    takes = "" if action.nargs == 0 else f" {action.metavar or choices}"
     text = (action.help or "").replace("%%", "%").replace("%(default)s", str(action.default))
     return f"- `{(names + takes).strip()}`: {text}"
 
