@@ -7,7 +7,7 @@ import numpy as np
 from tests.parity.recordings import Array, Finding, Recording, at_most, equal
 
 from steingate.tasks.catalog import find_task
-from steingate.tasks.layouts import Placement, make_placement, sample_layouts, seeded_states
+from steingate.tasks.layouts import Placement, draw_layouts, make_placement, seeded_states
 from steingate.tasks.mujoco_handoff import AT_REST, CALM_SPEED, CALM_TURN, MOVING
 from steingate.tasks.navigation import Navigation
 from steingate.tasks.navigation_models import STATE_SIZE, compile_world
@@ -239,5 +239,6 @@ def check_layouts(recording: Recording, env_id: str) -> list[Finding]:
 def _sample(rule: Placement, states: Array) -> tuple[Array, Array]:
     """Return positions (E, R, 2) and yaws (E, R) of one layout per stream state."""
     xy, yaw = np.empty((len(states), len(rule.kinds), 2)), np.empty((len(states), len(rule.kinds)))
-    sample_layouts(rule, states, np.ones(len(states), bool), xy, yaw)
+    everywhere = np.ones(len(states), bool)
+    assert draw_layouts(states, everywhere, rule.low, rule.high, rule.keepout, rule.goal, xy, yaw)
     return xy, yaw

@@ -139,25 +139,25 @@ def _circle(agent: str, level: int) -> TaskSpec:
     return _navigation("circle", agent, level, objects, max_episode_steps=500, **costs, **placement)
 
 
-def _velocity(
-    name: str, robot: str, limit: float, substeps: int, timestep: float, obs: int, act: int, bound: float
-) -> TaskSpec:
-    return TaskSpec(
-        f"Safety{name}Velocity-v1", "velocity", robot, level=0, observation_size=obs, action_size=act,
-        action_bound=bound, max_episode_steps=1000, timestep=timestep, substeps=substeps, cost_parts=("cost_velocity",),
-        cost_text=f"speed above {limit}", speed_limit=limit,
-    )  # fmt: skip
-
-
+_ROBOTS = (  # name, agent, speed limit, substeps, time step, sizes of observation and action, bound of actions
+    ("Ant", "ant", 2.6222, 5, 0.01, 27, 8, 1.0),
+    ("HalfCheetah", "half_cheetah", 3.2096, 5, 0.01, 17, 6, 1.0),
+    ("Hopper", "hopper", 0.7402, 4, 0.002, 11, 3, 1.0),
+    ("Humanoid", "humanoid", 1.4149, 5, 0.003, 376, 17, 0.4),
+    ("Swimmer", "swimmer", 0.2282, 4, 0.01, 8, 2, 1.0),
+    ("Walker2d", "walker2d", 2.3415, 4, 0.002, 17, 6, 1.0),
+)
 _ALL = (
     *(make(agent, level) for make in (_goal, _circle) for agent in _SENSORS for level in (0, 1, 2)),
-    _velocity("Ant", "ant", 2.6222, 5, 0.01, 27, 8, 1.0),
-    _velocity("HalfCheetah", "half_cheetah", 3.2096, 5, 0.01, 17, 6, 1.0),
-    _velocity("Hopper", "hopper", 0.7402, 4, 0.002, 11, 3, 1.0),
-    _velocity("Humanoid", "humanoid", 1.4149, 5, 0.003, 376, 17, 0.4),
-    _velocity("Swimmer", "swimmer", 0.2282, 4, 0.01, 8, 2, 1.0),
-    _velocity("Walker2d", "walker2d", 2.3415, 4, 0.002, 17, 6, 1.0),
-)
+    *(
+        TaskSpec(
+            f"Safety{name}Velocity-v1", "velocity", agent, level=0, observation_size=obs, action_size=act,
+            action_bound=bound, max_episode_steps=1000, timestep=timestep, substeps=substeps,
+            cost_parts=("cost_velocity",), cost_text=f"speed above {limit}", speed_limit=limit,
+        )
+        for name, agent, limit, substeps, timestep, obs, act, bound in _ROBOTS
+    ),
+)  # fmt: skip
 TASKS: dict[str, TaskSpec] = {task.env_id: task for task in _ALL}
 
 

@@ -129,16 +129,10 @@ def agent_parts(model: mujoco.MjModel) -> npt.NDArray[np.float64]:
     agent = model.body("agent").id
     rows = []
     for geom in np.flatnonzero(model.body_rootid[model.geom_bodyid] == agent):
-        center, size = data.geom_xpos[geom] - data.xpos[agent], model.geom_size[geom]
-        axes = np.abs(data.geom_xmat[geom].reshape(3, 3))
-        kind = int(model.geom_type[geom])
-        if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-            rows.append([*center, 0.0, 0.0, 0.0, size[0]])
-        elif kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
-            half = size[1] * axes[:, 2] + size[0] * np.sqrt(np.maximum(1.0 - axes[:, 2] ** 2, 0.0))
-            rows.append([*center, *half, 0.0])
-        else:
-            rows.append([*center, *(axes @ size), 0.0])
+        center = data.geom_xpos[geom] - data.xpos[agent]
+        half = np.abs(data.geom_xmat[geom].reshape(3, 3)) @ model.geom_aabb[geom, 3:]
+        sphere = model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_SPHERE
+        rows.append([*center, 0.0, 0.0, 0.0, half[0]] if sphere else [*center, *half, 0.0])
     return np.array(rows)
 
 

@@ -33,7 +33,6 @@ STREAMS: Final = ("independent", "reference")
 DRAWS_PER_OBJECT: Final = 100
 LAYOUT_ATTEMPTS: Final = 10_000
 GOAL_DRAWS: Final = 10_000
-PLACED, NO_LAYOUT, NO_GOAL = 0, 1, 2  # results of draw_layouts
 
 _JITTER: Final = 1e-9  # half edge of the square from which fixed objects are drawn
 _KEY, _SHIFT = 624, 397  # of the Mersenne twister
@@ -103,7 +102,6 @@ def _next_twister(state):
 class Placement:
     """Placement rule of a task as arrays of R rows: the agent, then the objects in placement order."""
 
-    env_id: str
     kinds: tuple[str, ...]  # of every row, ``"agent"`` first
     low: NDArray[np.float64]  # (R, 2) corners of the rectangle from which each row is drawn
     high: NDArray[np.float64]
@@ -119,7 +117,7 @@ class Placement:
 
 
 def make_placement(task: TaskSpec) -> Placement:
-    """Return the placement rule of a navigation task; InputError if an object does not fit."""
+    """Return the placement rule of a navigation task."""
     kinds, keepout, corner = ["agent"], [task.agent_keepout], task.agent_extent - task.agent_keepout
     rectangles = [(-corner, -corner, corner, corner)]
     for group in task.objects:
@@ -131,30 +129,8 @@ def make_placement(task: TaskSpec) -> Placement:
         else:
             rectangles += [(-corner, -corner, corner, corner)] * group.count
     low, high = np.hsplit(np.array(rectangles), 2)
-    if np.any(low > high):
-        kind = kinds[int(np.argmax(np.any(low > high, axis=1)))]
-        raise InputError(f"{task.env_id}: the keepout of the {kind} exceeds the extent; enlarge the extent.")
     goal = kinds.index("goal") if "goal" in kinds else -1
-    return Placement(task.env_id, tuple(kinds), low.copy(), high.copy(), np.array(keepout), goal)
-
-
-def sample_layouts(
-    placement: Placement, states: NDArray[np.uint64], mask: NDArray[np.bool_], xy: NDArray[np.float64],
-    yaw: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """Draw new layouts for the masked simulations into ``xy`` (N, R, 2) and ``yaw`` (N, R).
-
-    ``states`` are the random streams (N, 4 or 625). Objects with a fixed place have yaw 0.
-    """
-    rule = placement.low, placement.high, placement.keepout, placement.goal
-    status = draw_layouts(states, mask, *rule, xy, yaw)
-    if status == NO_LAYOUT:
-        raise InputError(
-            f"{placement.env_id}: no layout respects all keepouts after {LAYOUT_ATTEMPTS} attempts; "
-            "use fewer objects, smaller keepouts or a larger extent."
-        )
-    if status == NO_GOAL:
-        raise InputError(f"{placement.env_id}: no free place for the goal in {GOAL_DRAWS} draws; use fewer objects.")
+    return Placement(tuple(kinds), low.copy(), high.copy(), np.array(keepout), goal)
 
 
 @compiled
@@ -186,31 +162,29 @@ def draw_goal(state, low, high, keepout, goal, xy):
 @compiled
 def _draw_layout(state, low, high, keepout, goal, xy, yaw):
     rows = xy.shape[0]
-    complete = False
     for _ in range(LAYOUT_ATTEMPTS):
-        complete = True
-        for row in range(rows):
-            if not _draw_free(state, low, high, keepout, row, row, DRAWS_PER_OBJECT, xy):
-                complete = False
-                break
-        if complete:
+        placed = 0
+        while placed < rows and _draw_free(state, low, high, keepout, placed, placed, DRAWS_PER_OBJECT, xy):
+            placed += 1
+        if placed == rows:
             break
-    if not complete:
-        return NO_LAYOUT
     for row in range(rows):
         turn = 2.0 * math.pi * next_double(state)
         yaw[row] = turn if high[row, 0] - low[row, 0] > 1e-6 else 0.0
-    if goal >= 0 and not draw_goal(state, low, high, keepout, goal, xy):
-        return NO_GOAL
-    return PLACED
+    return placed == rows and (goal < 0 or draw_goal(state, low, high, keepout, goal, xy))
 
 
 @compiled
 def draw_layouts(states, mask, low, high, keepout, goal, xy, yaw):
-    """Draw a layout for every masked simulation; return PLACED, or the result of the first that fails."""
+    """Draw new layouts for the masked simulations; return whether all respect the keepouts.
+
+    Parameters
+    ----------
+    states, mask : (N, 4 or 625) random streams, and (N,) whether to draw
+    low, high, keepout, goal : of the ``Placement``
+    xy, yaw : (N, R, 2) and (N, R) receive the layouts; objects with a fixed place have yaw 0
+    """
     for i in range(states.shape[0]):
-        if mask[i]:
-            status = _draw_layout(states[i], low, high, keepout, goal, xy[i], yaw[i])
-            if status != PLACED:
-                return status
-    return PLACED
+        if mask[i] and not _draw_layout(states[i], low, high, keepout, goal, xy[i], yaw[i]):
+            return False
+    return True

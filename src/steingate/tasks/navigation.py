@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from steingate.errors import InputError
+from steingate.tasks import layouts, point
 from steingate.tasks import mujoco_handoff as handoff
 from steingate.tasks import navigation_kernels as kernels
-from steingate.tasks import point
 from steingate.tasks.base import Array, Ids, Outputs, State
 from steingate.tasks.car_model import car_parameters
 from steingate.tasks.catalog import VASE_HEIGHT, TaskSpec
 from steingate.tasks.geometry import agent_parts
-from steingate.tasks.layouts import Stream, make_placement, sample_layouts, seeded_states
+from steingate.tasks.layouts import Stream, make_placement, seeded_states
 from steingate.tasks.navigation_models import STATE_SIZE, WorldBatch, compile_world, settling_curve
 
 # Distance of the agent's farthest point from its origin in the plane, in any attitude, and a bound on the increase of
@@ -91,7 +92,12 @@ class Navigation:
             self.streams[ids[fresh]] = seeded_states([seeds[j] for j in fresh], self._stream)
         self._mask[:] = False
         self._mask[ids] = True
-        sample_layouts(self.placement, self.streams, self._mask, self.xy, self.yaw)
+        rule = self.placement
+        drawn = layouts.draw_layouts(
+            self.streams, self._mask, rule.low, rule.high, rule.keepout, rule.goal, self.xy, self.yaw
+        )
+        if not drawn:
+            raise InputError(f"{self.task.env_id}: no layout respects all keepouts.")
         self.start(ids)
 
     def start(self, ids: Ids) -> None:
