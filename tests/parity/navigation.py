@@ -129,7 +129,7 @@ def _check_states(case: Case) -> list[Finding]:
         rows, steps = recording.first_rows + within, recording.first_steps + within - 1
         running = number <= lengths
         case.set_states(task, rows)
-        task.evaluate(np.ascontiguousarray(recording["step_action"][steps]))
+        task.step(np.ascontiguousarray(recording["step_action"][steps]), substeps=0)
         obs[rows[running]] = task.out.obs[running]
         goal[rows[running]] = task.xy[running, task.placement.goal]
         for name, column in columns.items():
@@ -239,6 +239,6 @@ def check_layouts(recording: Recording, env_id: str) -> list[Finding]:
 def _sample(rule: Placement, states: Array) -> tuple[Array, Array]:
     """Return positions (E, R, 2) and yaws (E, R) of one layout per stream state."""
     xy, yaw = np.empty((len(states), len(rule.kinds), 2)), np.empty((len(states), len(rule.kinds)))
-    everywhere = np.ones(len(states), bool)
-    assert draw_layouts(states, everywhere, rule.low, rule.high, rule.keepout, rule.goal, xy, yaw)
+    everywhere = np.arange(len(states), dtype=np.int32)
+    assert draw_layouts(everywhere, states, rule.low, rule.high, rule.keepout, rule.goal, xy, yaw)
     return xy, yaw

@@ -22,7 +22,7 @@ def test_an_untouched_vase_enters_mujoco_on_the_settling_curve():
     nav = started(GOAL2, 3)
     nav.clock[0] = 5
     nav.q[0, :2] = nav.vase_q[0, 4, :2] + [0.15, 0.0]
-    nav.evaluate(np.zeros((1, 2)))
+    nav.step(np.zeros((1, 2)), substeps=0)
     height, fall = nav._curve[5 * GOAL2.substeps]
     assert (nav.vase_q[0, 4, 2], nav.vase_v[0, 4, 2]) == (height, fall)
     assert nav.status[0, 4] == MOVING

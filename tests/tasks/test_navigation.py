@@ -129,7 +129,7 @@ def test_hazards_cost_inside_their_radius_only():
     nav.xy[:, nav.placement.rows("hazards")] = 9.0
     nav.xy[:, nav.placement.rows("hazards").start + 1] = 0.0
     nav.q[:, :2] = [[math.nextafter(HAZARD_RADIUS, 0), 0.0], [HAZARD_RADIUS, 0.0], [0.0, 0.1]]
-    nav.evaluate(np.zeros((3, 2)))
+    nav.step(np.zeros((3, 2)), substeps=0)
     assert nav.out.cost.tolist() == [1.0, 0.0, 1.0]
 
 
@@ -139,7 +139,7 @@ def test_vases_cost_from_the_speed_limit_on():
     nav.status[:, 4] = MOVING
     nav.vase_v[0, 4, 3] = 1.0  # rotation alone costs nothing
     nav.vase_v[1, 4, 2], nav.vase_v[2, 4, 2] = VASE_SPEED_LIMIT, math.nextafter(VASE_SPEED_LIMIT, 0)
-    nav.evaluate(np.zeros((3, 2)))
+    nav.step(np.zeros((3, 2)), substeps=0)
     assert nav.out.parts[2].tolist() == [0.0, 1.0, 0.0]
 
 
@@ -149,14 +149,14 @@ def test_boundaries_are_strict_and_level_two_has_four():
         outside = math.nextafter(WALL, 2)
         nav.q[:, :2] = [[WALL, 0.1], [-outside, 0.1], [0.1, outside], [0.1, -WALL]]
         nav.v[:] = 0.0
-        nav.evaluate(np.zeros((4, 2)))
+        nav.step(np.zeros((4, 2)), substeps=0)
         assert nav.out.cost.tolist() == [0.0, 1.0, y_costs, 0.0]
 
 
 def test_circle_reward_by_hand():
     nav = started("SafetyPointCircle0-v0", 2)
     nav.q[:], nav.v[:] = [0.0, 2.0, 0.3], [[-0.7, 0.4, 1.0], [0.7, -0.4, -1.0]]
-    nav.evaluate(np.zeros((2, 2)))
+    nav.step(np.zeros((2, 2)), substeps=0)
     assert nav.out.reward == pytest.approx([0.1 * 0.7 / 1.5, -0.1 * 0.7 / 1.5])
 
 
@@ -164,7 +164,7 @@ def goal_task(distance, before=1.0):
     """Return one Goal0 simulation at a distance from its goal, with another distance one step before."""
     nav = started("SafetyPointGoal0-v0")
     nav.xy[0, 1], nav.q[0], nav.distance[0] = 0.0, [distance, 0.0, 0.0], before
-    nav.evaluate(np.zeros((1, 2)))
+    nav.step(np.zeros((1, 2)), substeps=0)
     return nav
 
 
@@ -186,7 +186,7 @@ def test_a_goal_that_finds_no_place_terminates():
     nav = started("SafetyPointGoal1-v0")
     nav.placement.keepout[nav.placement.rows("hazards")] = 9.0
     nav.xy[0, nav.placement.goal] = nav.q[0, :2]
-    nav.evaluate(np.zeros((1, 2)))
+    nav.step(np.zeros((1, 2)), substeps=0)
     assert nav.out.goal_met[0]
     assert nav.out.terminated[0]
 

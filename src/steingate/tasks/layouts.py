@@ -160,31 +160,23 @@ def draw_goal(state, low, high, keepout, goal, xy):
 
 
 @compiled
-def _draw_layout(state, low, high, keepout, goal, xy, yaw):
-    rows = xy.shape[0]
-    for _ in range(LAYOUT_ATTEMPTS):
-        placed = 0
-        while placed < rows and _draw_free(state, low, high, keepout, placed, placed, DRAWS_PER_OBJECT, xy):
-            placed += 1
-        if placed == rows:
-            break
-    for row in range(rows):
-        turn = 2.0 * math.pi * next_double(state)
-        yaw[row] = turn if high[row, 0] - low[row, 0] > 1e-6 else 0.0
-    return placed == rows and (goal < 0 or draw_goal(state, low, high, keepout, goal, xy))
+def draw_layouts(ids, states, low, high, keepout, goal, xy, yaw):
+    """Draw new layouts for the simulations ``ids``; return whether all respect the keepouts.
 
-
-@compiled
-def draw_layouts(states, mask, low, high, keepout, goal, xy, yaw):
-    """Draw new layouts for the masked simulations; return whether all respect the keepouts.
-
-    Parameters
-    ----------
-    states, mask : (N, 4 or 625) random streams, and (N,) whether to draw
-    low, high, keepout, goal : of the ``Placement``
-    xy, yaw : (N, R, 2) and (N, R) receive the layouts; objects with a fixed place have yaw 0
+    ``states`` are the random streams (N, 4 or 625), the rule is that of a ``Placement``; ``xy`` (N, R, 2) and ``yaw``
+    (N, R) receive the layouts. Objects with a fixed place have yaw 0.
     """
-    for i in range(states.shape[0]):
-        if mask[i] and not _draw_layout(states[i], low, high, keepout, goal, xy[i], yaw[i]):
+    rows = xy.shape[1]
+    for i in ids:
+        for _ in range(LAYOUT_ATTEMPTS):
+            placed = 0
+            while placed < rows and _draw_free(states[i], low, high, keepout, placed, placed, DRAWS_PER_OBJECT, xy[i]):
+                placed += 1
+            if placed == rows:
+                break
+        for row in range(rows):
+            turn = 2.0 * math.pi * next_double(states[i])
+            yaw[i, row] = turn if high[row, 0] - low[row, 0] > 1e-6 else 0.0
+        if placed < rows or (goal >= 0 and not draw_goal(states[i], low, high, keepout, goal, xy[i])):
             return False
     return True

@@ -118,33 +118,6 @@ def _distance(q, xy, row):
 
 
 @compiled(error_model="numpy")
-def _circle_reward(q, v):
-    """Return 0.1 (x v_y - y v_x) / r / (1 + |r - R|) with the circle's radius R."""
-    x, y = q[0], q[1]
-    r = math.sqrt(x * x + y * y)
-    return 0.1 * ((x * v[1] - y * v[0]) / r) / (1.0 + abs(r - CIRCLE_RADIUS))
-
-
-@compiled(error_model="numpy")
-def _write_cost_parts(q, xy, vase_v, touch, goal, hazards, vases, level, parts):
-    """Write the indicators (P,) of one simulation."""
-    for part in range(parts.shape[0]):
-        parts[part] = 0.0
-    if parts.shape[0] > 0:
-        if goal < 0 and (abs(q[0]) > WALL or (level > 1 and abs(q[1]) > WALL)):
-            parts[0] = 1.0
-        for j in range(hazards, vases):
-            if _distance(q, xy, j) < HAZARD_RADIUS:
-                parts[0] = 1.0
-    if parts.shape[0] > 1:
-        parts[1] = 1.0 if touch else 0.0
-        for j in range(vase_v.shape[0]):
-            speed_squared = vase_v[j, 0] * vase_v[j, 0] + vase_v[j, 1] * vase_v[j, 1] + vase_v[j, 2] * vase_v[j, 2]
-            if math.sqrt(speed_squared) >= VASE_SPEED_LIMIT:
-                parts[2] = 1.0
-
-
-@compiled(error_model="numpy")
 def finish_step(
     q, v, acc, xy, vase_q, vase_v, touch, distance, streams, low, high, keepout, goal, hazards, vases, level,
     lidar_range, obs, reward, cost, parts, terminated, goal_met,
@@ -152,18 +125,33 @@ def finish_step(
     """Write the results of one step and replace goals that were reached.
 
     Reward and cost belong to the old goal; the observation shows the new one. ``distance`` (N,) is the distance to the
-    goal before the step and receives the new one.
+    goal before the step and receives the new one. The reward of Circle is 0.1 (x v_y - y v_x) / r / (1 + |r - R|) with
+    the circle's radius R.
     """
     for i in range(q.shape[0]):
         if streams.shape[1] != 4:
             next_double(streams[i])  # the original draws its number of substeps, which is always ten
-        _write_cost_parts(q[i], xy[i], vase_v[i], touch[i], goal, hazards, vases, level, parts[:, i])
+        parts[:, i] = 0.0
+        if parts.shape[0] > 0:
+            if goal < 0 and (abs(q[i, 0]) > WALL or (level > 1 and abs(q[i, 1]) > WALL)):
+                parts[0, i] = 1.0
+            for j in range(hazards, vases):
+                if _distance(q[i], xy[i], j) < HAZARD_RADIUS:
+                    parts[0, i] = 1.0
+        if parts.shape[0] > 1:
+            parts[1, i] = 1.0 if touch[i] else 0.0
+            for j in range(vase_v.shape[1]):
+                w = vase_v[i, j]
+                if math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]) >= VASE_SPEED_LIMIT:
+                    parts[2, i] = 1.0
         cost[i] = 0.0
         for part in range(parts.shape[0]):
             cost[i] = max(cost[i], parts[part, i])
         terminated[i] = goal_met[i] = False
         if goal < 0:
-            gain = _circle_reward(q[i], v[i])
+            x, y = q[i, 0], q[i, 1]
+            r = math.sqrt(x * x + y * y)
+            gain = 0.1 * ((x * v[i, 1] - y * v[i, 0]) / r) / (1.0 + abs(r - CIRCLE_RADIUS))
         else:
             d = _distance(q[i], xy[i], goal)
             gain = distance[i] - d

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, Final
+from typing import Final
 
 import mujoco
-import mujoco.batch
 import numpy as np
 import numpy.typing as npt
 
@@ -133,29 +132,3 @@ def settling_curve(task: TaskSpec) -> npt.NDArray[np.float64]:
         mujoco.mj_step(model, data)
     curve[-1, 1] = 0.0
     return curve
-
-
-class WorldBatch:
-    """Batch of ``count`` simulations of one model; the rows of ``state`` are their complete states.
-
-    Attributes
-    ----------
-    columns : columns of ``state`` at which qpos, qvel and ctrl start
-    qacc, touch : (count, ...) accelerations and contact sensors, valid after ``advance``
-    """
-
-    def __init__(self, model: mujoco.MjModel, count: int, threads: int, *, persistent: bool) -> None:
-        self.batch = mujoco.batch.Batch(model, count, min(threads, count), persistent=persistent)
-        self.state: npt.NDArray[np.float64] = self.batch.state
-        fields = [self.batch.bind(name) for name in ("qpos", "qvel", "ctrl")]
-        start, size = self.state.ctypes.data, self.state.itemsize
-        self.columns = tuple((field.ctypes.data - start) // size for field in fields)
-        self.qacc: npt.NDArray[Any] = self.batch.bind("qacc")
-        self.touch: npt.NDArray[Any] = self.batch.bind("sensordata")
-
-    def advance(self, ids: npt.NDArray[np.int32], substeps: int) -> None:
-        """Advance the simulations ``ids`` (sorted) and compute all derived fields at the new state."""
-        if substeps:
-            self.batch.step(ids, substeps, int(mujoco.mjtStage.mjSTAGE_ACC))
-        else:
-            self.batch.forward(ids)
