@@ -57,26 +57,15 @@ def seal(record: Mapping[str, Any]) -> str | None:
 def is_sealed(record: Mapping[str, Any]) -> bool:
     """Return whether a record was sealed on this machine and names the same code as then."""
     key, found = _read_key(), record.get("seal")
-    return (
-        key is not None
-        and isinstance(found, str)
-        and hmac.compare_digest(found.encode(), _digest(key, record).encode())
-    )
+    if key is None or not isinstance(found, str):
+        return False
+    return hmac.compare_digest(found.encode(), _digest(key, record).encode())
 
 
 def require_trust(path: str | Path, record: Mapping[str, Any], trust_code: bool, unused: Sequence[str] = ()) -> None:
-    """Raise ``RunError`` if a record names outside code that the user has not trusted.
+    """Raise ``RunError`` if a record, the content of ``config.json``, names outside code that the user has not trusted.
 
-    Parameters
-    ----------
-    path
-        The run folder, for the message.
-    record
-        Content of ``config.json``.
-    trust_code
-        Whether the user trusts the code of this run.
-    unused
-        Settings of the record that are not used, such as an environment that the user has replaced.
+    ``unused`` are settings of the record that are not used, such as an environment that the user has replaced.
     """
     names = outside_code({name: value for name, value in record["config"].items() if name not in unused})
     if not names or trust_code or is_sealed(record):
@@ -92,8 +81,7 @@ def require_trust(path: str | Path, record: Mapping[str, Any], trust_code: bool,
 
 def _is_packaged(env: str) -> bool:
     """Return whether an environment is native or Gymnasium's own, or cannot be imported from its name at all."""
-    known = gymnasium.registry.get(env)
-    entry = None if known is None else known.entry_point
+    entry = getattr(gymnasium.registry.get(env), "entry_point", None)
     own = isinstance(entry, str) and entry.startswith(("gymnasium.envs.", "steingate."))
     python = env.startswith("python:") and not _FILE.search(env)
     return own or env.removeprefix("steingate/") in TASKS or python

@@ -1,6 +1,5 @@
 """``steingate envs`` and ``algos``: one line each, true sizes, nothing compiled."""
 
-import json
 import re
 import subprocess
 import sys
@@ -34,12 +33,11 @@ SIZES = {
 }
 
 
-def test_json_holds_every_task_with_its_sizes(capsys):
-    assert main(["envs", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    sizes = {r["env_id"]: (r["observation_size"], r["action_size"], r["max_episode_steps"]) for r in rows}
-    assert sizes == SIZES
-    assert all(row["cost_text"] for row in rows)
+def test_every_task_is_listed_with_its_sizes(capsys):
+    assert main(["envs"]) == 0
+    rows = [line.split(maxsplit=4) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert {row[0]: tuple(map(int, row[1:4])) for row in rows} == SIZES
+    assert all(len(row) == 5 for row in rows)
 
 
 def test_listing_loads_no_simulator():
@@ -75,8 +73,6 @@ def test_algos_lists_all_or_describes_some(capsys):
         == [lines[0].split()[0]]
         == [RunConfig().algo.name]
     )
-    assert main(["algos", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cpo"]["paper"]
     assert main(["algos", "cup", "focops"]) == 0
     out = capsys.readouterr().out
     assert all(ALGORITHMS[name].info.summary in out for name in ("cup", "focops"))

@@ -1,6 +1,5 @@
 """The model zoo: names lead to certified policies, and every entry is what its certificate says."""
 
-import json
 import shutil
 
 import pytest
@@ -54,8 +53,6 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
 
 
 def test_the_list(capsys):
-    assert main(["zoo", "--json"]) == 0
-    assert [item["name"] for item in json.loads(capsys.readouterr().out)] == [entry.name for entry in ENTRIES]
     assert main(["zoo"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(ENTRIES) + 2

@@ -1,7 +1,7 @@
 """The ``steingate`` command line: a table of commands whose modules are imported when they are called.
 
-The module of a command has ``NAME_arguments(parser)``, which adds its options, and ``NAME(args)``, which returns the
-exit status. To add a command, write both functions and add a line to ``COMMANDS``.
+The module of a command has ``NAME(args)``, which returns the exit status, and ``NAME_arguments(parser)``, which adds
+its options. To add a command, write both functions and add a line to ``COMMANDS``.
 """
 
 import os
@@ -101,7 +101,7 @@ def load_command(name: str, argv: Sequence[str] = ()) -> tuple[Callable[[Any], i
     module_name, summary = COMMANDS[name]
     module = import_module(f"steingate.cli.{module_name}")
     parser = Parser(f"steingate {name}", f"{summary[0].upper()}{summary[1:]}.", argv)
-    getattr(module, f"{name}_arguments")(parser)
+    getattr(module, f"{name}_arguments", lambda parser: None)(parser)  # some commands have no options
     return getattr(module, name), parser
 
 

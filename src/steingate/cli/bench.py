@@ -65,14 +65,19 @@ def bench(args: argparse.Namespace) -> int:
         print_rows(f"{len(runs)} runs, {len(todo)} to do", rows)
         return 0
     outcomes += _launch(args, grid.name, Path(sizes.out), todo, len(runs))
-    _print_outcomes(grid.name, outcomes)
-    if not args.no_report and any(outcome.status.endswith("finished") for outcome in outcomes):
+    count = Counter(outcome.status for outcome in outcomes)
+    finished = count["finished"] + count["already finished"]
+    print(f"{grid.name}: {finished} finished, {count['already finished']} of them before, {count['failed']} failed")
+    for outcome in outcomes:
+        if outcome.status == "failed":
+            warn(f"steingate: {outcome.path} failed: {outcome.message}")
+    if finished and not args.no_report:
         files = ("--out", "report.html"), ("--table", "table.md"), ("--table", "table.csv"), ("--figure", "curves.png")
         words = [word for option, name in files for word in (option, f"{sizes.out}/{name}")]
         parser = Parser("steingate report")
         report_arguments(parser)
         report(parser.parse_args([sizes.out, "--title", grid.name, *words]))
-    return FAILED if any(outcome.status == "failed" for outcome in outcomes) else 0
+    return FAILED if count["failed"] else 0
 
 
 def read_seeds(words: Sequence[str]) -> tuple[int, ...]:
@@ -115,19 +120,3 @@ def _launch(args: argparse.Namespace, name: str, out: Path, todo: "Sequence[RunC
         warn(f"Stopped with {left} of {total} runs left; run the same command to continue.")
         stop.leave()
     return outcomes
-
-
-def _print_outcomes(name: str, outcomes: "Sequence[Outcome]") -> None:
-    """Print the number of finished and failed runs per folder, then the message of each failure."""
-    folders: dict[str, Counter[str]] = {}
-    for outcome in outcomes:
-        folders.setdefault(str(outcome.path.parent), Counter())[outcome.status] += 1
-    rows = []
-    for folder, counts in sorted(folders.items()):
-        before, failed = counts["already finished"], counts["failed"]
-        note = f"{before} of them before  " * bool(before) + f"{failed} failed" * bool(failed)
-        rows.append((folder, f"{counts['finished'] + before} finished", note.strip()))
-    print_rows(f"{name}: {len(outcomes)} runs", rows)
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            warn(f"steingate: {outcome.path} failed: {outcome.message}")

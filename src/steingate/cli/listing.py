@@ -1,33 +1,21 @@
 """``steingate zoo``, ``steingate algos`` and ``steingate envs``: stored policies, algorithms and native tasks."""
 
 import argparse
-import dataclasses
-import json
 
 from steingate.cli.parser import Parser, format_value
-from steingate.settings import list_options, to_json
-
-
-def zoo_arguments(parser: Parser) -> None:
-    parser.flag("--json", "print JSON")
+from steingate.settings import list_options
 
 
 def zoo(args: argparse.Namespace) -> int:
     """Print one line per policy of the zoo."""
-    from steingate.certificates.formatting import percent, upper
+    from steingate.certificates.formatting import align, percent, upper
     from steingate.policies.zoo import zoo_entries
 
-    entries = zoo_entries()
-    if args.json:
-        facts = [{"name": entry.name, **entry._asdict(), "command": entry.command} for entry in entries]
-        print(json.dumps(facts, indent=2))
-        return 0
-    line = f"{{:<{max(len(entry.name) for entry in entries) + 2}}}{{:>16}}{{:>8}}{{:>12}}{{:>9}}{{:>9}}"
-    print(line.format("policy", "return", "limit", "violations", "bound", "size"))
+    entries, rows = zoo_entries(), [["policy", "return", "limit", "violations", "bound", "size"]]
     for entry in entries:
         violations, size = f"{entry.violations} of {entry.episodes}", f"{entry.kilobytes:.0f} kB"
-        limit = f"{entry.cost_limit:g}"
-        print(line.format(entry.name, entry.return_text, limit, violations, upper(entry.bound), size))
+        rows.append([entry.name, entry.return_text, f"{entry.cost_limit:g}", violations, upper(entry.bound), size])
+    print(align(rows, numbers=range(1, 6)))
     confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
     best = "zoo:TASK is the policy of the task with the highest return."
     print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. {best}")
@@ -36,7 +24,6 @@ def zoo(args: argparse.Namespace) -> int:
 
 def algos_arguments(parser: Parser) -> None:
     parser.add_argument("names", nargs="*", metavar="ALGO", help="show these, with their variants and all options")
-    parser.flag("--json", "print JSON")
 
 
 def algos(args: argparse.Namespace) -> int:
@@ -44,14 +31,6 @@ def algos(args: argparse.Namespace) -> int:
     from steingate.algorithms import ALGORITHMS, DEFAULT, find_algorithm
 
     found = {name: find_algorithm(name) for name in args.names or ALGORITHMS}
-    if args.json:
-        names = ("summary", "paper", "published", "corrected")
-        facts = {
-            name: {key: getattr(kind.info, key) for key in names} | {"options": to_json(kind())}
-            for name, kind in found.items()
-        }
-        print(json.dumps(facts, indent=2))
-        return 0
     width = max(map(len, found)) + 2
     for name, kind in found.items():
         info = kind.info
@@ -65,20 +44,14 @@ def algos(args: argparse.Namespace) -> int:
     return 0
 
 
-def envs_arguments(parser: Parser) -> None:
-    parser.flag("--json", "print JSON")
-
-
 def envs(args: argparse.Namespace) -> int:
     """Print every native task with its sizes, episode length and costs."""
+    from steingate.certificates.formatting import align
     from steingate.tasks.catalog import TASKS
 
-    if args.json:
-        print(json.dumps([dataclasses.asdict(task) for task in TASKS.values()], indent=2))
-        return 0
-    line = "{:<30}{:>11}{:>8}{:>7}  {}"
-    print(line.format("task", "observation", "action", "steps", "a step costs 1 for"))
+    rows = [["task", "observation", "action", "steps", "a step costs 1 for"]]
     for task in TASKS.values():
         sizes = (task.observation_size, task.action_size, task.max_episode_steps)
-        print(line.format(task.env_id, *sizes, task.cost_text))
+        rows.append([task.env_id, *map(str, sizes), task.cost_text])
+    print(align(rows, numbers=(1, 2, 3)))
     return 0

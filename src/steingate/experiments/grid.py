@@ -27,18 +27,10 @@ class Sizes:
     def runs(
         self, envs: str | Sequence[str], algos: str | Sequence[str], folder: str = "", **options: Any
     ) -> list[RunConfig]:
-        """Return one run for each task, algorithm and seed.
+        """Return one run for each task, algorithm and seed; ``options`` are those of the run or of the algorithm.
 
-        Parameters
-        ----------
-        envs, algos
-            Names of tasks and algorithms (or ``module:Class``), or a single name.
-        folder
-            Subfolder of ``out``. Runs that differ in other settings than task, algorithm and seed need
-            different folders.
-        **options
-            Options of :class:`~steingate.training.config.RunConfig` or of the algorithm; they override the
-            sizes.
+        ``folder`` is a subfolder of ``out``: runs that differ in other settings than task, algorithm and seed need
+        different ones. Tasks and algorithms may also be ``module:Class``.
         """
         names = ("total_steps", "steps_per_epoch", "num_envs", "variant", "checkpoint_every")
         shared = {name: getattr(self, name) for name in names} | {"out": str(Path(self.out) / folder)}

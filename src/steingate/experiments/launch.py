@@ -1,7 +1,7 @@
 """Run a list of runs on an engine: skip finished runs, restart runs whose process was killed."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -47,8 +47,8 @@ def run_status(cfg: RunConfig) -> RunStatus:
     names = ("certify", "algorithm")
     if not isinstance(stored, dict) or not all(isinstance(stored.get(name), dict) for name in names):
         raise RunError(f"{run.config} is damaged: it has no settings; move the folder away.")
-    found = dict(_flat(deciding(stored, steps=True)))
-    for name, value in _flat(deciding(cfg.to_dict(), steps=True)):
+    found = _flat(deciding(stored, steps=True))
+    for name, value in _flat(deciding(cfg.to_dict(), steps=True)).items():
         if name in found and found[name] != value:
             raise InputError(
                 f"{run.path} contains a run with {name} {found[name]!r} where the grid has {value!r}; "
@@ -61,13 +61,10 @@ def run_status(cfg: RunConfig) -> RunStatus:
     return RunStatus(True, epochs, finished)
 
 
-def _flat(settings: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of all settings; those of the algorithm are named without a prefix."""
-    for name, value in settings.items():
-        if name == "algorithm":
-            yield from _flat(value)
-        else:
-            yield name, value
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return all settings by name; those of the algorithm are named without a prefix."""
+    own = {name: value for name, value in settings.items() if name != "algorithm"}
+    return {**own, **settings["algorithm"]}
 
 
 def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]]:
@@ -96,14 +93,10 @@ def launch(
     notify: Callable[[RunConfig, str], None] = lambda cfg, text: None, stop: Callable[[], bool] = lambda: False,
     poll: float = 0.5,
 ) -> list[Outcome]:  # fmt: skip
-    """Run everything and return the outcome of each run; a failed run does not stop the others.
+    """Run everything, in this order, and return the outcome of each run; a failed run does not stop the others.
 
-    Parameters
-    ----------
-    todo : runs to start or continue, in this order
-    engine : runs them, at most ``engine.slots`` at a time
-    notify : called with a run and a text when it finished, failed or is restarted
-    stop : polled every ``poll`` seconds; when it returns true, the runs write checkpoints and end
+    ``notify`` is called with a run and a text when it finished, failed or is restarted; ``stop`` is polled every
+    ``poll`` seconds, and when it returns true the runs write checkpoints and end.
     """
     waiting, running = deque(todo), dict[Path, RunConfig]()
     losses: dict[Path, tuple[int, int]] = {}  # epochs at the last loss, number of losses since then

@@ -24,7 +24,6 @@ GRACE = 120.0  # seconds in which a run must write its checkpoint after it was a
 _FAILED = 2
 _LOCK_SECONDS = 180.0  # longer than GRACE: an earlier worker may still be writing its checkpoint
 _POLL = 0.05
-_STDIN = 0
 # The result of a sum in BLAS depends on the number of threads.
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -44,12 +43,11 @@ def job_text(cfg: "RunConfig", cores: Sequence[int] = ()) -> str:
 def run_worker(job: str, run: Path, stop: Callable[[], bool] = lambda: False) -> WorkerExit:
     """Run a worker to its end; when ``stop`` returns true, let it write a checkpoint and end."""
     process = start_worker(job, run)
-    assert process.stdin is not None
     try:
         while process.poll() is None and not stop():  # Ray can interrupt Python code only
             time.sleep(_POLL)
     finally:
-        process.stdin.close()
+        process.stdin.close()  # type: ignore[union-attr]
         process.wait()
     if process.returncode == 0:
         return WorkerExit("finished")
@@ -75,9 +73,8 @@ def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
             start_new_session=True,  # Ctrl-C reaches only the engine, which then stops its workers
             env={**os.environ, **_ONE_THREAD},
         )
-    assert process.stdin is not None
     with suppress(BrokenPipeError):  # it has ended already
-        process.stdin.write(job.encode())
+        process.stdin.write(job.encode())  # type: ignore[union-attr]
     return process
 
 
@@ -100,7 +97,11 @@ def _error_in(log: Path) -> str:
 
 def main() -> int:
     """Train or resume the run described on stdin and return the exit status."""
-    job = json.loads(_read_line())
+    with open(0, "rb", buffering=0, closefd=False) as stdin:  # unbuffered: the other thread reads what follows
+        line = stdin.readline()
+    if not line.endswith(b"\n"):  # the engine has ended
+        return 128 + signal.SIGTERM
+    job = json.loads(line)
     if job["cores"] and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, job["cores"])
     threading.Thread(target=_stop_when_stdin_closes, daemon=True).start()
@@ -132,18 +133,8 @@ def _run(config: dict[str, Any]) -> None:
         train(cfg)
 
 
-def _read_line() -> bytes:
-    text = b""
-    while not text.endswith(b"\n"):
-        more = os.read(_STDIN, 1 << 16)  # unbuffered, because the other thread reads what follows
-        if not more:
-            raise SystemExit(128 + signal.SIGTERM)
-        text += more
-    return text
-
-
 def _stop_when_stdin_closes() -> None:
-    while os.read(_STDIN, 1 << 16):
+    while os.read(0, 1 << 16):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
