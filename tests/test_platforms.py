@@ -58,7 +58,6 @@ from steingate.cli import main
 from steingate.runs import RunFolder, folder_lock
 from steingate.storage.checkpoint import read_checkpoint, write_checkpoint
 from steingate.storage.tables import Table, read_progress
-from steingate.training.environment import machine_bytes
 from steingate.training.stop import stop_on_signals
 run = RunFolder(Path(sys.argv[1]))
 with folder_lock(run), stop_on_signals(process=True):
@@ -68,7 +67,6 @@ with folder_lock(run), stop_on_signals(process=True):
     table.truncate(1, table.fingerprint())
     print(read_progress(run.path), read_checkpoint(write_checkpoint(run.checkpoints, 3, {{"x": 1}})).tree)
 assert locked == [(2, 1)], locked
-assert machine_bytes() is None
 (run.path / "costs.csv").write_text("1\\n2\\n30\\n")
 print(main(["certify", str(run.path / "costs.csv"), "--limit", "25", "--json"]))
 print(main(["monitor", str(run.path / "costs.csv"), "--limit", "25", "--state", str(run.path / "s.json")]))

@@ -26,10 +26,7 @@ class EnvErrors:
         handled = SteingateError | RolloutStoppedError | Stopped
         if not isinstance(error, Exception | SystemExit) or isinstance(error, handled):
             return
-        raise RunError(
-            f"{self._where(self._envs.current_env)} failed at {self._step()} with {describe_error(error)}; "
-            f"{self._hint}fix the environment."
-        ) from error
+        raise self._error(self._envs.current_env, "failed", f" with {describe_error(error)}") from error
 
     def check(self, bad: int, cost: Any = ()) -> None:
         """Raise the error for a nonzero result of ``kernels.advance``: a number that is not finite.
@@ -40,15 +37,12 @@ class EnvErrors:
             quantity, row = divmod(bad - 1, self._envs.num_envs)
             bad_cost = len(cost) > row and not np.isfinite(cost[row])
             name = f"a cost ({float(cost[row]):g})" if bad_cost else kernels.QUANTITIES[quantity]
-            raise RunError(
-                f"{self._where(row)} gave {name} that is not finite at {self._step()}; {self._hint}fix the environment."
-            )
+            raise self._error(row, f"gave {name} that is not finite")
 
-    def _where(self, row: int | None) -> str:
-        return self._name if row is None else f"{self._name} (number {row} of {self._envs.num_envs})"
-
-    def _step(self) -> str:
-        return f"step {self._steps_before + self.t * self._envs.num_envs}"
+    def _error(self, row: int | None, what: str, cause: str = "") -> RunError:
+        number = "" if row is None else f" (number {row} of {self._envs.num_envs})"
+        step = self._steps_before + self.t * self._envs.num_envs
+        return RunError(f"{self._name}{number} {what} at step {step}{cause}; {self._hint}fix the environment.")
 
 
 def require_finite(cfg: RunConfig, epoch: int, quantities: dict[str, Any]) -> None:

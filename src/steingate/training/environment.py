@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -15,13 +14,10 @@ from steingate.algorithms.base import Algorithm, Array, EnvParams
 from steingate.envs.make import find_module, make_vec, split_name
 from steingate.envs.wrappers import EarlyTerminationWrapper, LidarFeatureWrapper, SafetyStateWrapper
 from steingate.errors import InputError
-from steingate.tasks.catalog import TASKS
 from steingate.training.config import RunConfig
 
 Flags = npt.NDArray[np.bool_]
 Info = dict[str, Any]
-
-_PER_ENV, _PER_STEP = 2500, 40  # bytes of memory, by a low estimate: of an environment and of a step
 
 
 def source_digest(env: str) -> str | None:
@@ -92,7 +88,6 @@ def make_envs(
     ``params`` are those of the algorithm's safety state and reward, and ``options`` are further options of the
     environment. With ``training``, the algorithm may end episodes.
     """
-    require_memory(cfg)
     threads = {} if cfg.threads is None else {"threads": cfg.threads}
     own = {"copy": False, "workers": cfg.workers, **threads, **cfg.env_options, **options}
     envs: Any = make_vec(cfg.env, num_envs or cfg.num_envs, **own)
@@ -106,26 +101,6 @@ def make_envs(
     return cast(TrainerEnv, envs)
 
 
-def require_memory(cfg: RunConfig) -> None:
-    """Refuse sizes that need more memory than the machine has."""
-    available, task = machine_bytes(), TASKS.get(cfg.env.removeprefix("steingate/"))
-    width = 2 if task is None else task.observation_size + task.action_size
-    needed = cfg.num_envs * _PER_ENV + cfg.steps_per_epoch * (4 * width + _PER_STEP)
-    if available is not None and needed > available:
-        raise InputError(
-            f"num_envs is {cfg.num_envs} and steps_per_epoch {cfg.steps_per_epoch}: that takes at least "
-            f"{needed / 2**30:.3g} GiB of memory, and this machine has {available / 2**30:.3g}; lower them."
-        )
-
-
-def machine_bytes() -> int | None:
-    """Return the memory of this machine in bytes; None if the system does not tell it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # Windows has no such call
-        return None
-
-
 def set_params(envs: TrainerEnv, params: EnvParams) -> None:
     """Pass an algorithm's parameters to its environments, if they have a safety state."""
     getattr(envs, "set_params", lambda params: None)(params)
@@ -133,12 +108,10 @@ def set_params(envs: TrainerEnv, params: EnvParams) -> None:
 
 def require_snapshots(cfg: RunConfig, envs: TrainerEnv) -> None:
     """Refuse ``carry_episodes`` if the environments cannot be saved within an episode."""
-    if not cfg.carry_episodes:
-        return
-    envs.reset(seed=0)
-    try:
-        envs.snapshot()
-    except AttributeError as error:
-        raise InputError(
-            f"carry_episodes needs an environment that can be saved, and {cfg.env} has no snapshot()."
-        ) from error
+    if cfg.carry_episodes:
+        envs.reset(seed=0)
+        try:
+            envs.snapshot()
+        except AttributeError as error:
+            message = f"carry_episodes needs an environment that can be saved, and {cfg.env} has no snapshot()."
+            raise InputError(message) from error

@@ -206,20 +206,22 @@ class CertifiedCheckpointSelector:
     def _estimate(self) -> dict[str, Any] | None:
         """Return means over episodes of the certified policy that did not select it; None if they fail."""
         best = cast(Checkpoint, certified_checkpoint(self._files.run.path))
-        player, most = stored_player(self.cfg, best), 10 * self.cfg.episode_length
+        player, limit = stored_player(self.cfg, best), 10 * self.cfg.episode_length
         seeds = [certification_seed(self.cfg.seed, Purpose.RETURN, best.epoch, i) for i in range(RETURN_EPISODES)]
         self._envs = self._envs or make_envs(self.cfg)
         set_params(self._envs, EnvParams(player.cost_budget_fraction))
         try:
-            found = play(self._envs, player, seeds, False, self._stop, max_steps=most)
+            found = play(self._envs, player, seeds, False, self._stop, max_steps=limit)
         except RunError:
             return None
-        error = float(found.ret.std(ddof=1)) / len(seeds) ** 0.5
         return {
-            "episodes": len(seeds), "return": float(found.ret.mean()), "return_error": error,
-            "cost": float(found.cost.mean()), "violations": int((found.cost > self.cfg.cost_limit).sum()),
+            "episodes": len(seeds),
+            "return": float(found.ret.mean()),
+            "return_error": float(found.ret.std(ddof=1)) / len(seeds) ** 0.5,
+            "cost": float(found.cost.mean()),
+            "violations": int((found.cost > self.cfg.cost_limit).sum()),
             "seeds": seeds,
-        }  # fmt: skip
+        }
 
     def _delta(self, number: int) -> float:
         return delta_for_test(number, 0.5 * self.cfg.certify.delta)

@@ -51,8 +51,7 @@ def compute_targets(
         return gae(rewards, value, terminated, truncated, final, gamma, gae_lambda)
 
     error, target = estimate(costs.cost_gae_lambda)
-    same = costs.adv_lambda == costs.cost_gae_lambda
-    advantage = error if same else estimate(costs.adv_lambda)[0]
+    advantage = error if costs.adv_lambda == costs.cost_gae_lambda else estimate(costs.adv_lambda)[0]
     reward_adv, cost_adv = advantage[:, 0].ravel(), advantage[:, 1].ravel()
     targets = target.swapaxes(0, 1).reshape(2, -1)
     standardized, adv_std = standardize(reward_adv, config.advantage_clip)
@@ -96,8 +95,7 @@ def transformed_costs(
     after, start = np.empty_like(cost), np.empty_like(cost)
     running = np.zeros(cost.shape[1]) if before is None else before
     for t in range(len(cost)):
-        start[t] = running
-        after[t] = running + cost[t]
+        start[t], after[t] = running, running + cost[t]
         running = np.where(ended[t], 0.0, after[t])
     return transform(after) - transform(start)
 
