@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-from steingate.policies.lidar_features import LidarFeatures, LidarLayout
+from steingate.policies.lidar_features import LidarFeatures
 from steingate.tasks.navigation_kernels import add_lidar_target
 
-LAYOUT = LidarLayout((4,), 16, (0, 1), (2, 3))
-POSITIONS = LidarFeatures((), (), *LAYOUT)
+POSITIONS = LidarFeatures((), (), (4,), 16, (0, 1), (2, 3))
 
 
 def test_powers_of_components():
@@ -66,6 +65,6 @@ def test_rings_are_independent_and_batches_have_the_bits_of_their_rows():
 
 @pytest.mark.parametrize(("missing", "count"), [("compass", 2), ("velocity", 4)])
 def test_without_a_compass_or_velocity_there_are_fewer_features(missing, count):
-    fewer = LidarFeatures((), (), *LAYOUT._replace(**{missing: ()}))
+    fewer = POSITIONS._replace(**{missing: ()})
     obs = observation((1.0, 0.5), 0.4, (0.0, 0.0), (1.0, 2.0))
     np.testing.assert_array_equal(fewer(obs), POSITIONS(obs)[: 20 + count])

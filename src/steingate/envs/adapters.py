@@ -190,12 +190,11 @@ def flatten_actions(space: Any, name: str) -> tuple[spaces.Box | spaces.Discrete
 
 
 def _to_float(cost: Any, name: str, step: int) -> float:
-    if cost is None:
-        raise InputError(
-            f"Environment {name!r} gives no cost at step {step}: put it into info['cost'], 0.0 if there is none, "
-            "return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
-        )
     array = np.asarray(cost)
-    if array.size != 1 or not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
-        raise InputError(f"Environment {name!r} gives the cost {cost!r} at step {step}: one number is expected.")
+    if array.size != 1 or array.dtype.kind not in "biuf":
+        given = "no cost" if cost is None else f"the cost {cost!r}"
+        raise InputError(
+            f"Environment {name!r} gives {given} at step {step}: put it into info['cost'] as one number, 0.0 if there is "
+            "none, return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
+        )
     return float(array.item())

@@ -66,7 +66,9 @@ def make_vec(env: str | Callable[..., Any], num_envs: int = 1, **options: Any) -
     name = short_name(env) if isinstance(env, EnvName) else getattr(env, "__qualname__", str(env))
     options.pop("copy", None)  # observations are always copies
     workers, threads = options.pop("workers", 1), options.pop("threads", None)
-    remote = _for_workers(source, options)
+    by_name = env_name(source)  # which worker processes can import
+    own = isinstance(by_name, EnvName) or by_name.startswith("__main__:") or callable(options.get("cost"))
+    remote = None if own else (by_name, dict(options))
     make, limit = _find_factory(source)
     cost, limit = _cost_function(options.pop("cost", None)), options.pop("max_episode_steps", limit)
     return AdapterVectorEnv(
@@ -117,14 +119,6 @@ def _find_factory(env: str | Callable[..., Any]) -> tuple[Callable[..., Any], in
     known = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
     hint = nearest(env_id, known)
     raise InputError(f"Module {module_name!r} has no class or function {env_id!r} that makes an environment{hint}.")
-
-
-def _for_workers(env: str | Callable[..., Any], options: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return name and options with which a worker process makes the environment; None if it cannot import it."""
-    name = env_name(env)
-    if isinstance(name, EnvName) or name.startswith("__main__:") or callable(options.get("cost")):
-        return None
-    return name, dict(options)
 
 
 def _cost_function(cost: str | CostFunction | None) -> CostFunction | None:

@@ -50,7 +50,7 @@ class LidarFeatureWrapper(VectorEnvWrapper):
         space = envs.single_observation_space
         layout = getattr(envs, "lidar_layout", None) if positions else None
         unit = np.flatnonzero((space.low == 0.0) & (space.high == 1.0)) if powers else np.zeros(0, np.int64)
-        self.lidar_features = LidarFeatures(tuple(unit.tolist()), powers, *(layout or ()))
+        self.lidar_features = (layout or LidarFeatures())._replace(indices=tuple(unit.tolist()), powers=powers)
         bounded = len(unit) * len(powers)
         total = self.lidar_features(np.zeros(space.shape)).size - space.shape[0]
         unbounded = np.full(total - bounded, np.inf)

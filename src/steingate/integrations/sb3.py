@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from math import pi
+from math import inf, pi
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class CertifyCallback(BaseCallback):
         self.save_path = None if save_path is None else Path(save_path)
         self.stop_when_certified, self.deterministic, self.seed = stop_when_certified, deterministic, seed
         self.result: Monitor | None = None
-        self.best_return: float | None = None
+        self.best_return = -inf
         self._tested_at = 0
         self._costs: list[float] = []
         self._episodes: EpisodeCosts | None = None
@@ -138,8 +138,8 @@ class CertifyCallback(BaseCallback):
         }
         for name, value in numbers.items():
             self.logger.record(f"certify/{name}", value)
-        if monitor.certified and (self.best_return is None or numbers["return"] > self.best_return):
-            self.best_return = numbers["return"]
+        if monitor.certified and ret > self.best_return:
+            self.best_return = ret
             self._save(numbers)
         if self.verbose:
             print(f"step {self.num_timesteps}: {monitor.summary}")

@@ -16,19 +16,6 @@ from steingate.policies.policy import lidar_features
 Array = npt.NDArray[np.float64]
 
 
-class LidarLayout(NamedTuple):
-    """Indices of the lidar rings, the compass and the velocity in an observation.
-
-    The bins of a ring go around once, counterclockwise from straight ahead. Compass and velocity have two
-    components each, forward and left; the compass points in a direction that is fixed in the world.
-    """
-
-    rings: tuple[int, ...]  # first bin of each ring
-    bins: int  # per ring
-    compass: tuple[int, ...] = ()
-    velocity: tuple[int, ...] = ()
-
-
 class LidarFeatures(NamedTuple):
     """Features appended to an observation: powers of readings between 0 and 1, and object positions.
 
@@ -39,12 +26,13 @@ class LidarFeatures(NamedTuple):
 
     Attributes
     ----------
-    indices
-        Components of the observation whose powers are appended.
-    powers
-        Exponents.
-    rings, bins, compass, velocity
-        As in :class:`LidarLayout`; no rings means no positions.
+    indices, powers
+        Components of the observation whose powers are appended, and exponents.
+    rings, bins
+        First bin of each lidar ring, and bins per ring, which go around once, counterclockwise from straight ahead.
+        No rings means no positions.
+    compass, velocity
+        Indices of two components each, forward and left; the compass points in a direction fixed in the world.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from steingate.errors import InputError
-from steingate.policies.lidar_features import LidarLayout
+from steingate.policies.lidar_features import LidarFeatures
 from steingate.tasks import validation
 from steingate.tasks.base import Array, Ids, State, count_step
 from steingate.tasks.catalog import COMPASS, LIDAR_BINS, VELOCITY, find_task
@@ -105,7 +105,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
         self.single_observation_space = validation.observation_space(task)
         self.single_action_space = validation.action_space(task)
         starts = task.lidar_starts
-        self.lidar_layout = LidarLayout(starts, LIDAR_BINS, COMPASS, VELOCITY) if starts else None
+        self.lidar_layout = LidarFeatures((), (), starts, LIDAR_BINS, COMPASS, VELOCITY) if starts else None
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._autoreset, self._copy = autoreset_mode is AutoresetMode.SAME_STEP, copy
