@@ -194,7 +194,7 @@ def _to_float(cost: Any, name: str, step: int) -> float:
     if array.size != 1 or array.dtype.kind not in "biuf":
         given = "no cost" if cost is None else f"the cost {cost!r}"
         raise InputError(
-            f"Environment {name!r} gives {given} at step {step}: put it into info['cost'] as one number, 0.0 if there is "
-            "none, return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
+            f"Environment {name!r} gives {given} at step {step}: put it into info['cost'] as one number, 0.0 if there "
+            "is none, return it third of six values from step, or pass cost=function(obs, action, next_obs, info)."
         )
     return float(array.item())
