@@ -20,7 +20,7 @@ help:
 	@echo "make test-ray       grids on Ray clusters; creates .venv-ray"
 	@echo "make test-pythons   the test suite on several interpreters (PYTHONS=...); creates .venv-3.x"
 	@echo "make mutate         mutation testing of the training wiring with mutmut; writes mutants/"
-	@echo "make fuzz           commands on randomly damaged files; writes build/fuzz.csv"
+	@echo "make fuzz           commands on randomly damaged and forged files"
 	@echo "make bench          run the speed benchmarks; writes results/bench_*.csv"
 	@echo "make docs           build the documentation; open build/site/index.html"
 	@echo "make tutorials      run the tutorials at full size; rewrites their output in docs/tutorials"
@@ -94,7 +94,7 @@ mutate: $(VENV)/.installed-test
 	$(BIN)/mutmut run --max-children 2
 	$(BIN)/mutmut results
 
-FUZZ ?= --seed 0 --out build/fuzz.csv
+FUZZ ?= --seed 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 

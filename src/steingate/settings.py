@@ -6,18 +6,14 @@ named without the group. The same conversion serves every source of values.
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True)
-... class Gae:
-...     gae_lambda: float = option(0.95, "lambda of the advantages")
->>> @dataclass(frozen=True)
 ... class Ppo:
 ...     epochs: int = option(10, "passes over the batch")
 >>> @dataclass(frozen=True)
 ... class Config:
 ...     seed: int = option(0, "random seed")
 ...     ppo: Ppo = group(Ppo)
-...     gae: Gae = group(Gae, flat=True)
->>> with_options(Config(), {"seed": "1e3", "ppo.epochs": 20.0, "gae-lambda": 0.9}, "this run")
-Config(seed=1000, ppo=Ppo(epochs=20), gae=Gae(gae_lambda=0.9))
+>>> with_options(Config(), {"seed": "1e3", "ppo.epochs": 20.0}, "this run")
+Config(seed=1000, ppo=Ppo(epochs=20))
 """
 
 import json

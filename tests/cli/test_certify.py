@@ -178,8 +178,10 @@ def test_streams_that_fail_end_with_one_sentence(costs_file, ending, words):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("options", [[], ["--stein", "released"]])
-@pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("name", "magic", "options"),
+    [("a.png", b"\x89PNG", ()), ("a.svg", b"<?xml", ("--stein", "released")), ("a.pdf", b"%PDF", ())],
+)
 def test_plot_writes_the_format_of_its_name(capsys, tmp_path, costs_file, name, magic, options):
     target = tmp_path / name
     assert main(["certify", costs_file, "--limit", "25", *options, "--plot", str(target)]) == 0

@@ -100,7 +100,7 @@ def verdict(certified: bool | None, risk: float, known: str, policy: str = "", *
     to do next.
 
     >>> known = violations_text(0, 48, 25.0, 0.0605, 0.95)
-    >>> verdict(True, 0.1, known, policy_name("last", 500))[:78]
+    >>> verdict(True, 0.1, known, policy_name("last", 500))[:79]
     'Certified for 10 %: the last policy (step 500), without exploration noise: 0 of'
     """
     word = {True: "Certified", False: "Not certified", None: "Undecided"}[certified]

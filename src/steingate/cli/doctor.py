@@ -87,9 +87,5 @@ def _video() -> str:
 
 
 CHECKS = {
-    "certificate": _certificate,
-    "simulation": _simulation,
-    "rendering": _rendering,
-    "JAX": _jax,
-    "video": _video,
-}
+    "certificate": _certificate, "simulation": _simulation, "rendering": _rendering, "JAX": _jax, "video": _video,
+}  # fmt: skip

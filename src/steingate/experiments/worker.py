@@ -66,13 +66,9 @@ def start_worker(job: str, run: Path) -> "subprocess.Popen[bytes]":
     with writing(log), open_no_link(log, "ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "steingate.experiments.worker"],  # -P: not from the working directory
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
+            bufsize=0, stdin=subprocess.PIPE, stdout=output, stderr=output, env={**os.environ, **_ONE_THREAD},
             start_new_session=True,  # Ctrl-C reaches only the engine, which then stops its workers
-            env={**os.environ, **_ONE_THREAD},
-        )
+        )  # fmt: skip
     with suppress(BrokenPipeError):  # it has ended already
         process.stdin.write(job.encode())  # type: ignore[union-attr]
     return process
