@@ -8,7 +8,7 @@ from tests.docs.scripts import docs_script
 from tests.machine import same_machine
 
 import steingate
-from steingate.report.run_settings import to_toml
+from steingate.report.load import to_toml
 from steingate.storage.tables import read_episodes
 
 SUMMARY = docs_script("summary")

@@ -164,12 +164,11 @@ def test_texts_of_others_are_harmless_in_every_output(tmp_path, capsys):
     assert load_certification(run)["sentence"] == "None?]52;c;cm0gLXJm??is."
 
 
-@pytest.mark.parametrize("name", ["$", "x$^$", "$\\frac{$"])
-def test_names_in_figures_are_no_formulas(tmp_path, name):
+def test_names_in_figures_are_no_formulas(tmp_path):
     @styled
     def draw():
         figure = Figure()
-        figure.suptitle(name)
+        figure.suptitle("$\\frac{$")
         return figure
 
     save_figure(draw(), tmp_path / "x.svg")

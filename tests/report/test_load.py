@@ -13,8 +13,7 @@ from steingate.cli import main
 from steingate.errors import InputError, RunError
 from steingate.report.archive import read_archive, write_archive
 from steingate.report.groups import group_runs
-from steingate.report.load import load_run, load_runs, require_runs, run_files
-from steingate.report.run_settings import to_toml
+from steingate.report.load import load_run, load_runs, require_runs, run_files, to_toml
 from steingate.report.summary import load_report
 from steingate.report.tables import full_table
 from steingate.runs import RunFolder, write_certification

@@ -9,7 +9,7 @@ from tests.training.runs_of_probes import facts, tiny
 from steingate.algorithms import ALGORITHMS
 from steingate.algorithms.base import EnvParams
 from steingate.errors import InputError, RunError
-from steingate.report.run_settings import NO_EFFECT
+from steingate.report.load import NO_EFFECT
 from steingate.runs import WITHOUT_EFFECT
 from steingate.training.config import make_config
 from steingate.training.config_file import load_run_config

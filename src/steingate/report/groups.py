@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.escaping import printable
-from steingate.report.load import Run
+from steingate.report.load import Run, canonical, settings
 from steingate.report.plot_style import LIMIT, free_colors
-from steingate.report.run_settings import canonical, settings
 
 Array = npt.NDArray[np.float64]
 Settings = dict[str, Any]

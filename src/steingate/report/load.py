@@ -1,9 +1,10 @@
-"""Load run folders and archives as arrays.
+"""Load run folders and archives as arrays, and their settings as plain data.
 
 Reading never writes. A run that is still being trained is read up to its last complete epoch. A run that
 cannot be read is listed as skipped, with the reason.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,9 @@ from steingate.algorithms.modes import Mode, effective_modes
 from steingate.errors import InputError, RunError, SteingateError, is_real
 from steingate.escaping import printable
 from steingate.report.archive import SUFFIX, RunData, is_archive, read_archive
-from steingate.report.run_settings import MAX, algorithm_settings, canonical, check_record, settings
 from steingate.report.statistics import window_cvar, window_means
 from steingate.runs import (
+    WITHOUT_EFFECT,
     RunFolder,
     certification_problem,
     find_edits,
@@ -31,6 +32,7 @@ from steingate.runs import (
     load_certification,
     read_config,
 )
+from steingate.settings import too_deep
 from steingate.storage.tables import read_episodes, read_progress
 
 Array = npt.NDArray[np.float64]
@@ -39,6 +41,12 @@ Signature = tuple[tuple[int, int], ...]
 WINDOW = 100  # episodes in the running means that tables and curves show
 _MAX_NAME = 120
 _REQUIRED = ("TotalEnvSteps", "Metrics/EpRet", "Metrics/EpCost", "Gate/Mode")
+
+# Settings that change neither the policy nor a logged number.
+NO_EFFECT = ("seed", *WITHOUT_EFFECT)
+_MAX = 1e300  # of a number in a record
+_KINDS = {"algo": str, "env": str, "seed": int, "total_steps": int, "steps_per_epoch": int, "cost_limit": int | float}
+_LOWEST = {"cost_limit": 0, "steps_per_epoch": 1}
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,7 @@ def _archived_run(data: RunData) -> Run | Skipped:
 
 
 def _make_run(data: RunData, edited: tuple[str, ...]) -> Run:
-    check_record(data.path, data.record)
+    _check_record(data.path, data.record)
     _check_tables(data)
     modes = effective_modes(data.progress["Gate/Mode"], data.progress.get("Loss/Case"))
     known = data.episodes["epoch"] < len(modes)
@@ -209,7 +217,7 @@ def _make_run(data: RunData, edited: tuple[str, ...]) -> Run:
         modes=modes,
         env=printable(config["env"], _MAX_NAME).removeprefix("steingate/"),
         algo=printable(name if isinstance(name, str) and name else config["algo"], _MAX_NAME),
-        order=float(order) if is_real(order) and -MAX < order < MAX else inf,
+        order=float(order) if is_real(order) and -_MAX < order < _MAX else inf,
         color=color.lower() if isinstance(color, str) and re.fullmatch("#[0-9a-fA-F]{6}", color) else None,
         seed=config["seed"],
         window=window if type(window) is int else WINDOW,
@@ -218,6 +226,21 @@ def _make_run(data: RunData, edited: tuple[str, ...]) -> Run:
         edited=edited,
     )
     return judge(run, limit)
+
+
+def _check_record(path: Path, record: dict[str, Any]) -> None:
+    """Raise a ``RunError`` that names a missing or invalid entry of ``config.json``."""
+    file, config = path / "config.json", record.get("config")
+    if too_deep(record):
+        raise RunError(f"{file} is damaged: its tables are nested too deeply.")
+    if not isinstance(config, dict):
+        raise RunError(f"{file} is damaged: it has no configuration.")
+    for name, kind in _KINDS.items():
+        value = config.get(name)
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise RunError(f"{file} is damaged: {name} is {value!r}.")
+        if isinstance(value, int | float) and not _LOWEST.get(name, -_MAX) <= value < _MAX:
+            raise RunError(f"{file} is damaged: {name} is out of range.")
 
 
 def _check_tables(data: RunData) -> None:
@@ -240,3 +263,61 @@ def _check_tables(data: RunData) -> None:
 def _numbers(cells: list[Any]) -> Array:
     good = [isinstance(cell, int | float) and isfinite(cell) for cell in cells]
     return np.array([float(cell) if ok else np.nan for cell, ok in zip(cells, good, strict=True)], np.float64)
+
+
+# Settings. ``config["algorithm"]`` has those of the algorithm, with a nested table for each group of options.
+
+
+def algorithm_settings(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the algorithm."""
+    table = config.get("algorithm")
+    return table if isinstance(table, dict) else {}
+
+
+def settings(config: dict[str, Any]) -> dict[str, Any]:
+    """Return all settings that affect the result of a run, except the seed; groups as ``group.name``.
+
+    >>> settings({"algo": "cpo", "seed": 3, "algorithm": {"max_kl": 0.1, "ppo": {"epochs": 40}}})
+    {'algo': 'cpo', 'max_kl': 0.1, 'ppo.epochs': 40}
+    """
+    result = _flatten({key: value for key, value in config.items() if key not in (*NO_EFFECT, "algorithm")})
+    if "env" in result:
+        result["env"] = str(result["env"]).removeprefix("steingate/")
+    return result | _flatten(algorithm_settings(config))
+
+
+def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return a table without nested tables, whose names become ``group.name``, as in TOML."""
+    result: dict[str, Any] = {}
+    for key, value in table.items():
+        plain = re.fullmatch(r"[A-Za-z0-9_-]+", key)
+        name = prefix + (key if plain else json.dumps(key, ensure_ascii=False))
+        result |= _flatten(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return result
+
+
+def canonical(value: Any) -> str:
+    """Return a text that is the same for equal values (2 and 2.0 are equal) and differs otherwise."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(canonical, value))}]"
+    if isinstance(value, dict):
+        items = sorted((json.dumps(str(key)), canonical(item)) for key, item in value.items())
+        return f"{{{', '.join(f'{key}: {item}' for key, item in items)}}}"
+    return json.dumps(value, default=repr)
+
+
+def to_toml(config: dict[str, Any]) -> str:
+    """Return a configuration as a TOML file for ``steingate train --config``."""
+    run = {key: value for key, value in config.items() if key != "algorithm"}
+    options = _flatten(run | algorithm_settings(config)).items()
+    return "".join(f"{key} = {_toml(value)}\n" for key, value in options if value is not None)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value if isinstance(value, bool | int) else str(value), ensure_ascii=False)

@@ -17,9 +17,8 @@ from steingate import __version__
 from steingate.algorithms.modes import MODE_NAMES
 from steingate.certificates.stein import SteinCertificate
 from steingate.errors import SteingateError
-from steingate.report.load import Run
+from steingate.report.load import Run, to_toml
 from steingate.report.plot_style import SCHEDULES
-from steingate.report.run_settings import to_toml
 from steingate.report.statistics import tail_start
 from steingate.report.summary import THRESHOLDS, Report, Summary, seed_scores, tail_episodes
 from steingate.report.tables import ONE_SEED, overall_notes, percent, report_tables, task, to_html, write_text

@@ -56,10 +56,7 @@ def write_tables(report: Report, path: str | Path) -> None:
 
 def report_tables(report: Report) -> list[Table]:
     """Return the tables of a report; none without runs."""
-    summaries = report.summaries
-    if not summaries:
-        return []
-    tables = [feasibility_table(summaries), tail_table(summaries)]
+    tables = [feasibility_table(report.summaries), tail_table(report.summaries)] if report.summaries else []
     if report.overall.methods:
         tables.append(overall_table(report.overall))
     if report.comparisons:
