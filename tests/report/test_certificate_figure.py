@@ -53,22 +53,15 @@ def test_the_stacked_bars_are_the_terms_of_the_bound(preset):
     assert ("OPEN" if result.is_open else "CLOSED") in [text.get_text() for text in figure.texts]
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"reference": Beta(0.5, 0.5)},
-        {"reference": LogitNormal(-1.0, 0.5), "zero_mass": 0.2, "one_mass": 0.05},
-        {"reference": Beta(2.0, 1.0)},
-        {"risk_function": Exceedance(0.7)},
-        {"risk_function": np.square, "cost_scale": 25.0},
-    ],
-)
 @pytest.mark.parametrize("costs", [[0.0], [80.0], COSTS])
-def test_every_configuration_can_be_drawn(tmp_path, options, costs):
-    result = SteinCertificate.released(25.0, **options).evaluate(costs)
-    for name in ("a.svg", "b.svg"):
-        save_figure(stein_figure(result, costs), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+def test_unusual_certificates_can_be_drawn(costs):
+    for options in (
+        {"reference": Beta(0.5, 0.5), "risk_function": Exceedance(0.7)},
+        {"reference": LogitNormal(-1.0, 0.5), "zero_mass": 0.2, "one_mass": 0.05},
+        {"reference": Beta(2.0, 1.0), "risk_function": np.square, "cost_scale": 25.0},
+    ):
+        result = SteinCertificate.from_name("released", 25.0, **options).evaluate(costs)
+        stein_figure(result, costs).draw_without_rendering()
 
 
 def test_refusals(tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ def test_texts_of_the_figure_of_a_run_hide_nothing(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_files_repeat(report, tmp_path, suffix):
-    for draw, source in ((curves_figure, report), (frontier_figure, report), (run_figure, report.runs[0].path)):
+    for draw, source in ((frontier_figure, report), (run_figure, report.runs[0].path)):
         files = [tmp_path / f"{name}.{suffix}" for name in "ab"]
         for file in files:
             save_figure(draw(source), file)
