@@ -122,7 +122,7 @@ def _list(items: Sequence[str], tag: str = "span") -> str:
 
 def _histogram(cost: npt.NDArray[np.float64], limit: float) -> str:
     """Return a figure of the episode costs, those over the limit in another color."""
-    width, base, left, top = 640, 220, 44, 14
+    width, base, left, top = 460, 190, 40, 14
     highest = max(float(cost.max()), 1.1 * limit, 1e-9)
     edges = np.linspace(0.0, highest, 31)
     counts = np.histogram(cost, edges)[0]
