@@ -147,15 +147,3 @@ def test_snapshots_restore_state_and_params():
     assert other.params == EnvParams(0.7)
     for obs in expected:
         np.testing.assert_array_equal(other.step(np.zeros((2, 1)))[0], obs)
-
-
-def test_resets_of_some_environments_leave_the_state_of_the_others():
-    from steingate.envs.make import make_vec
-
-    envs = make_vec("SafetyPointGoal1-v0", 2)
-    wrapped = SafetyStateWrapper(envs, Shows(state=SafetyState(1.0, 4.0)), RunContext())
-    wrapped.reset(seed=[1, 2])
-    wrapped.z[:] = 0.5
-    obs, _ = wrapped.reset(options={"reset_mask": np.array([True, False])})
-    assert obs[:, -1].tolist() == [1.0, 0.5]
-    envs.close()

@@ -79,7 +79,6 @@ class EarlyTerminationWrapper(VectorEnvWrapper):
     def __init__(self, envs: Any, algorithm: Algorithm, context: RunContext) -> None:
         super().__init__(envs)
         self._algorithm, self._context = algorithm, context
-        self.accumulated_cost = np.zeros(envs.num_envs)
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
         """Start new episodes everywhere."""
@@ -123,7 +122,6 @@ class SafetyStateWrapper(VectorEnvWrapper):
         self._algorithm, self._context = algorithm, context
         self.set_params(params)
         self._extend_observations(-np.inf, np.inf)
-        self.z = np.full(envs.num_envs, self.safety_state.start)
 
     def set_params(self, params: EnvParams) -> None:
         """Set the parameters of the next steps; running episodes keep the value of their safety state."""
@@ -135,10 +133,9 @@ class SafetyStateWrapper(VectorEnvWrapper):
         self.safety_state: SafetyState = state
 
     def reset(self, **options: Any) -> tuple[Array, dict[str, Any]]:
-        """Start new episodes."""
+        """Start new episodes everywhere."""
         obs, info = self.envs.reset(**options)
-        mask = (options.get("options") or {}).get("reset_mask")
-        self.z[slice(None) if mask is None else np.asarray(mask)] = self.safety_state.start
+        self.z = np.full(self.num_envs, self.safety_state.start)
         return np.column_stack([obs, self.z]), info
 
     def step(self, actions: Any) -> StepOutput:

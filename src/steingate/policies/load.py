@@ -16,7 +16,7 @@ import numpy as np
 from steingate.errors import InputError, RunError
 from steingate.escaping import printable
 from steingate.policies.lidar_features import LidarFeatures
-from steingate.policies.normalizer import CLIP, Stats, std
+from steingate.policies.normalizer import CLIP, STD_FLOOR
 from steingate.policies.policy import Policy
 from steingate.policies.zoo import run_folder
 from steingate.runs import (
@@ -154,7 +154,7 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
         with np.errstate(over="ignore", invalid="ignore"):  # infinite numbers and NaN are refused
             network, action = tree["policy"], tree["action"]
             mean, m2 = (np.asarray(tree["stats"][name], np.float64) for name in ("mean", "m2"))
-            stats = Stats(int(tree["stats"]["count"]), mean, m2)
+            seen = int(tree["stats"]["count"])
             arrays: dict[str, Any] = {f"w{i}": np.asarray(w, np.float32) for i, w in enumerate(network["w"])}
             arrays |= {f"b{i}": np.asarray(b, np.float32) for i, b in enumerate(network["b"])}
             if "discrete" in action:
@@ -164,8 +164,9 @@ def policy_arrays(checkpoint: Checkpoint) -> dict[str, Any]:
                 arrays |= {name: np.asarray(action[name], np.float64) for name in ("shift", "scale")}
         if mean.shape != m2.shape:
             raise ValueError("the statistics of the observations differ in length")
-        if tree["normalize"] and stats.count > 1:
-            arrays |= {"obs_mean": mean, "obs_std": std(stats), "obs_clip": np.array(CLIP)}
+        if tree["normalize"] and seen > 1:
+            std = np.maximum(np.sqrt(m2 / (seen - 1)), STD_FLOOR)
+            arrays |= {"obs_mean": mean, "obs_std": std, "obs_clip": np.array(CLIP)}
         if tree.get("safety_state") is not None:
             arrays["safety_state"] = np.asarray(tree["safety_state"], np.float64)
         if tree.get("layout") is not None:

@@ -20,8 +20,3 @@ class Stats(NamedTuple):
 def init_stats(dim: int) -> Stats:
     """Return the statistics of nothing."""
     return Stats(0, np.zeros(dim), np.zeros(dim))
-
-
-def std(stats: Stats) -> npt.NDArray[np.float64]:
-    """Return the sample standard deviation of each feature, at least ``STD_FLOOR``; needs two observations."""
-    return np.maximum(np.sqrt(stats.m2 / (stats.count - 1)), STD_FLOOR)
