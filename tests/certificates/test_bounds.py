@@ -220,12 +220,6 @@ def test_the_plan_is_the_smallest_number_with_the_power(expected, power, risk, c
     assert allowed == counts[-1]
 
 
-def test_the_power_of_29_episodes():
-    assert certification_power(29, 0.03) == pytest.approx(0.97**29)
-    assert episodes_for_power(0.03) == (103, 5)
-    assert certification_power(28, 0.0) == 0.0
-
-
 @pytest.mark.parametrize(
     ("call", "named"),
     [

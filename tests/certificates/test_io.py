@@ -179,23 +179,8 @@ def test_labels_of_clusters(tmp_path, column):
         read_costs("-", column, io.BytesIO(b'{"cost": 1}'), "day")
 
 
-class Endless(io.RawIOBase):
-    """The same bytes without end; it counts what is read."""
-
-    def __init__(self, data):
-        self.data, self.taken = data, 0
-
-    def read(self, size=-1):
-        self.taken += size
-        return (self.data * (size // len(self.data) + 1))[:size]
-
-
 def test_sources_without_end_are_refused(monkeypatch):
     monkeypatch.setattr("steingate.certificates.io.MAX_BYTES", 1 << 20)
-    source = Endless(b"1\n")
-    with pytest.raises(InputError, match="larger than 1 MiB"):
-        read_costs("-", None, source)
-    assert source.taken < 3 << 20
     with pytest.raises(InputError, match="/dev/zero is larger than 1 MiB"):
         read_costs("/dev/zero")
 

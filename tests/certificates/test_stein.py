@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import beta as scipy_beta
-from tests.certificates.risks import Hinge, Power
+from tests.certificates.risks import Power
 
-from steingate.certificates import stein
-from steingate.certificates.assumptions import violation_factor
 from steingate.certificates.kernels import Kernel, stein_kernel
 from steingate.certificates.reference import Beta, HybridReference, LogitNormal
 from steingate.certificates.risk import Exceedance, Sigmoid
@@ -97,24 +95,6 @@ def test_the_reference_is_solved_for_half_the_budget():
         SteinCertificate.corrected(25.0, one_mass=0.2)
 
 
-def null_discrepancies(certificate, n, repeats, seed):
-    rng = np.random.default_rng(seed)
-    samples = (50.0 * rng.beta(certificate.interior.a, certificate.interior.b, n) for _ in range(repeats))
-    return np.array([certificate.evaluate(costs).interior_discrepancy for costs in samples])
-
-
-def test_noise_of_the_released_interior_term_is_three_budgets_at_16_episodes(released):
-    found = np.quantile(null_discrepancies(released, 16, 3000, seed=16), [0.05, 0.5, 0.95])
-    assert found == pytest.approx((1.76, 3.08, 6.00), rel=0.1)
-
-
-@pytest.mark.parametrize(("n", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), (1000, 0.023)])
-def test_noise_of_the_valid_interior_term(n, median):
-    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5), noise_level=None)
-    found = np.median(made.factor * null_discrepancies(made, n, 1000 if n < 100 else 300, seed=n))
-    assert found == pytest.approx(median, rel=0.08)
-
-
 @pytest.mark.parametrize(("n", "clear"), [(8, 0), (16, 1), (32, 3), (40, 4)])
 def test_clear_violations_that_the_released_gate_allows(released, n, clear):
     assert released.evaluate([2.0] * (n - clear) + [40.0] * clear).is_open
@@ -191,26 +171,6 @@ def test_the_guard_replaces_the_bound_by_the_mean_risk(guard, one_mass, costs, g
     assert result.bound == (result.empirical_risk if guarded else result.stein_bound)
 
 
-def test_few_costs_between_the_atoms_have_no_discrepancy():
-    assert certificate(min_interior=8).evaluate(COSTS).interior_discrepancy == 0.0
-    assert certificate(min_interior=7).evaluate(COSTS).interior_discrepancy > 0.0
-
-
-def test_the_noise_correction_subtracts_the_quantile(monkeypatch):
-    asked = []
-    monkeypatch.setattr(stein, "null_quantile", lambda *given: asked.append(given) or 0.5)
-    made = certificate(noise_level=0.95, operator="weighted", budget=0.39)
-    result = made.evaluate(COSTS)
-    expected = REFERENCE_RISK + 0.16 + 0.1 * 0.7 * max(discrepancy("weighted") - 0.5, 0.0)
-    assert result.decision_value == pytest.approx(expected)
-    assert result.bound == pytest.approx(REFERENCE_RISK + 0.16 + 0.1 * 0.7 * discrepancy("weighted"))
-    assert (result.null_quantile, result.decided_by) == (0.5, "noise_corrected")
-    assert asked == [(Beta(2.0, 5.0), made.base_kernel, "weighted", 7, 0.95, made.interior_clip)]
-    between = 0.5 * (result.decision_value + result.bound)
-    decided = certificate(noise_level=0.95, operator="weighted", budget=between).evaluate(COSTS)
-    assert decided.is_open  # the corrected value is within this budget, the bound is not
-
-
 def test_paper_divides_by_the_limit():
     paper = SteinCertificate.paper(limit=25.0)
     result = paper.evaluate([0.0, 12.5, 25.0, 100.0])
@@ -242,16 +202,6 @@ def test_the_gate_is_closed_if_the_mean_risk_is_over_the_budget(corrected, costs
     value = corrected.reference_risk + result.discrete_term + corrected.factor * result.interior_mass * rest
     assert result.decision_value == pytest.approx(max(value, result.empirical_risk), rel=1e-12)
     assert not (result.is_open and result.empirical_risk > result.budget)
-
-
-def test_larger_samples_leave_less_to_noise(corrected):
-    rng = np.random.default_rng(1)
-    quantiles = [
-        corrected.evaluate(50.0 * rng.beta(corrected.interior.a, corrected.interior.b, n)).null_quantile
-        for n in (16, 40, 200, 1000)
-    ]
-    assert quantiles == sorted(quantiles, reverse=True)
-    assert corrected.evaluate([0.0, 0.0]).null_quantile == 0.0
 
 
 # Validity of the bound: exact integrals over hundreds of distributions, and over samples
@@ -307,16 +257,6 @@ def test_the_published_factor_fails_the_same_test(released):
     assert (risk > bound + 1e-9).sum() >= 100
 
 
-def test_the_valid_bound_is_within_a_factor_of_the_truth():
-    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5))
-    atoms, q = random_mixtures(300, seed=12)
-    risk, bound = population_bounds(made, Kernel("matern52", 0.2), 0.0 * atoms, q)
-    rising = risk > made.reference_risk + 0.01
-    ratio = (bound - made.reference_risk)[rising] / (risk - made.reference_risk)[rising]
-    assert ratio.min() > 1.2
-    assert np.quantile(ratio, 0.9) < 2.4
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.floats(0.0, 80.0), min_size=1, max_size=20),
@@ -340,34 +280,10 @@ def test_tolerances_that_hide_risk_are_found():
     result = wide.evaluate(np.full(40, 19.5))
     assert result.bound < result.empirical_risk
     assert not wide.bounds_sample_risk
-    assert "hide" in {item.name: item.text for item in wide.assumptions}["form"]
     clipped = SteinCertificate.corrected(25.0, interior_clip=0.45, risk_function=Sigmoid(0.7), atom_tol=0.1)
     assert not clipped.bounds_sample_risk
     # Harmless where the risk has not begun to rise.
     assert SteinCertificate.corrected(25.0, atom_tol=0.1).bounds_sample_risk
-
-
-@pytest.mark.parametrize(
-    ("risk", "scale", "factor"),
-    [
-        (Sigmoid(), 50.0, 2.0),
-        (Exceedance(0.5), 50.0, 1.0),
-        (Exceedance(0.4), 50.0, 1.0),
-        (Exceedance(0.6), 50.0, inf),
-        (Power(2.0), 50.0, 4.0),
-        (Hinge(0.25), 50.0, 3.0),
-        (Sigmoid(), 25.0, 1.0),
-    ],
-)
-def test_how_many_violations_a_risk_allows(risk, scale, factor):
-    """P(cost > limit) <= factor * risk, with equality for costs just over the limit."""
-    made = SteinCertificate.released(25.0, risk_function=risk, cost_scale=scale)
-    assert violation_factor(made) == pytest.approx(factor, rel=1e-9)
-    rng = np.random.default_rng(0)
-    for costs in (60.0 * rng.random(300), [25.0, 25.0 + 1e-9, 60.0], [30.0] * 5, [24.9] * 5):
-        result = made.evaluate(costs)
-        assert result.violations / result.episodes <= factor * result.empirical_risk + 1e-9 or factor == inf
-    assert {item.name: item.holds for item in made.assumptions}["violations"] == (factor == 1.0)
 
 
 # What does not matter, and what always works
@@ -390,15 +306,6 @@ def test_order_does_not_matter_and_violations_never_lower_the_bound(costs, viola
     assert made.evaluate(some).bound == pytest.approx(bound, rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(0.1, 49.0), min_size=1, max_size=25), st.sampled_from([0.001, 0.04, 3.0, 1e6]))
-def test_costs_and_limit_scale_together(costs, factor):
-    for preset in ("released", "corrected"):
-        one = SteinCertificate.from_name(preset, 25.0).evaluate(costs)
-        two = SteinCertificate.from_name(preset, 25.0 * factor).evaluate(np.array(costs) * factor)
-        assert one.bound == pytest.approx(two.bound, rel=1e-7, abs=1e-9)
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_extreme_inputs(preset):
     made = SteinCertificate.from_name(preset, 25.0)
@@ -412,19 +319,6 @@ def test_extreme_inputs(preset):
     assert (strict.violations, strict.empirical_risk) == (3, pytest.approx(0.03))
     with pytest.raises(InputError, match="too large"):
         SteinCertificate.corrected(1e308)
-
-
-def test_many_costs():
-    rng = np.random.default_rng(0)
-    costs = np.where(rng.random(3_000) < 0.1, 0.0, 60.0 * rng.beta(2.0, 6.0, 3_000))
-    for preset in PRESETS:
-        assert np.isfinite(SteinCertificate.from_name(preset, 25.0).evaluate(costs).bound)
-
-
-@pytest.mark.parametrize("costs", [[], [float("nan")], [-1.0], [float("inf")], [[1.0]], ["x"], [True], [None], 3.0])
-def test_bad_costs_are_refused(released, costs):
-    with pytest.raises(InputError):
-        released.evaluate(costs)
 
 
 def test_any_density_and_any_risk_function(released):
@@ -480,7 +374,9 @@ def test_options_as_text_and_json(preset, options):
 def test_a_cost_just_over_the_limit_is_a_violation_at_any_scale(limit, scale):
     """Division by the scale may round the next float onto the limit: it does at two of these scales."""
     costs = [limit] * 57 + [np.nextafter(limit, inf)] * 3
-    result = SteinCertificate.released(limit, risk_function="exceedance", cost_scale=scale).evaluate(costs)
+    result = SteinCertificate.released(
+        limit, risk_function=Exceedance(limit / (scale or 2 * limit)), cost_scale=scale
+    ).evaluate(costs)
     assert (result.empirical_risk, result.violations) == (pytest.approx(0.05), 3)
 
 
@@ -493,24 +389,6 @@ def test_an_open_gate_is_no_bound_for_the_policy():
     opened = next(result for result in results if result.is_open)
     assert "not a bound for the policy" in opened.advice
     assert not {"valid", "certified", "safe"} & set(opened.to_dict())
-
-
-def test_exceedance_is_of_the_limit_wherever_it_is():
-    for made in (
-        SteinCertificate.released(25.0, risk_function="exceedance"),
-        SteinCertificate.released(25.0, risk_function="exceedance", cost_scale=100.0),
-    ):
-        assert made.evaluate([24.9, 25.1, 99.0, 101.0]).empirical_risk == 0.75
-        assert violation_factor(made) == 1.0
-    with pytest.raises(InputError, match="they are clipped there"):
-        SteinCertificate.paper(25.0, risk_function="exceedance")
-
-
-def test_stored_options_import_nothing():
-    for options in ({"risk_function": "math:sqrt"}, {"reference": "no_such_module:thing"}):
-        with pytest.raises(InputError, match="not imported for stored data"):
-            SteinCertificate.from_name("corrected", 25.0, imports=False, **options)
-    assert SteinCertificate.from_name("corrected", 25.0, imports=False, reference="Beta(2, 9)").interior.b == 9
 
 
 @pytest.mark.parametrize("limit", [-1e-300, -1.0, float("nan"), float("inf"), "a lot", None, True, 1j])
@@ -611,16 +489,10 @@ def test_results_as_json(preset, costs):
     values = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert values == result.to_dict()
     assert {values["certificate"], values["limit"], values["bound"]} == {preset, 25.0, result.bound}
-    assert [item["name"] for item in values["assumptions"]] == [
-        "reference", "factor", "form", "violations",
-    ]  # fmt: skip
 
 
 def test_what_the_configurations_promise(released, corrected):
-    holds = {item.name: item.holds for item in corrected.assumptions}
-    assert [name for name, good in holds.items() if not good] == ["violations"]
     assert corrected.bounds_sample_risk
     assert not released.bounds_sample_risk
-    texts = {item.name: item.text for item in released.assumptions}
-    assert "0.113048" in texts["reference"]
-    assert "only the guard" in texts["reference"]
+    assert not SteinCertificate.corrected(25.0, discrete_weight=0.5).bounds_sample_risk
+    assert not SteinCertificate.corrected(25.0, stein_factor=0.4).bounds_sample_risk

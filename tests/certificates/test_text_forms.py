@@ -33,7 +33,6 @@ def test_there_and_back(text, value):
         ("true", True),
         ("none", None),
         (" Beta( 2.5,5e0 ) ", Beta(2.5, 5.0)),
-        ("sigmoid", Sigmoid()),
     ],
 )
 def test_other_ways_of_writing_a_value(text, value):

@@ -53,7 +53,6 @@ def test_a_stein_certificate_comes_on_top(capsys, costs_file, preset):
     out = " ".join(capsys.readouterr().out.split())
     for text in (f"{result.stein_bound:.4g}", f"{result.decision_value:.4g}", "gate closed", result.advice):
         assert text in out
-    assert all(item.text in out for item in certificate.assumptions)
     assert "fixed before looking" in out
     assert "\x1b" not in out
 
@@ -138,7 +137,10 @@ def test_clusters(capsys, tmp_path):
     [
         (["--limit", "-5"], "limit is -5.0"),
         (["--limit", "25", "--risk", "1.5"], "risk is 1.5"),
-        (["--limit", "25", "--stein", "paper", "--certificate", "risk_function=exceedance"], "they are clipped there"),
+        (
+            ["--limit", "25", "--stein", "paper", "--certificate", "risk_function=exceedance"],
+            "or a text such as exceedance:0.5",
+        ),
         (
             ["--limit", "25", "--stein", "corrected", "--certificate", "risk_function=exceedence:0.5"],
             "did you mean exceedance?",

@@ -53,29 +53,6 @@ def test_discarded_episodes_hold_nothing_back():
         episodes.add([1, 2, 3], [False, True, True])
 
 
-def test_counting_by_start_removes_the_bias_towards_short_episodes():
-    """Short episodes are safe and long ones are violations; the order of finishing favors short ones."""
-    rng = np.random.default_rng(1)
-    by_start, by_end = [], []
-    for _ in range(200):
-        episodes, left, long, sums = EpisodeCosts(8), np.zeros(8, int), np.zeros(8, bool), []
-        long = rng.random(8) < 0.5
-        left = np.where(long, 40, 4)
-        for _ in range(60):
-            left -= 1
-            ended = left == 0
-            costs = np.where(ended & long, 50.0, 0.0)
-            sums += costs[ended].tolist()
-            by_start.append(episodes.add(costs, ended))
-            new = rng.random(8) < 0.5
-            long = np.where(ended, new, long)
-            left = np.where(ended, np.where(long, 40, 4), left)
-        by_end += sums
-    started = [cost for part in by_start for cost in part]
-    assert abs(np.mean(np.array(started) > 0) - 0.5) < 0.08
-    assert np.mean(np.array(by_end) > 0) < 0.4
-
-
 def test_step_watcher_updates_the_monitor_at_the_end_of_episodes():
     monitor = Monitor(limit=25)
     watch = StepWatcher(monitor, num_envs=2)

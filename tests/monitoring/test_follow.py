@@ -86,7 +86,7 @@ def test_renaming_is_followed_and_the_rest_of_the_old_file_is_read(tmp_path):
         file.write("4\n5")
     path.write_text("6\n7\n8\n9\n10\n")
     assert watch.read() == ["4", "5", "6", "7", "8", "9", "10"]
-    assert "was replaced after line 4" in watch.warnings[0]
+    assert "was replaced after line 5" in watch.warnings[0]
     path.rename(old)
     path.write_text("11\n")
     assert watch.read() == ["11"]

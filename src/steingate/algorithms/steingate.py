@@ -35,9 +35,9 @@ from steingate.algorithms.common.episodes import RecentEpisodes, gate_output
 from steingate.algorithms.config import PPOConfig
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.certificates.stein import SteinCertificate
-from steingate.certificates.text_forms import from_text, to_text
+from steingate.certificates.text_forms import to_text
 from steingate.certificates.violation import ViolationResult, certify, episodes_needed
-from steingate.errors import InputError, is_real
+from steingate.errors import InputError
 from steingate.policies.safety_state import SafetyState
 from steingate.settings import group, option
 
@@ -76,11 +76,8 @@ class _SteinGate(ConstrainedAlgorithm):
         if self.preset == "violation":
             self.violation_bound(1.0)
             return
-        scale = from_text(self.certificate.get("cost_scale"))
-        self.stein(scale / 2.0 if is_real(scale) and scale > 0.0 else 1.0)
-        # "exceedance" without a threshold is that of the limit, which is not known here.
-        options = {name: value if value == "exceedance" else to_text(value) for name, value in self.certificate.items()}
-        object.__setattr__(self, "certificate", options)
+        self.stein(1.0)
+        object.__setattr__(self, "certificate", {name: to_text(value) for name, value in self.certificate.items()})
 
     def stein(self, limit: float) -> SteinCertificate:
         """Return the Stein certificate of the preset, with the options."""

@@ -65,7 +65,7 @@ def check_risk(risk: Risk) -> Risk:
     if not callable(risk):
         raise InputError(
             f"The risk function is {risk!r}: give a function of the normalized cost, or a text such as "
-            "exceedance or sigmoid:0.5,0.02."
+            "exceedance:0.5 or sigmoid:0.5,0.02."
         )
     edges = np.concatenate([np.geomspace(1e-9, 1e-3, 200), [0.0]])
     breaks = np.asarray(getattr(risk, "breaks", ()), dtype=np.float64)

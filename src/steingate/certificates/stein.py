@@ -19,14 +19,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from steingate.certificates.assumptions import Assumption, check_assumptions
-from steingate.certificates.factors import SteinFactor, half_budget_reference, valid_stein_factor
+from steingate.certificates.factors import (
+    SteinFactor,
+    half_budget_reference,
+    required_discrete_weight,
+    valid_stein_factor,
+)
 from steingate.certificates.formatting import count, number, rate
 from steingate.certificates.io import Costs, check_costs
 from steingate.certificates.kernels import Kernel, KernelName, Operator, ksd, released_length
 from steingate.certificates.noise import null_quantile
 from steingate.certificates.reference import Beta, HybridReference, Interior
-from steingate.certificates.risk import Exceedance, Risk, Sigmoid, check_risk
+from steingate.certificates.risk import Risk, Sigmoid, check_risk
 from steingate.certificates.text_forms import from_text
 from steingate.errors import InputError, check_interval, nearest
 
@@ -142,7 +146,7 @@ class SteinCertificate:
 
         Options may be texts such as ``Beta(1, 10)`` or ``module:function``, see
         :mod:`steingate.certificates.text_forms`. With ``imports=False``, for stored data, ``module:function``
-        is refused. The risk function ``exceedance`` without a threshold is that of the limit.
+        is refused.
 
         >>> SteinCertificate.from_name("corrected", 25.0, reference="Beta(2, 9)").interior
         Beta(a=2.0, b=9.0)
@@ -155,19 +159,10 @@ class SteinCertificate:
                 hint = nearest(key, known) or f"; it has {', '.join(known)}"
                 raise InputError(f"A Stein certificate has no option {key!r}{hint}.")
         values = {**PRESETS[name], **{key: from_text(value, imports) for key, value in options.items()}}
-        limit, scale = from_text(limit), values.get("cost_scale")
+        limit = from_text(limit)
         check_interval("limit", limit, *_RANGES["limit"])
-        if name == "paper" and scale is None and limit > 0.0:
-            values["cost_scale"] = scale = limit
-        if options.get("risk_function") == "exceedance":
-            scale = (2.0 * limit or 1.0) if scale is None else scale
-            check_interval("cost_scale", scale, *_RANGES["cost_scale"])
-            if limit >= scale:
-                raise InputError(
-                    f"The risk function exceedance counts costs over {limit:g}, but they are clipped there: "
-                    "give a cost_scale above the limit."
-                )
-            values["risk_function"] = Exceedance(limit / scale)
+        if name == "paper" and values.get("cost_scale") is None and limit > 0.0:
+            values["cost_scale"] = limit
         return cls(limit, name=name, **values)
 
     def __post_init__(self) -> None:
@@ -253,14 +248,30 @@ class SteinCertificate:
         return valid_stein_factor(self.interior, self.risk_function, self.base_kernel, self.operator)
 
     @cached_property
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """Assumptions of U, whether they hold, and their numbers; see :mod:`steingate.certificates.assumptions`."""
-        return check_assumptions(self)
-
-    @property
     def bounds_sample_risk(self) -> bool:
         """Whether U is proven to be at least the mean risk of any episodes; not a bound for their policy."""
-        return all(item.holds for item in self.assumptions if item.name in ("factor", "form"))
+        smallest = self.found_factor.value
+        return (
+            smallest is not None
+            and self.factor >= smallest * (1.0 - 1e-9)
+            and self.discrete_weight >= required_discrete_weight(self.hybrid_reference, self.risk_function)
+            and self.min_interior <= 1
+            and not self.guard
+            and self._hidden_risk() <= 1e-9
+        )
+
+    def _hidden_risk(self) -> float:
+        """Return the risk that U may miss because costs within atom_tol count as atoms and others are clipped.
+
+        An episode of the lower atom has risk up to h(atom_tol). With h(atom_tol) for h(0) in the proof of
+        ``required_discrete_weight``, only a0* (h(atom_tol) - h(0)) is missing while h(atom_tol) is at most E_p[h].
+        Above 1 - interior_clip, h is taken at the clip. All other moves raise the risk.
+        """
+        x = np.array([0.0, self.atom_tol, 1.0 - self.interior_clip, 1.0 - self.atom_tol])
+        at_zero, zero_top, at_clip, one_low = np.asarray(self.risk_function(x), dtype=np.float64).tolist()
+        mean = HybridReference(self.interior).expectation(self.risk_function)
+        share = self.zero_mass if zero_top <= mean else 1.0
+        return float(share * (zero_top - at_zero) + max(one_low - at_clip, 0.0))
 
     def normalize(self, costs: Costs) -> Costs:
         """Return min(cost / scale, 1); rounding does not move a cost over the limit onto limit / scale."""
@@ -449,5 +460,4 @@ class SteinResult:
             "scale": certificate.scale,
             **{name: getattr(self, name) for name in names},
             "bounds_sample_risk": certificate.bounds_sample_risk,
-            "assumptions": [item._asdict() for item in certificate.assumptions],
         }

@@ -3,8 +3,7 @@
 ==========================  =====================================================
 text                        value
 ==========================  =====================================================
-``exceedance:0.5``          ``Exceedance(0.5)``; ``sigmoid:0.5,0.02`` likewise;
-                            a name alone has the defaults
+``exceedance:0.5``          ``Exceedance(0.5)``; ``sigmoid:0.5,0.02`` likewise
 ``Beta(1, 10)``             the density; ``LogitNormal(-1, 0.5)`` likewise
 ``package.module:name``     the object of that name: a risk function or a density
 ``2``, ``true``, ``none``   the number 2, True, None
@@ -52,8 +51,6 @@ def from_text(value: Any, imports: bool = True) -> Any:
         return int(number) if number.is_integer() else number
     if text in _WORDS:
         return _WORDS[text]
-    if text in ("exceedance", "sigmoid"):
-        return _KINDS[text]()
     if _OBJECT.fullmatch(text):
         if not imports:
             raise InputError(f"{value!r} names Python code, which is not imported for stored data.")

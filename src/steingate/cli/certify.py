@@ -38,7 +38,7 @@ def certify_arguments(parser: Parser) -> None:
     parser.set_defaults(risk=0.1, confidence=0.95)
     option("--cap", "X", "also bound mean and CVaR of the costs, clipped at X > D", type=float)
     option("--stein", None, "also evaluate this Stein certificate, with --risk as budget", choices=tuple(PRESETS))
-    example = "'reference=Beta(2, 9)' or risk_function=exceedance"
+    example = "'reference=Beta(2, 9)' or risk_function=exceedance:0.5"
     option("--certificate", "KEY=VALUE", f"option of the Stein certificate, such as {example}", action="append")
     option("--column", "C", "column or key of the cost: a name, or the number of a CSV column")
     option("--cluster", "C", "column of clusters of dependent episodes: days, robots, training seeds")
@@ -82,7 +82,7 @@ def certify(args: Namespace) -> int:
         print(json.dumps({**result.to_dict(), **tail, **extra}, allow_nan=False))
     else:
         if stein is not None:
-            _print_stein(stein, args.explain)
+            _print_stein(stein)
             print()
         _print_result(result, args.file, tail)
         if args.explain:
@@ -130,7 +130,7 @@ def _print_result(result: ViolationResult, file: str, tail: dict[str, float]) ->
     print_rows(f"{count(result.episodes)} of {source}", rows, text)
 
 
-def _print_stein(result: SteinResult, explain: bool) -> None:
+def _print_stein(result: SteinResult) -> None:
     certificate = result.certificate
     scale = number(certificate.scale)
     atoms = f"{rate(result.zero_mass)} cost nothing, {rate(result.one_mass)} cost {scale} or more"
@@ -149,10 +149,6 @@ def _print_stein(result: SteinResult, explain: bool) -> None:
         rows.insert(4, ("noise", result.null_quantile, "subtracted from SD_int"))
     title = f"Stein certificate {certificate.name}: gate {'open' if result.is_open else 'closed'}"
     print_rows(title, [(name, f"{value:.4g}", note) for name, value, note in rows], result.advice)
-    if explain:
-        print()
-        items = [(item.name, "yes" if item.holds else "no", item.text) for item in certificate.assumptions]
-        print_rows("Assumptions of the Stein certificate", items)
 
 
 def plan_arguments(parser: Parser) -> None:

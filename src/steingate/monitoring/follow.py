@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -24,32 +24,34 @@ class Line(NamedTuple):
     end: int
 
 
-def split_lines(data: bytes, number: int, offset: int, source: str = "") -> tuple[list[Line], bytes, int, int]:
-    """Return complete lines, the rest, and the number and offset that they reach."""
-    *complete, rest = data.split(b"\n")
-    lines = []
-    for part in complete:
-        number, offset = number + 1, offset + len(part) + 1
-        lines.append(make_line(part, number, offset))
-    if len(rest) > _MAX_LINE:
-        place = f"{source}, line" if source else "Line"
-        raise InputError(f"{place} {number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
-    return lines, rest, number, offset
+class _Splitter:
+    """Splits blocks of bytes into lines, after ``number`` lines and ``offset`` bytes of a file."""
 
+    def __init__(self, number: int = 0, offset: int = 0) -> None:
+        self.number, self.offset, self._rest = number, offset, b""
 
-def make_line(part: bytes, number: int, end: int) -> Line:
-    """Return a line; bytes that are not UTF-8 are replaced, and are no cost."""
-    return Line(number, part.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip(), end)
+    @property
+    def read(self) -> int:
+        """Offset of the next block."""
+        return self.offset + len(self._rest)
 
+    def split(self, data: bytes) -> list[Line]:
+        """Return the lines that a block completes."""
+        *complete, self._rest = (self._rest + data).split(b"\n")
+        lines = [self._line(part, newline=1) for part in complete]
+        if len(self._rest) > _MAX_LINE:
+            raise InputError(f"Line {self.number + 1} is longer than {_MAX_LINE >> 20} MiB; write one cost per line.")
+        return lines
 
-def read_lines(blocks: Iterable[bytes], source: str = "") -> Iterator[list[Line]]:
-    """Yield the complete lines of each block, and at the end a last one without a newline."""
-    rest, number, offset = b"", 0, 0
-    for data in blocks:
-        lines, rest, number, offset = split_lines(rest + data, number, offset, source)
-        yield lines
-    if rest.strip():
-        yield [make_line(rest, number + 1, offset + len(rest))]
+    def last(self) -> list[Line]:
+        """Return a last line without a newline, if there is one."""
+        return [self._line(self._rest, newline=0)] if self._rest.strip() else []
+
+    def _line(self, part: bytes, newline: int) -> Line:
+        """Return the next line; bytes that are not UTF-8 are replaced, and are no cost."""
+        self.number, self.offset = self.number + 1, self.offset + len(part) + newline
+        text = part.decode("utf-8-sig" if self.number == 1 else "utf-8", errors="replace")
+        return Line(self.number, text.strip(), self.offset)
 
 
 class FileFollower:
@@ -107,20 +109,19 @@ class FileFollower:
     def _read(self, file: Any) -> Iterator[list[Line]]:
         """Yield the lines of one open file, until it ends or another one takes its place."""
         self._inode = os.fstat(file.fileno()).st_ino
-        offset, number = self._start(file)
-        self._known, self._head, rest = {}, b"", b""
+        lines = self._start(file)
+        self._known, self._head = {}, b""
         moved = False
         while True:
-            file.seek(offset + len(rest))
+            file.seek(lines.read)
             data = file.read(_BLOCK)
-            if self._grows and self._truncated(file, offset + len(rest)):
-                self._warn(f"{self.path} was truncated after line {number}; it is read again from its beginning.")
+            if self._grows and self._truncated(file, lines.read):
+                self._warn(f"{self.path} was truncated after line {lines.number}; it is read again from its beginning.")
                 return
             if len(self._head) < _HEAD:
-                self._head = self._read_head(file, offset + len(rest) + len(data))
+                self._head = self._read_head(file, lines.read + len(data))
             if data:
-                lines, rest, number, offset = split_lines(rest + data, number, offset)
-                yield lines
+                yield lines.split(data)
             elif not self._grows or moved:
                 break
             else:
@@ -128,20 +129,19 @@ class FileFollower:
                 if not moved:
                     yield []
                     time.sleep(POLL)
-        if rest.strip() and (self._torn or moved):
-            yield [make_line(rest, number + 1, offset + len(rest))]
+        if self._torn or moved:
+            yield lines.last()
         if moved:
-            self._warn(f"{self.path} was replaced after line {number}; the new file is read from its beginning.")
+            self._warn(f"{self.path} was replaced after line {lines.number}; the new file is read from its beginning.")
 
-    def _start(self, file: Any) -> tuple[int, int]:
-        """Return the offset and the number of lines at which to start, after a comparison with the known file."""
+    def _start(self, file: Any) -> _Splitter:
+        """Return the place at which to start, after a comparison with the known file."""
         known = self._known
-        offset, lines = int(known.get("offset", 0)), int(known.get("lines", 0))
+        offset, number = int(known.get("offset", 0)), int(known.get("lines", 0))
         if not offset:
-            return 0, 0
-        size = os.fstat(file.fileno()).st_size
+            return _Splitter()
         head = self._read_head(file, int(known.get("head_bytes", 0)))
-        if size < offset:
+        if os.fstat(file.fileno()).st_size < offset:
             change = "is shorter than what was already counted"
         elif hashlib.sha256(head).hexdigest() != known.get("head"):
             change = "does not begin like the file that was already counted"
@@ -151,17 +151,17 @@ class FileFollower:
                 "to read it from its beginning, or, if it is a copy, run once without --follow."
             )
         else:
-            return offset, lines
+            return _Splitter(number, offset)
         if not self._grows:
             raise InputError(
                 f"{self.path} {change}, so it is another file: pass --new-file to read it from its beginning, or use "
                 "another --state."
             )
         self._warn(
-            f"{self.path} {change}; it is read from its beginning, and lines of the old file after line {lines} are "
+            f"{self.path} {change}; it is read from its beginning, and lines of the old file after line {number} are "
             "not counted."
         )
-        return 0, 0
+        return _Splitter()
 
     def _read_head(self, file: Any, end: int) -> bytes:
         file.seek(0)
@@ -182,4 +182,7 @@ class FileFollower:
 def pipe(stream: BinaryIO | None = None) -> Iterator[list[Line]]:
     """Yield batches of complete lines of standard input as they arrive."""
     source: Any = stream or standard_input()
-    return read_lines(iter(lambda: source.read1(_BLOCK), b""))
+    lines = _Splitter()
+    for data in iter(lambda: source.read1(_BLOCK), b""):
+        yield lines.split(data)
+    yield lines.last()

@@ -71,11 +71,6 @@ class Monitors(Mapping[str, Monitor]):
         for name, values in self._check_costs(given).items():
             self[name].update_many(values)
 
-    def update_cluster(self, costs: Mapping[str, npt.ArrayLike]) -> None:
-        """Count episodes that depend on each other; see ``Monitor.update_cluster``."""
-        for name, values in self._check_costs(self._check_names(costs)).items():
-            self[name].update_cluster(values)
-
     def _check_costs(self, costs: Mapping[str, npt.ArrayLike]) -> dict[str, Costs]:
         checked = {}
         for name, values in costs.items():
