@@ -190,6 +190,20 @@ def test_the_factor_bounds_the_risk_of_three_hundred_mixtures(operator, kernel):
     assert np.max(gap / (factor * ksd)) > 0.4  # and it is not a bound by brute size
 
 
+def test_the_published_factor_is_violated_where_the_valid_one_holds():
+    """The worst q leans towards the Stein solution; 0.10 is no factor for the weighted Matern kernel."""
+    interior = Beta(2, 5)
+    u = stein_kernel(GRID, GRID, interior, MATERN, "weighted")
+    gap = SIGMOID(GRID) - HybridReference(interior).expectation(SIGMOID)
+    base = np.diff(beta_law.cdf(np.linspace(0.0, 1.0, GRID.size + 1), 2, 5))
+    worst = np.linalg.solve(u + 1e-8 * np.eye(GRID.size), gap) / 50
+    q = base + worst * base.min() / np.abs(worst).max()
+    q = np.maximum(q + 1e-3 * (GRID > 0.5) * base, 0)
+    q /= q.sum()
+    ratio = (q @ gap) / np.sqrt(q @ u @ q)
+    assert 0.10 < ratio < valid_stein_factor(interior, SIGMOID, MATERN, "weighted").value
+
+
 RISKS = [SIGMOID, Sigmoid(0.2, 0.1), Power(2.0)]
 
 

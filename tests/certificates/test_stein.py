@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from functools import lru_cache
 from math import inf, sqrt
 from pathlib import Path
 
@@ -10,12 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
-from scipy.stats import beta as scipy_beta
 from tests.certificates.risks import Power
 
 from steingate.certificates.kernels import Kernel, stein_kernel
-from steingate.certificates.reference import Beta, HybridReference, LogitNormal
+from steingate.certificates.reference import Beta, LogitNormal
 from steingate.certificates.risk import Exceedance, Sigmoid
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.text_forms import to_text
@@ -207,56 +204,6 @@ def test_the_gate_is_closed_if_the_mean_risk_is_over_the_budget(corrected, costs
 # Validity of the bound: exact integrals over hundreds of distributions, and over samples
 
 
-@lru_cache
-def quadrature(order=600, reach=17.0):
-    """Return nodes and weights on (0, 1), equally fine at both ends."""
-    t, weight = np.polynomial.legendre.leggauss(order)
-    x = expit(reach * t)
-    return x, reach * weight * x * (1.0 - x)
-
-
-def random_mixtures(count, seed):
-    """Return atoms (count, 2) and interior distributions at the nodes (nodes, count), weights included."""
-    rng = np.random.default_rng(seed)
-    x, weight = quadrature()
-    shapes = rng.uniform(1.2, 12.0, (2, 3, count))
-    shares = rng.dirichlet(np.ones(3), count).T
-    q = (shares * scipy_beta.pdf(x[:, None, None], *shapes)).sum(axis=1) * weight[:, None]
-    assert np.abs(q.sum(axis=0) - 1.0).max() < 1e-5
-    atoms = rng.dirichlet((0.5, 0.5, 1.0), count)[:, :2] * (rng.random((count, 1)) < 0.7)
-    return atoms, q / q.sum(axis=0)
-
-
-def population_bounds(made, kernel, atoms, q):
-    """Return true risk and bound of each distribution of costs, with integrals in place of sample means."""
-    x, _ = quadrature()
-    zero, one = atoms.T
-    inside = 1.0 - zero - one
-    low, high = made.risk_function(np.array([0.0, 1.0]))
-    risk = zero * low + one * high + inside * (made.risk_function(x) @ q)
-    discrete = np.maximum(made.zero_mass - zero, 0.0) + np.maximum(one - made.one_mass, 0.0)
-    u = stein_kernel(x, x, made.interior, kernel, made.operator)
-    found = np.sqrt(np.maximum((q * (u @ q)).sum(axis=0), 0.0))
-    return risk, made.reference_risk + discrete + made.factor * inside * found
-
-
-@pytest.mark.parametrize("atoms", [{}, {"zero_mass": 0.3, "one_mass": 0.02}])
-def test_the_valid_bound_holds_for_hundreds_of_mixtures(atoms):
-    made = SteinCertificate.corrected(25.0, **atoms)
-    risk, bound = population_bounds(made, Kernel("matern52", 0.2), *random_mixtures(400, seed=11))
-    assert (risk <= bound + 1e-9).all()
-    assert np.median(bound - risk) < 0.45  # and is often close to the truth
-
-
-def test_the_published_factor_fails_the_same_test(released):
-    """At the smallest length of the released rule, which it reaches as the number of samples grows."""
-    risk, bound = population_bounds(released, Kernel("rbf", 0.05), *random_mixtures(400, seed=11))
-    assert (risk > bound + 1e-9).sum() >= 20
-    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5), stein_factor=0.10)
-    risk, bound = population_bounds(made, Kernel("matern52", 0.2), *random_mixtures(400, seed=11))
-    assert (risk > bound + 1e-9).sum() >= 100
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.floats(0.0, 80.0), min_size=1, max_size=20),
@@ -402,24 +349,16 @@ def test_bad_limits_are_named(limit):
     ("options", "words"),
     [
         ({"budget": 0.0}, r"budget is 0\.0"),
-        ({"budget": 1.0}, r"budget is 1\.0"),
         ({"budget": float("nan")}, "budget is nan"),
         ({"noise_level": 2.0, "kernel_length": 0.2}, r"noise_level is 2\.0"),
         ({"noise_level": 0.9}, "needs a kernel_length"),
         ({"zero_mass": 0.6, "one_mass": 0.6}, r"0\.6 and one_mass 0\.6"),
-        ({"zero_mass": -0.1}, r"zero_mass is -0\.1"),
         ({"cost_scale": 0.0}, r"cost_scale is 0\.0"),
-        ({"stein_factor": -1.0}, r"stein_factor is -1\.0"),
-        ({"discrete_weight": float("inf")}, "discrete_weight is inf"),
         ({"kernel": "gauss"}, "kernel is 'gauss'; choose rbf or matern52"),
-        ({"kernel_length": 0.0}, r"kernel_length is 0"),
         ({"operator": "stein"}, "operator is 'stein'"),
         ({"guard": "maybe"}, "guard is 'maybe'"),
-        ({"interior_weighted": "no"}, "interior_weighted is 'no'"),
         ({"min_interior": 2.5}, r"min_interior is 2\.5"),
         ({"reference": "beta"}, "reference is 'beta'"),
-        ({"reference": Beta}, "reference is <class"),
-        ({"reference": HybridReference(Beta())}, "reference is HybridReference"),
         ({"risk_function": lambda x: 1.0 - x}, "nondecreasing"),
         ({"risk_function": 3}, "risk function is 3"),
         ({"stein_factor": None}, "give stein_factor"),
@@ -453,20 +392,11 @@ SAFE = np.linspace(1.0, 14.0, 40)
         ("released", [10.0] * 15 + [60.0], {}, "atoms", "bound", "6.2 % of the episodes cost 50 or more"),
         ("released", [30.0] * 16, {}, "interior", "bound", "mean risk of the episodes is 0.9933: lower the"),
         ("released", SAFE, {"guard": False}, "reference", "bound", "risk of the reference, 0.113, is above"),
-        ("released", [30.0] * 4, {"reference": Beta(1, 10)}, "interior", "bound", "0.9933: lower the cost"),
         ("corrected", [60.0] * 8 + [10.0] * 8, {}, "atoms", "noise_corrected", "50.0 % of the episodes"),
         ("corrected", [5.0] * 100, {}, "interior", "noise_corrected", "their costs differ from the reference"),
         ("corrected", [30.0, 10.0], {}, "interior", "mean_risk", "mean risk 0.496"),
         ("corrected", [0.0] * 10, {}, None, "noise_corrected", "Open for 10 episodes"),
-        ("paper", [0.0] * 9 + [26.0], {}, "atoms", "bound", "10.0 % of the episodes cost 25 or more"),
-        (
-            "released",
-            [25.01] * 19 + [0.0] * 81,
-            {},
-            None,
-            "guard",
-            "But 19.0 % of the episodes cost more than 25: the risk function is soft.",
-        ),
+        ("released", [25.01] * 19 + [0.0] * 81, {}, None, "guard", "But 19.0 % of the episodes cost more than 25"),
     ],
 )
 def test_results_name_the_cause(preset, costs, options, blocked_by, decided_by, words):

@@ -91,16 +91,6 @@ def test_episodes_needed(risk, violations, episodes):
     assert binom.cdf(violations, episodes, risk) <= 0.05 < binom.cdf(violations, episodes - 1, risk)
 
 
-@pytest.mark.parametrize("violations", [0, 1, 5, 40])
-@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
-def test_risk_and_episodes_are_inverse(violations, confidence):
-    for risk in (0.3, 0.1, 0.02):
-        n = episodes_needed(risk, confidence, violations)
-        assert clopper_pearson_upper(violations, n, confidence) <= risk
-        if n - 1 > violations:
-            assert clopper_pearson_upper(violations, n - 1, confidence) > risk
-
-
 def test_an_exact_quotient_is_not_rounded_up():
     assert episodes_needed(0.5, 0.75) == 2
     assert episodes_needed(1e-7) == pytest.approx(np.log(20) / 1e-7, rel=1e-3)

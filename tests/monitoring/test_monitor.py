@@ -397,7 +397,7 @@ class TestMonitors:
     @pytest.mark.parametrize(
         ("costs", "words"),
         [
-            ({"a": 1.0}, "'b' is missing"),
+            ({"a": 1.0}, "one number for each of a, b"),
             ({"a": 1.0, "b": 2.0, "c": 3.0}, "'c'"),
             ({"a": 1.0, "b": float("nan")}, "b: "),
             ({"a": 1.0, "b": "2"}, "b: "),

@@ -60,22 +60,18 @@ class Beta(Interior):
 
     @property
     def logit_range(self) -> tuple[float, float]:
-        """Interval of t = logit(x) outside of which the mass is negligible."""
         mode = float(np.log(self.a / self.b))
         # Below the mode the density of t falls like exp(a t), once t is past the bend of the logistic.
         return min(mode, 0.0) - TAIL_DROP / self.a - 5.0, max(mode, 0.0) + TAIL_DROP / self.b + 5.0
 
     def score(self, x: npt.ArrayLike) -> Array:
-        """Return the score (a - 1) / x - (b - 1) / (1 - x)."""
         x = np.asarray(x, dtype=np.float64)
         return np.asarray((self.a - 1.0) / x - (self.b - 1.0) / (1.0 - x))
 
     def logit_score(self, x: npt.ArrayLike) -> Array:
-        """Return the score of t: a - (a + b) x, bounded for every Beta."""
         return np.asarray(self.a - (self.a + self.b) * np.asarray(x, dtype=np.float64))
 
     def logit_log_pdf(self, t: npt.ArrayLike) -> Array:
-        """Return the logarithm of the density of t = logit(x)."""
         t = np.asarray(t, dtype=np.float64)
         return np.asarray(self.a * log_expit(t) + self.b * log_expit(-t) - betaln(self.a, self.b))
 
@@ -93,16 +89,13 @@ class LogitNormal(Interior):
 
     @property
     def logit_range(self) -> tuple[float, float]:
-        """Interval of t = logit(x) outside of which the mass is negligible."""
         reach = float(np.sqrt(2.0 * TAIL_DROP)) * self.sigma
         return self.mu - reach, self.mu + reach
 
     def logit_score(self, x: npt.ArrayLike) -> Array:
-        """Return the score of t: (mu - logit(x)) / sigma², unbounded at both ends."""
         return np.asarray((self.mu - logit(np.asarray(x, dtype=np.float64))) / self.sigma**2)
 
     def logit_log_pdf(self, t: npt.ArrayLike) -> Array:
-        """Return the logarithm of the density of t = logit(x)."""
         z = (np.asarray(t, dtype=np.float64) - self.mu) / self.sigma
         return np.asarray(-0.5 * z * z - np.log(self.sigma * np.sqrt(2.0 * np.pi)))
 

@@ -31,7 +31,6 @@ class Sigmoid:
         check_interval("risk width", self.width, 0.0, inf)
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Return the risk of each normalized cost."""
         return np.asarray(expit((np.asarray(x, dtype=np.float64) - self.threshold) / self.width))
 
     @property
@@ -51,7 +50,6 @@ class Exceedance:
         check_interval("risk threshold", self.threshold, 0.0, 1.0, "[)")
 
     def __call__(self, x: npt.ArrayLike) -> Array:
-        """Return the risk of each normalized cost."""
         return np.asarray(np.asarray(x) > self.threshold, dtype=np.float64)
 
     @property

@@ -39,15 +39,9 @@ BlockedBy = Literal["atoms", "interior", "reference"]
 
 _NO_EXCESS = 1e-12  # atom mass that counts as none, as in the released code
 _RELEASED: dict[str, Any] = {
-    "reference": Beta(2.0, 5.0),
-    "kernel": "rbf",
-    "kernel_length": None,
-    "operator": "langevin",
-    "stein_factor": 0.10,
-    "min_interior": 2,
-    "guard": True,
-    "noise_level": None,
-}
+    "reference": Beta(2.0, 5.0), "kernel": "rbf", "kernel_length": None, "operator": "langevin", "stein_factor": 0.10,
+    "min_interior": 2, "guard": True, "noise_level": None,
+}  # fmt: skip
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {**_RELEASED, "atom_tol": 0.0, "interior_weighted": False},  # and cost_scale = limit
     "released": _RELEASED,
@@ -62,11 +56,9 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 }  # fmt: skip
 _OPTIONAL = ("cost_scale", "kernel_length", "stein_factor", "noise_level")
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "kernel": get_args(KernelName),
-    "operator": get_args(Operator),
-    "interior_weighted": (True, False),
+    "kernel": get_args(KernelName), "operator": get_args(Operator), "interior_weighted": (True, False),
     "guard": (True, False),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -173,8 +165,7 @@ class SteinCertificate:
             raise InputError(f"min_interior is {self.min_interior!r}; give a whole number.")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                options = " or ".join(map(str, choices))
-                raise InputError(f"{name} is {getattr(self, name)!r}; choose {options}.")
+                raise InputError(f"{name} is {getattr(self, name)!r}; choose {' or '.join(map(str, choices))}.")
         if not isinstance(self.reference, Interior | None):
             raise InputError(
                 f"reference is {self.reference!r}; give Beta(a, b), LogitNormal(mu, sigma) or another Interior."
@@ -305,7 +296,10 @@ class SteinCertificate:
             bound = value = empirical_risk
             decided_by = "guard"
         elif self.noise_level is not None:
-            quantile = self._null_quantile(m)
+            assert self.base_kernel is not None  # checked in __post_init__
+            parts = (self.interior, self.base_kernel, self.operator)
+            enough = m >= self.min_interior
+            quantile = null_quantile(*parts, m, self.noise_level, self.interior_clip) if enough else 0.0
             rest = self.factor * weight * max(discrepancy - quantile, 0.0)
             value, decided_by = self.reference_risk + discrete_term + rest, "noise_corrected"
             if value < empirical_risk:
@@ -339,12 +333,6 @@ class SteinCertificate:
             points = np.clip(points, self.interior_clip, 1.0 - self.interior_clip)
         kernel = self.base_kernel or Kernel(self.kernel, released_length(points, self.min_bandwidth))
         return ksd(points, self.interior, kernel, self.operator)
-
-    def _null_quantile(self, m: int) -> float:
-        if m < self.min_interior or self.base_kernel is None or self.noise_level is None:
-            return 0.0
-        parts = (self.interior, self.base_kernel, self.operator)
-        return null_quantile(*parts, m, self.noise_level, self.interior_clip)
 
 
 @dataclass(frozen=True)

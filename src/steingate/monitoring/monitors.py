@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from steingate.certificates.io import Costs, check_costs
-from steingate.errors import InputError, nearest
+from steingate.errors import InputError
 from steingate.monitoring.monitor import Monitor, status
 from steingate.monitoring.state import read_state, require, write_state
 
@@ -84,14 +84,9 @@ class Monitors(Mapping[str, Monitor]):
         return checked
 
     def _check_names(self, costs: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not isinstance(costs, Mapping):
-            raise InputError(f"The costs are {costs!r}: give a dictionary with {', '.join(self)}.")
-        for name in costs:
-            if name not in self:
-                raise InputError(f"There is no limit for the cost {name!r}{nearest(str(name), self)}.")
-        missing = [name for name in self if name not in costs]
-        if missing:
-            raise InputError(f"The cost {missing[0]!r} is missing: give one number for each limit.")
+        if not isinstance(costs, Mapping) or set(costs) != set(self):
+            given = sorted(map(str, costs)) if isinstance(costs, Mapping) else costs
+            raise InputError(f"The costs are {given}: give a dictionary with one number for each of {', '.join(self)}.")
         return costs
 
     @property
