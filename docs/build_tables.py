@@ -445,28 +445,21 @@ behavior. Where neither is described, both are the same. Settings published for 
 
 def algorithms_page() -> str:
     """Return docs/algorithms.md; algorithms of one paper and with the same variants link to the first."""
-    overview, sections, known = [], list[str](), dict[tuple[str, str, str], str]()
+    parts, known = [ALGORITHMS_PAGE], dict[tuple[str, str, str], str]()
     for name, info in ((name, kind.info) for name, kind in ALGORITHMS.items()):
-        overview.append([f"[`{name}`](#{name})", info.constraint, info.update, info.inputs or "–"])
         first = known.setdefault((info.paper, info.published, info.corrected), name)
-        sections.append(
-            f"\n## {name}\n\n{sentence(info.summary)}" + (f" {sentence(info.paper)}" if first == name else "")
-        )
-        if info.corrected.startswith("nothing: both variants are the same"):
-            continue
+        same = info.corrected.startswith("nothing: both variants are the same")
+        parts.append(f"## {name}\n\n{sentence(info.summary)}")
+        if info.inputs:
+            parts[-1] += f" Extra policy inputs: {info.inputs.strip('()')}."
         if first == name:
-            sections.append(f"\n- `published`: {info.published}.\n- `corrected`: {info.corrected}.")
-        else:
-            sections[-1] += f" Paper and variants: as for [`{first}`](#{first})."
-    parts = [
-        ALGORITHMS_PAGE,
-        markdown_table(("algorithm", "constraint", "policy update", "extra policy inputs"), overview, left=4),
-        *sections,
-        "\n## Shared settings\n",
-        shared_settings(),
-        "\n## Settings for single tasks\n",
-        task_settings(),
-    ]
+            parts[-1] += f" {sentence(info.paper)}"
+        elif not same:
+            parts[-1] += f" Paper and variants: as for [`{first}`](#{first})."
+        if first == name and not same:
+            parts[-1] += f"\n\n- `published`: {info.published}.\n- `corrected`: {info.corrected}."
+        parts[-1] += "\n"
+    parts += ["## Shared settings\n", shared_settings(), "\n## Settings for single tasks\n", task_settings()]
     return re.sub(r"docs/(\w+)\.md", r"[\1](\1.md)", "\n".join(parts)) + "\n"
 
 
