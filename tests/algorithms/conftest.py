@@ -2,4 +2,4 @@
 
 from steingate.algorithms.common.jax_setup import configure
 
-configure(cache=False)
+configure()

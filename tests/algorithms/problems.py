@@ -21,13 +21,16 @@ def problem(samples=300, obs_dim=3, act_dim=2, hidden=(5, 4), seed=0):
     act = (np.asarray(forward(params, obs)) + np.exp(params["log_std"]) * noise).astype(np.float32)
     adv = act[:, 0] * obs[:, 0]
     cost_adv = 0.05 * act[:, 1] + 0.02 * act[:, 0] * obs[:, 0]
-    return params, Batch(
-        obs,
-        act,
-        np.asarray(log_prob(params, obs, act)),
-        ((adv - adv.mean()) / adv.std()).astype(np.float32),
-        (cost_adv - cost_adv.mean()).astype(np.float32),
-    )
+    adv, cost_adv = (adv - adv.mean()) / adv.std(), cost_adv - cost_adv.mean()
+    logp = np.asarray(log_prob(params, obs, act))
+    return params, Batch(obs, act, logp, adv.astype(np.float32), cost_adv.astype(np.float32))
+
+
+def dense_problem(n, seed=0, cost_scale=1.0):
+    """A positive definite matrix and two gradients, reward and cost."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(n, n))
+    return root @ root.T / n + 0.1 * np.eye(n), rng.normal(size=n), cost_scale * rng.normal(size=n)
 
 
 def mean_kl(old, new, obs):

@@ -16,7 +16,6 @@ from tests.algorithms.controller_simulations import (
 )
 
 from steingate.algorithms.allowance import BudgetSchedule
-from steingate.errors import InputError
 from steingate.monitoring.wealth import RHO, THETA, WEIGHTS
 
 
@@ -93,20 +92,6 @@ def test_noise_raises_the_rate_above_which_the_budget_shrinks():
     assert schedule.update(schedule.init(), B, 100, 100, noise=1e6)[0].fraction == 0.6  # the threshold is at most 1
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"init_fraction": 0.05}, "init_fraction"),
-        ({"shrink": 1.0}, "shrink"),
-        ({"delta": 0.0}, "delta"),
-        ({"alarm": 0.0}, "alarm"),
-    ],
-)
-def test_invalid_settings_are_refused(options, named):
-    with pytest.raises(InputError, match=named):
-        BudgetSchedule(**options)
-
-
 @pytest.mark.parametrize("spend", [False, True])
 def test_the_simulations_follow_the_class(spend):
     schedule = BudgetSchedule(min_fraction=0.3, spend=spend, run_length=300.0)
@@ -126,14 +111,8 @@ def test_the_simulations_follow_the_class(spend):
 # Claim 1: for each value of m, wrong growth has a probability of at most delta.
 
 
-def most(delta, reps):
-    """Three standard errors above delta."""
-    return delta + 3.0 * np.sqrt(delta * (1.0 - delta) / reps)
-
-
 def test_wrong_growth_is_rare_small():
-    # A threshold of 1 / (4 delta) has 0.16 here.
-    assert wrong_growth(constant, 500, 80) <= most(0.05, 500)
+    assert wrong_growth(constant, 500, 80) <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / 500)  # with 1 / (4 delta): 0.16
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_configuring_after_jax_was_used():
         "import jax.numpy as jnp; jnp.ones(3).sum()\n"
         "from steingate.algorithms.common.jax_setup import configure\n"
         "from steingate.errors import RunError\n"
-        "try:\n    configure(cache=False)\n"
+        "try:\n    configure()\n"
         "except RunError as error:\n    print(error)"
     )
     late = run(code)

@@ -5,7 +5,7 @@ if the mean cost must not exceed the limit it is 1; if few episodes may exceed i
 actions.
 """
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,16 +24,8 @@ PID = {"multiplier": "pid", "pid.smoothing": 0.0, "pid.kd": 0.0}
 MINIBATCH = {"ppo.epochs": 5, "ppo.batch_size": 100, "ppo.lr": 1e-2, "ppo.lr_decay": False, "vf_lr": 1e-2}
 
 
-class History(NamedTuple):
-    """Of each epoch: mean action, mean cost, violation rate; and the metrics of the gate."""
-
-    action: np.ndarray
-    cost: np.ndarray
-    violations: np.ndarray
-    metrics: list
-
-
 def train(name, epochs, limit=4.0, **options):
+    """Return mean action, mean cost, violation rate and metrics of the gate in each epoch."""
     shared = MINIBATCH if hasattr(ALGORITHMS[name](), "ppo") else TRUST_REGION
     algorithm = make_algorithm(name, options={**shared, **options})
     context = RunContext(limit, SAMPLES, episode_length=1, epochs=epochs, num_envs=SAMPLES)
@@ -58,17 +50,11 @@ def train(name, epochs, limit=4.0, **options):
         z = np.zeros(SAMPLES) if safety is None else safety.next(np.full(SAMPLES, safety.start), cost)
         shaped = algorithm.shape_reward(context, params, z, reward, cost)
         rollout = Rollout(
-            obs=obs,
-            act=act[None],
-            logp=logp,
-            rewards=np.stack([shaped, cost])[None],
-            ends=np.full((1, SAMPLES), TERMINATED, np.uint8),
-            finals=np.zeros((0, obs_dim), np.float32),
-            final_at=np.zeros(0, np.int64),
-            episodes=Episodes(cost, reward, np.ones(SAMPLES, np.int64)),
-            finished_at=finished_at,
-            carry=Carry(obs[1], np.zeros((SAMPLES, 3))),
-        )
+            obs=obs, act=act[None], logp=logp, rewards=np.stack([shaped, cost])[None],
+            ends=np.full((1, SAMPLES), TERMINATED, np.uint8), finals=np.zeros((0, obs_dim), np.float32),
+            final_at=np.zeros(0, np.int64), episodes=Episodes(cost, reward, np.ones(SAMPLES, np.int64)),
+            finished_at=finished_at, carry=Carry(obs[1], np.zeros((SAMPLES, 3))),
+        )  # fmt: skip
         seen = Trajectories(obs[:1], act[None], logp, finished_at)
         state = algorithm.record_rollout(context, state, policy, seen)
         state, output = algorithm.decide(context, state, rollout.episodes)
@@ -79,7 +65,9 @@ def train(name, epochs, limit=4.0, **options):
         critics = fit_critics(critics, batch.obs, targets, algorithm.critics, rng, weight=batch.weight, epochs=passes)
         history.append((float(mean.mean()), float(cost.mean()), float((cost > limit).mean()), output.metrics))
     action, cost, violations, metrics = zip(*history, strict=True)
-    return History(np.array(action), np.array(cost), np.array(violations), list(metrics))
+    return SimpleNamespace(
+        action=np.array(action), cost=np.array(cost), violations=np.array(violations), metrics=metrics
+    )
 
 
 def _policy(rng, obs_dim):
@@ -99,12 +87,8 @@ MEAN_COST = {
 }
 TAIL = {"cvar-cpo": ("CVaR", 0.02, 0.1), "evo": ("ExtremeCost", 0.01, 0.05)}  # a 97.5 % quantile
 FEW_VIOLATIONS = {  # largest violation rate, smallest mean action
-    "steingate": (0.15, 0.4),
-    "steingate-ppo": (0.15, 0.4),
-    "trpo-saute": (0.05, 0.6),
-    "ppo-saute": (0.05, 0.6),
-    "trpo-simmer": (0.05, 0.6),
-    "ppo-simmer": (0.05, 0.6),
+    **dict.fromkeys(("steingate", "steingate-ppo"), (0.15, 0.4)),
+    **dict.fromkeys(("trpo-saute", "ppo-saute", "trpo-simmer", "ppo-simmer"), (0.05, 0.6)),
     "allowance": (0.05, 0.1),
     "allowance-ppo": (0.1, 0.1),
 }

@@ -6,10 +6,12 @@ from tests.algorithms.problems import adam_loop, mean_kl, problem
 from steingate.algorithms.base import Mode, Objective, RunContext
 from steingate.algorithms.common.networks import log_prob
 from steingate.algorithms.common.ppo_update import (
-    init_ppo,
+    Phase,
+    PPOState,
+    clipped_loss,
+    init_adam,
     minibatch_update,
     objective_advantage,
-    ppo_phase,
 )
 from steingate.algorithms.config import PPOConfig
 
@@ -17,8 +19,8 @@ PARAMS, BATCH = problem()
 
 
 def update(config, objective, state=None, params=PARAMS, batch=BATCH, **context):
-    phases = (ppo_phase(batch, objective, config.clip),)
-    return minibatch_update(RunContext(**context), state or init_ppo(params), params, batch, config, phases)
+    phases = (Phase(clipped_loss(config.clip), objective_advantage(batch, objective)),)
+    return minibatch_update(RunContext(**context), state or PPOState(init_adam(params)), params, batch, config, phases)
 
 
 def plain_loop(adv, config, seed, weight):
@@ -82,7 +84,7 @@ def test_minibatches_change_with_seed_and_update_and_updates_repeat():
     assert one[2]["Loss/LearningRate"] == pytest.approx(0.75 * 3e-4)
     for other in (
         update(config, Objective(), seed=2, epochs=4),
-        update(config, Objective(), init_ppo(PARAMS)._replace(updates=1), seed=1),
+        update(config, Objective(), PPOState(init_adam(PARAMS), updates=1), seed=1),
     ):
         assert not np.array_equal(other[1]["w"][0], first["w"][0])
 

@@ -88,10 +88,10 @@ class ScheduleState(NamedTuple):
 
 
 class ScheduleInfo(NamedTuple):
-    """Evidence at an update, in the symbols of ``BudgetSchedule``."""
+    """Evidence at an update: E and A of ``BudgetSchedule``."""
 
-    grow_evidence: float  # E
-    shrink_evidence: float  # A
+    grow_evidence: float
+    shrink_evidence: float
 
 
 @dataclass(frozen=True)
@@ -250,9 +250,8 @@ class _Allowance(OnPolicyAlgorithm):
         return AllowanceState(self.schedule.init(), self.networks.init_std, optimizer=optimizer)
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
-        """Return how the budget adapts, and what that guarantees."""
         risk, schedule = self.risk, self.schedule
-        rate, noise = schedule.alarm * risk, self._noise(self.networks.init_std)
+        rate, noise = schedule.alarm * risk, self.networks.init_std / self._final_std
         early = f" ({_percent(min(rate * noise, 1.0))} at first, because it explores)" if noise > 1.0 else ""
         wrong = "in the whole run" if schedule.spend else "for each value of the budget"
         return (
@@ -263,15 +262,14 @@ class _Allowance(OnPolicyAlgorithm):
             f"{_percent(risk)} do; {wrong}, it grows wrongly with probability at most {_percent(schedule.delta)}.",
         )
 
-    def _noise(self, max_std: float) -> float:
-        """Return the largest action standard deviation as a multiple of its final value."""
-        return max_std / min(self.exploration.min_std, self.networks.init_std)
+    @property
+    def _final_std(self) -> float:
+        return min(self.exploration.min_std, self.networks.init_std)
 
     def _step_fraction(self, state: AllowanceState) -> float:
         return sqrt(state.max_std / self.networks.init_std)
 
     def env_params(self, context: RunContext, state: AllowanceState) -> EnvParams:
-        """Return the budget fraction m and the return scale R."""
         return EnvParams(state.schedule.fraction, state.return_scale)
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
@@ -281,7 +279,6 @@ class _Allowance(OnPolicyAlgorithm):
         return SafetyState(start=0.0, scale=context.cost_limit, floor=-inf if cap is None else -1.0 - cap)
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
-        """Return the penalized reward of the module's equations."""
         config, fraction = self.penalty, params.cost_budget_fraction
         least = config.min_penalty_fraction / context.cost_limit
         penalty = max(config.penalty, least * params.return_scale) / fraction**2 * cost
@@ -313,13 +310,13 @@ class _Allowance(OnPolicyAlgorithm):
     def _end_block(self, state: AllowanceState, limit: float) -> tuple[AllowanceState, Metrics, tuple[str, ...]]:
         """Return the state after a full block, metrics and messages."""
         exploration = self.exploration
-        final_std = min(exploration.min_std, self.networks.init_std)
         cost, returns = state.block_cost, state.block_return
         mean, variance = float(returns.mean()), float(returns.var()) / len(returns)
         grows = mean - state.last_return > exploration.improvement_z * sqrt(variance + state.last_variance)
         schedule, info = self.schedule.update(
             state.schedule, self.risk, violations=int((cost > limit).sum()), episodes=len(cost),
-            noise=self._noise(state.max_std), hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
+            noise=state.max_std / self._final_std,
+            hold=grows and float(cost.mean()) <= exploration.cost_tolerance * limit,
         )  # fmt: skip
         messages: tuple[str, ...] = ()
         if schedule.alarms_at_min > state.schedule.alarms_at_min and schedule.alarms_at_min % 10 == 1:
@@ -330,14 +327,13 @@ class _Allowance(OnPolicyAlgorithm):
             )
         state = state._replace(
             schedule=schedule,
-            max_std=state.max_std if grows else max(state.max_std * exploration.std_decay, final_std),
+            max_std=state.max_std if grows else max(state.max_std * exploration.std_decay, self._final_std),
             block_cost=np.zeros(0), block_return=np.zeros(0), last_return=mean, last_variance=variance,
         )  # fmt: skip
         evidence = {"GrowEvidence": info.grow_evidence, "ShrinkEvidence": info.shrink_evidence}
         return state, {**evidence, "ReturnGrows": float(grows)}, messages
 
     def update(self, context: RunContext, state: Any, policy: Params, batch: Batch, objective: Objective) -> Update:
-        """Update the policy, with the step fraction and the largest standard deviation of the schedule."""
         state, updated, metrics = super().update(context, state, policy, batch, objective)  # type: ignore[safe-super]
         return state, limit_update(policy, updated, self._step_fraction(state), state.max_std), metrics
 

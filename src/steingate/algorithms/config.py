@@ -75,11 +75,6 @@ class CriticConfig:
     vf_max_grad_norm: float = option(40.0, "maximum gradient norm of the critic fit", POSITIVE)
 
 
-def minibatch_critics() -> CriticConfig:
-    """Return the defaults of critics beside minibatch updates: as many epochs as the policy update made."""
-    return CriticConfig(vf_lr=3e-4, vf_epochs=None, vf_batch_size=64)
-
-
 @dataclass(frozen=True)
 class TrustRegionConfig:
     """Natural-gradient step; ``max_kl`` bounds the KL averaged over samples and action dimensions."""

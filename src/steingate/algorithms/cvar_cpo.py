@@ -56,7 +56,6 @@ class CVaRCPO(ConstrainedAlgorithm, TrustRegionAlgorithm):
         return CVaRState()
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState:
-        """Return the accumulated cost, in limits."""
         return SafetyState(start=0.0, scale=-(context.cost_limit or 1.0))
 
     def decide(self, context: RunContext, state: CVaRState, episodes: Episodes) -> Decision:

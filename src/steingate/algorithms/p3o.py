@@ -17,8 +17,6 @@ from steingate.algorithms.cpo import MeanCostConstraint
 from steingate.algorithms.ppo import MinibatchAlgorithm
 from steingate.settings import POSITIVE, group, option
 
-NO_VIOLATION = -1e9  # switches the penalty off
-
 
 @dataclass(frozen=True)
 class P3O(MeanCostConstraint, MinibatchAlgorithm):
@@ -37,12 +35,12 @@ class P3O(MeanCostConstraint, MinibatchAlgorithm):
     penalty: float = option(20.0, "weight of the predicted violation", POSITIVE)
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
-        """Return P3O's loss; before the first finished episode only the cost is minimized."""
+        """Return P3O's loss; before the first finished episode PPO's loss of the cost."""
         from steingate.algorithms.common.ppo_update import Phase
 
-        loss = p3o_loss(self.ppo.clip, self.penalty, not self.is_published)
         if objective.mode == Mode.RECOVER:
-            return (Phase(loss, -batch.cost_adv, (NO_VIOLATION,)),)
+            return super().phases(batch, objective)
+        loss = p3o_loss(self.ppo.clip, self.penalty, not self.is_published)
         return (Phase(loss, batch.adv, (-objective.cost_slack,)),)
 
 

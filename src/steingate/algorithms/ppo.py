@@ -31,7 +31,6 @@ from steingate.algorithms.config import (
     NetworkConfig,
     PPOConfig,
     Variant,
-    minibatch_critics,
 )
 from steingate.settings import group, option
 
@@ -46,7 +45,7 @@ class MinibatchAlgorithm(OnPolicyAlgorithm):
     variant: Variant = option("corrected", VARIANT)
     networks: NetworkConfig = group(NetworkConfig, flat=True)
     advantages: AdvantageConfig = group(AdvantageConfig, flat=True)
-    critics: CriticConfig = group(minibatch_critics, flat=True)
+    critics: CriticConfig = group(lambda: CriticConfig(vf_lr=3e-4, vf_epochs=None, vf_batch_size=64), flat=True)
     ppo: MinibatchConfig = group(PPOConfig)
 
     @property
@@ -55,20 +54,18 @@ class MinibatchAlgorithm(OnPolicyAlgorithm):
         return self.ppo.lr_decay
 
     def init_optimizer(self, policy: Params) -> Any:
-        """Return the optimizer before the first update."""
-        from steingate.algorithms.common.ppo_update import init_ppo
+        from steingate.algorithms.common.ppo_update import PPOState, init_adam
 
-        return init_ppo(policy)
+        return PPOState(init_adam(policy))
 
     def phases(self, batch: Batch, objective: Objective) -> tuple[Any, ...]:
         """Return the losses to minimize, one after the other: PPO's."""
-        from steingate.algorithms.common.ppo_update import ppo_phase
+        from steingate.algorithms.common.ppo_update import Phase, clipped_loss, objective_advantage
 
         assert isinstance(self.ppo, PPOConfig)
-        return (ppo_phase(batch, objective, self.ppo.clip),)
+        return (Phase(clipped_loss(self.ppo.clip), objective_advantage(batch, objective)),)
 
     def update(self, context: RunContext, state: State, policy: Params, batch: Batch, objective: Objective) -> Update:
-        """Minimize the losses of all phases by epochs of minibatch Adam."""
         from steingate.algorithms.common.ppo_update import minibatch_update
 
         phases = self.phases(batch, objective)

@@ -107,17 +107,15 @@ class _Saute(OnPolicyAlgorithm):
         also divides costs by the controlled budget and starts all episodes but the first of an epoch with a
         full one.
         """
-        published = self.is_published
         require_cost_budget(self.name, context.cost_limit)
+        published, fraction = self.is_published, params.cost_budget_fraction
         budget = context.cost_limit * self.mean_discount(context)
-        fraction = params.cost_budget_fraction
         return SafetyState(
             start=fraction, scale=budget * fraction if published else budget, discount=self.budget_discount,
             restart=1.0 if published else None, final_shows_restart=published,
         )  # fmt: skip
 
     def shape_reward(self, context: RunContext, params: EnvParams, z: Array, reward: Array, cost: Array) -> Array:
-        """Return the reward while z > 0, and ``unsafe_reward`` afterwards."""
         return np.where(z > 0.0, reward, self.unsafe_reward)
 
 
@@ -133,7 +131,6 @@ class _Simmer(_Saute):
         return SimmerState(np.zeros(0), full, np.zeros(0), optimizer=self.init_optimizer(policy))
 
     def env_params(self, context: RunContext, state: SimmerState) -> EnvParams:
-        """Return the controlled fraction of the budget."""
         return EnvParams(state.budget / (context.cost_limit * self.mean_discount(context)))
 
     def decide(self, context: RunContext, state: SimmerState, episodes: Episodes) -> Decision:

@@ -146,15 +146,12 @@ class _SteinGate(ConstrainedAlgorithm):
         return lambda cost: np.asarray(certificate.risk_function(certificate.normalize(np.maximum(cost, 0.0))))
 
     def safety_state(self, context: RunContext, params: EnvParams) -> SafetyState | None:
-        """Return the accumulated cost in limits with ``recovery="tail"``, otherwise None."""
         return SafetyState(0.0, -(context.cost_limit or 1.0)) if self.recovery == "tail" else None
 
     def cost_transform(self, context: RunContext, state: SteinGateState) -> Callable[[Array], Array] | None:
-        """Return the risk function with ``recovery="tail"``."""
         return self.tail_risk(context.cost_limit) if self.recovery == "tail" else None
 
     def initial_messages(self, context: RunContext) -> tuple[str, ...]:
-        """Return what the gate does and what it promises."""
         rule = (
             "After every epoch the gate evaluates the costs of the finished episodes: open, the policy update "
             "maximizes reward; closed, it minimizes cost."

@@ -12,18 +12,11 @@ from steingate.errors import RunError
 THREADS_VARIABLE = "PJRT_NPROC"
 
 
-def cache_dir() -> Path:
-    """Return the folder for compiled code, under the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "steingate" / "jax"
-
-
-def configure(cache: bool = True) -> dict[str, str]:
+def configure() -> dict[str, str]:
     """Return the settings to record with a run, after setting JAX up; call it before JAX is used.
 
-    A call runs on the thread that made it (two calls from two threads run on two cores) and gives the same
-    bits on every run, whatever the number of cores. Calling again is harmless. RunError if JAX was used before with
-    other settings: the number of threads can no longer be set.
+    A call runs on the thread that made it and gives the same bits on every run, whatever the number of cores. RunError
+    if JAX was used before with other settings: the number of threads can no longer be set.
     """
     if os.environ.get(THREADS_VARIABLE) != "1":
         os.environ[THREADS_VARIABLE] = "1"
@@ -36,11 +29,11 @@ def configure(cache: bool = True) -> dict[str, str]:
                 f"JAX was already in use with several threads: set {THREADS_VARIABLE}=1 in the environment, "
                 "or start training before other JAX code runs."
             ) from error
-    settings: dict[str, object] = {"jax_cpu_enable_async_dispatch": False, "jax_enable_x64": False}
-    if cache:
-        settings["jax_compilation_cache_dir"] = str(cache_dir())
-        settings["jax_persistent_cache_min_compile_time_secs"] = 0.1
-        settings["jax_persistent_cache_min_entry_size_bytes"] = -1
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "steingate" / "jax"
+    settings: dict[str, object] = {
+        "jax_cpu_enable_async_dispatch": False, "jax_enable_x64": False, "jax_compilation_cache_dir": str(cache),
+        "jax_persistent_cache_min_compile_time_secs": 0.1, "jax_persistent_cache_min_entry_size_bytes": -1,
+    }  # fmt: skip
     for name, value in settings.items():
         jax.config.update(name, value)  # type: ignore[no-untyped-call]
     return {"jax": jax.__version__, "platform": jax.default_backend(), "threads": "1"}

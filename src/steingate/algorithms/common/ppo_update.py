@@ -94,20 +94,11 @@ Loss = Callable[[Params, Minibatch, Any], jax.Array]
 
 
 class Phase(NamedTuple):
-    """Epochs of Adam on one loss, stopped once the KL from the phase's first policy exceeds ``max_kl``.
+    """Epochs of Adam on one loss, stopped once the KL from the phase's first policy exceeds ``max_kl``."""
 
-    ``loss(params, minibatch, numbers)`` is compiled once per function object. ``adv`` (N,) is the advantage in
-    its minibatches and ``numbers`` its third argument.
-    """
-
-    loss: Loss
-    adv: Any
-    numbers: tuple[float, ...] = ()
-
-
-def init_ppo(policy: Params) -> PPOState:
-    """Return the state before the first update."""
-    return PPOState(init_adam(policy))
+    loss: Loss  # compiled once per function object
+    adv: Any  # (N,) advantage in its minibatches
+    numbers: tuple[float, ...] = ()  # its third argument
 
 
 def likelihood_ratio(params: Params, rows: Minibatch) -> jax.Array:
@@ -144,11 +135,6 @@ def objective_advantage(batch: Batch, objective: Objective) -> Any:
     return batch.penalized_advantage(np.float32(objective.lagrange_multiplier))
 
 
-def ppo_phase(batch: Batch, objective: Objective, clip: float) -> Phase:
-    """Return PPO's loss for an objective."""
-    return Phase(clipped_loss(clip), objective_advantage(batch, objective))
-
-
 def minibatch_update(
     context: RunContext, state: PPOState, policy: Params, batch: Batch, config: MinibatchConfig,
     phases: tuple[Phase, ...],
@@ -158,7 +144,8 @@ def minibatch_update(
     The KL is measured over all samples after each epoch; the epoch that exceeds ``max_kl`` is the last. Metrics of
     a second phase end with ``_2``.
     """
-    lr = learning_rate(config, state.updates, context.epochs)
+    decays = config.lr_decay and context.epochs  # linearly to 0 over all epochs
+    lr = config.lr * (max(1.0 - state.updates / context.epochs, 0.0) if decays else 1.0)
     metrics: Metrics = {"Loss/LearningRate": lr}
     adam, epochs = state.adam, 0
     for index, phase in enumerate(phases):
@@ -180,11 +167,6 @@ def minibatch_update(
     return PPOState(adam, state.updates + 1, epochs), policy, metrics
 
 
-def learning_rate(config: MinibatchConfig, update: int, updates: int) -> float:
-    """Return the learning rate of an update; with ``lr_decay`` it falls linearly to 0 over all updates."""
-    return config.lr * (max(1.0 - update / updates, 0.0) if config.lr_decay and updates else 1.0)
-
-
 @lru_cache(maxsize=16)
 def _compiled(config: MinibatchConfig, loss: Loss) -> Callable[..., tuple[Any, ...]]:
     """Return one phase as a jitted function: parameters, moments, epochs made, KL, loss of the last epoch."""
@@ -197,9 +179,9 @@ def _compiled(config: MinibatchConfig, loss: Loss) -> Callable[..., tuple[Any, .
         old = action_distribution(params, batch.obs)
 
         def minibatch_loss(theta: jax.Array, row: Any, weight: Any) -> jax.Array:
-            obs, act, logp = batch.obs[row], batch.act[row], batch.logp[row]
+            obs, act, logp, adv, cost_adv = (column[row] for column in batch[:5])
             old_rows = ActionDistribution(old.out[row], old.log_std)
-            part = Minibatch(obs, act, logp, batch.adv[row], batch.cost_adv[row], weight, old_rows)
+            part = Minibatch(obs, act, logp, adv, cost_adv, weight, old_rows)
             return loss(unravel(theta), part, numbers)
 
         def step(state: Any, part: Any) -> tuple[Any, jax.Array]:
@@ -207,18 +189,15 @@ def _compiled(config: MinibatchConfig, loss: Loss) -> Callable[..., tuple[Any, .
             value, g = jax.value_and_grad(minibatch_loss)(state[0], row, weight)
             return adam_step(state, g, step_rate, step_epsilon, config.max_grad_norm), value
 
-        def summed_kl(theta: jax.Array) -> jax.Array:
-            return jnp.mean(jnp.sum(old.kl(action_distribution(unravel(theta), batch.obs)), axis=1))
-
         def unfinished(state: Any) -> Any:
             count, _, kl, _ = state
             return (count < rows.shape[0]) & (kl <= config.max_kl)
 
         def epoch(state: Any) -> Any:
             count, inner, _, _ = state
-            parts = (rows[count], weights[count], rate[count], epsilon[count])
-            inner, losses = jax.lax.scan(step, inner, parts)
-            return count + 1, inner, summed_kl(inner[0]), jnp.mean(losses)
+            inner, losses = jax.lax.scan(step, inner, (rows[count], weights[count], rate[count], epsilon[count]))
+            kl = jnp.mean(jnp.sum(old.kl(action_distribution(unravel(inner[0]), batch.obs)), axis=1))
+            return count + 1, inner, kl, jnp.mean(losses)
 
         flat = (theta, ravel_pytree(first)[0], ravel_pytree(second)[0])
         start = (jnp.int32(0), flat, jnp.float32(0), jnp.float32(0))
