@@ -67,7 +67,7 @@ def _chunk_errors(sim: Velocity, recording: Recording, steps: Array, simulate: b
         sim.step(actions)
     else:
         sim.evaluate(positions[after - 1], positions[after], actions)
-    split = sim.model.nq - sim.robot.rules.hidden + sim.model.nv
+    split = sim.model.nq - sim.robot.hidden + sim.model.nv
     gap = np.abs(out.obs - recording["row_obs"][after])
     return {
         "qpos": np.abs(sim.qpos - recording["row_qpos"][after]).max(axis=1),

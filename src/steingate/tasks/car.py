@@ -59,23 +59,21 @@ def _chassis_touches(k, up, z):
 
 
 @compiled(**FUSED)
-def _spring(k, distance, weight):
-    """Return the constant part of the normal row and the stiffness D of a contact, from solref and solimp."""
-    low, high, width, middle = k.impedance[0], k.impedance[1], k.impedance[2], k.impedance[3]
-    x = min(-distance / width, 1.0)
-    sigmoid = x * x / middle if x <= middle else 1.0 - (1.0 - x) * (1.0 - x) / (1.0 - middle)
-    impedance = low + sigmoid * (high - low)
-    return k.k * impedance * distance, impedance / ((1.0 - impedance) * weight)
-
-
-@compiled(**FUSED)
 def _write_contact(k, w, c, p, axis, sy, sx, distance, weight):
-    """Write a contact at the point p: angular parts p × e of its rows, without the part of the rotor."""
+    """Write a contact at the point p: angular parts p × e of its rows, without the part of the rotor.
+
+    The constant part of the normal row and the stiffness D follow from solref and solimp.
+    """
     w[c], w[c + 1], w[c + 2] = p[1], -p[0], 0.0
     w[c + 3], w[c + 4], w[c + 5] = -p[2] - axis[0] * sy, -axis[1] * sy, p[0] - axis[2] * sy
     w[c + 6], w[c + 7], w[c + 8] = -axis[0] * sx, p[2] - axis[1] * sx, -p[1] - axis[2] * sx
     w[c + cc.ROTOR_Y], w[c + cc.ROTOR_X] = sy, sx
-    w[c + cc.OFFSET], w[c + cc.STIFFNESS] = _spring(k, distance, weight)
+    low, high, width, middle = k.impedance[0], k.impedance[1], k.impedance[2], k.impedance[3]
+    x = min(-distance / width, 1.0)
+    sigmoid = x * x / middle if x <= middle else 1.0 - (1.0 - x) * (1.0 - x) / (1.0 - middle)
+    impedance = low + sigmoid * (high - low)
+    w[c + cc.OFFSET] = k.k * impedance * distance
+    w[c + cc.STIFFNESS] = impedance / ((1.0 - impedance) * weight)
 
 
 @compiled(**FUSED)

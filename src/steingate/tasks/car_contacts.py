@@ -232,11 +232,12 @@ def _update_edges(w, mu, edges, new_only):
             spin = w[ROLLING] * y3 + w[ROLLING + 1] * y4 + w[ROLLING + 2] * y5 + w[ROLLING + 3] * r
             roll_y = w[ROLLING + 4] * y3 + w[ROLLING + 5] * y4 + w[ROLLING + 6] * y5 + w[ROLLING + 7] * r
             roll_x = w[ROLLING + 8] * y3 + w[ROLLING + 9] * y4 + w[ROLLING + 10] * y5 + w[ROLLING + 11] * r
-        a, b, d, e, f = mu[0] * ty, mu[0] * tx, mu[1] * spin, mu[2] * roll_y, mu[2] * roll_x
-        w[c + 13], w[c + 14], w[c + 15], w[c + 16], w[c + 17], w[c + 18] = n, a, b, d, e, f
-        bits = (n + a < 0.0) | (n - a < 0.0) << 1 | (n + b < 0.0) << 2 | (n - b < 0.0) << 3
-        bits |= (n + d < 0.0) << 4 | (n - d < 0.0) << 5 | (n + e < 0.0) << 6 | (n - e < 0.0) << 7
-        bits |= (n + f < 0.0) << 8 | (n - f < 0.0) << 9
+        rows = (mu[0] * ty, mu[0] * tx, mu[1] * spin, mu[2] * roll_y, mu[2] * roll_x)
+        w[c + VALUES] = n
+        bits = 0
+        for k in range(5):
+            w[c + VALUES + 1 + k] = rows[k]
+            bits |= (n + rows[k] < 0.0) << 2 * k | (n - rows[k] < 0.0) << 2 * k + 1
         if bits != edges[i]:
             same = False
             edges[i] = bits

@@ -168,10 +168,10 @@ def _speed_bar(task: TaskSpec, state: State, root: Array) -> Iterator[Shape]:
 
 def speed(task: TaskSpec, state: State) -> float:
     """Return the observed speed in m/s: along x, or in the plane if that is what costs."""
-    rules = ROBOTS[task.agent].rules
-    start = np.size(state["qpos"]) - rules.hidden  # of the velocities in the observation
+    robot = ROBOTS[task.agent]
+    start = np.size(state["qpos"]) - robot.hidden  # of the velocities in the observation
     forward, sideways = np.reshape(state["obs"], -1)[start : start + 2]
-    return float(np.hypot(forward, sideways)) if rules.planar else float(forward)
+    return float(np.hypot(forward, sideways)) if robot.planar else float(forward)
 
 
 def _plate(radius: float, place: Any, color: Color, *, lightness: float = 0.45, floor: float = 0.0) -> Iterator[Shape]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import gymnasium
 import mujoco
@@ -30,13 +29,20 @@ _STAGE_NONE: Final = int(mujoco.mjtStage.mjSTAGE_NONE)
 _WORD: Final = 2**64 - 1
 
 
-class Rules(NamedTuple):
-    """Observation, reward, cost and termination of a robot; plain numbers for compiled functions."""
+class Robot(NamedTuple):
+    """Observation, reward, cost, termination and reset noise of a robot; plain numbers for compiled functions."""
 
     hidden: int  # number of leading entries of qpos that are not observed
     forward: float  # weights in the reward: of the forward speed,
     alive: float  # of every step,
     control: float  # and of the squared action
+    noise: float  # half width of the uniform reset noise of qpos, and of qvel
+    normal: bool = False  # whether the noise of qvel is normal with this standard deviation
+    free: bool = False  # whether the root is a free joint, with a quaternion in qpos[3:7]
+    torso: bool = False  # whether the velocity is that of the torso body
+    mass: bool = False  # whether it is that of the center of mass; otherwise it is that of qpos[0]
+    forces: bool = False  # whether inertias, body velocities, actuator and contact forces are observed too
+    halve_margin: bool = False  # of geoms: MuJoCo now adds the margins of a pair, the original used the larger
     clip: float = math.inf  # bound of observed velocities
     planar: bool = False  # whether the speed that costs is that in the plane; otherwise the signed speed along x
     mortal: bool = True  # whether an unhealthy state ends the episode
@@ -48,43 +54,23 @@ class Rules(NamedTuple):
     bound: float = math.inf
 
 
-@dataclass(frozen=True)
-class Robot:
-    """Rules and reset noise of a robot."""
-
-    rules: Rules
-    position: Literal["root", "torso", "mass"]  # its motion is the velocity: qpos[0], torso body, or center of mass
-    noise: float  # half width of the uniform reset noise of qpos, and of qvel
-    normal: bool = False  # whether the noise of qvel is normal with this standard deviation
-    free: bool = False  # whether the root is a free joint, with a quaternion in qpos[3:7]
-    forces: bool = False  # whether inertias, body velocities, actuator and contact forces are observed too
-    halve_margin: bool = False  # of geoms: MuJoCo now adds the margins of a pair, the original used the larger
-
-
 ROBOTS: Final[dict[str, Robot]] = {
-    "half_cheetah": Robot(
-        Rules(hidden=1, forward=1.0, alive=0.0, control=0.1, mortal=False), "root", noise=0.1, normal=True
-    ),
+    "half_cheetah": Robot(hidden=1, forward=1.0, alive=0.0, control=0.1, noise=0.1, normal=True, mortal=False),
     "ant": Robot(  # heights of exactly 0.2 and 1.0 are healthy
-        Rules(
-            hidden=2, forward=1.0, alive=1.0, control=0.5, planar=True, height=2, low=math.nextafter(0.2, 0.0),
-            high=math.nextafter(1.0, 2.0), bounded=0,
-        ),
-        "torso", noise=0.1, normal=True, free=True, halve_margin=True,
+        hidden=2, forward=1.0, alive=1.0, control=0.5, noise=0.1, normal=True, free=True, torso=True, halve_margin=True,
+        planar=True, height=2, low=math.nextafter(0.2, 0.0), high=math.nextafter(1.0, 2.0), bounded=0,
     ),
     "humanoid": Robot(
-        Rules(hidden=2, forward=1.25, alive=5.0, control=0.1, planar=True, height=2, low=1.0, high=2.0),
-        "mass", noise=0.01, free=True, forces=True, halve_margin=True,
+        hidden=2, forward=1.25, alive=5.0, control=0.1, noise=0.01, free=True, mass=True, forces=True,
+        halve_margin=True, planar=True, height=2, low=1.0, high=2.0,
     ),
-    "swimmer": Robot(Rules(hidden=2, forward=1.0, alive=0.0, control=1e-4, mortal=False), "root", noise=0.1),
+    "swimmer": Robot(hidden=2, forward=1.0, alive=0.0, control=1e-4, noise=0.1, mortal=False),
     "hopper": Robot(
-        Rules(
-            hidden=1, forward=1.0, alive=1.0, control=1e-3, clip=10.0, low=0.7, lean=0.2, bounded=2, bound=100.0
-        ),
-        "root", noise=0.005, halve_margin=True,
+        hidden=1, forward=1.0, alive=1.0, control=1e-3, noise=0.005, halve_margin=True, clip=10.0, low=0.7, lean=0.2,
+        bounded=2, bound=100.0,
     ),
     "walker2d": Robot(
-        Rules(hidden=1, forward=1.0, alive=1.0, control=1e-3, clip=10.0, low=0.8, high=2.0, lean=1.0), "root", 0.005
+        hidden=1, forward=1.0, alive=1.0, control=1e-3, noise=0.005, clip=10.0, low=0.8, high=2.0, lean=1.0
     ),
 }  # fmt: skip
 
@@ -134,27 +120,27 @@ class Velocity:
         self.out = Outputs(task, num_envs)
         self.position, self._before = np.zeros((num_envs, 2)), np.zeros((num_envs, 2))
         self._all = np.arange(num_envs, dtype=np.int32)
+        self._rng = np.random.default_rng()  # takes these states in turn
         self.generators = np.array([_pack(np.random.default_rng()) for _ in range(num_envs)], np.uint64)
-        kinds = {"torso": ["xpos"], "mass": ["xipos"], "root": []}
-        self._bodies = [self.batch.bind(name) for name in kinds[self.robot.position]]
+        if self.robot.torso or self.robot.mass:
+            self._bodies = self.batch.bind("xpos" if self.robot.torso else "xipos")
         self._mass_share = self.model.body_mass / self.model.body_mass.sum()
-        forces = ("cinert", "cvel", "qfrc_actuator") if self.robot.forces else ()
-        self._forces = [self.batch.bind(name) for name in forces]
-        self._data = mujoco.MjData(self.model) if forces else None
+        if self.robot.forces:
+            self._forces = [self.batch.bind(name) for name in ("cinert", "cvel", "qfrc_actuator")]
+            self._data = mujoco.MjData(self.model)
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
         """Start new episodes in the simulations ``ids`` from the model's reference pose at rest, with noise."""
         self.batch.reset(ids, stage=_STAGE_NONE)
         for i, seed in zip(ids, seeds, strict=True):
-            rng = _unpack(self.generators[i]) if seed is None else np.random.default_rng(seed)
+            rng = _unpack(self._rng, self.generators[i]) if seed is None else np.random.default_rng(seed)
             self._add_noise(rng, self.qpos[i], self.qvel[i])
             self.generators[i] = _pack(rng)
         self.batch.forward(ids)
         self._read_positions(ids)
-        _observe(self.robot.rules, ids, self.qpos, self.qvel, self.out.obs)
+        _observe(self.robot, ids, self.qpos, self.qvel, self.out.obs)
         if self.robot.forces:
-            self._observe_forces(ids)
-            self.out.obs[ids, -6 * self.model.nbody :] = 0.0
+            self._observe_forces(ids, contacts=False)
 
     def _add_noise(self, rng: np.random.Generator, qpos: Array, qvel: Array) -> None:
         """Add the reset noise, in the original's order of draws."""
@@ -176,8 +162,7 @@ class Velocity:
         self._read_positions(self._all)
         self.evaluate(self._before, self.position, actions)
         if self.robot.forces:
-            self._observe_forces(self._all)
-            self._observe_contact_forces()
+            self._observe_forces(self._all, contacts=True)
 
     def evaluate(self, before: Array, after: Array, actions: Array) -> None:
         """Write the results of a step that has led to the present states, without moving.
@@ -185,35 +170,33 @@ class Velocity:
         ``before`` and ``after`` (N, 2) are the positions from which the velocity is computed.
         """
         out = self.out
-        _observe(self.robot.rules, self._all, self.qpos, self.qvel, out.obs)
+        _observe(self.robot, self._all, self.qpos, self.qvel, out.obs)
         _evaluate(
-            self.robot.rules, self.task.period, self.task.speed_limit, self.qpos, self.qvel, before, after,
+            self.robot, self.task.period, self.task.speed_limit, self.qpos, self.qvel, before, after,
             actions, out.reward, out.cost, out.terminated,
         )  # fmt: skip
         out.parts[0] = out.cost
 
     def _read_positions(self, ids: Ids) -> None:
-        if self.robot.position == "torso":
-            self.position[ids] = self._bodies[0][ids, 1, :2]
-        elif self.robot.position == "mass":
-            _centers_of_mass(self._mass_share, self._bodies[0], ids, self.position)
+        if self.robot.torso:
+            self.position[ids] = self._bodies[ids, 1, :2]
+        elif self.robot.mass:
+            _centers_of_mass(self._mass_share, self._bodies, ids, self.position)
         else:
             self.position[ids, 0] = self.qpos[ids, 0]
 
-    def _observe_forces(self, ids: Ids) -> None:
-        """Write inertias, body velocities and actuator forces to ``out.obs``."""
-        start = self.model.nq - self.robot.rules.hidden + self.model.nv
+    def _observe_forces(self, ids: Ids, *, contacts: bool) -> None:
+        """Write inertias, body velocities, actuator and contact forces to ``out.obs``."""
+        start = self.model.nq - self.robot.hidden + self.model.nv
         for field in self._forces:
             rows = field[ids].reshape(len(ids), -1)
             self.out.obs[ids, start : start + rows.shape[1]] = rows
             start += rows.shape[1]
-
-    def _observe_contact_forces(self) -> None:
-        assert self._data is not None
-        for i in self._all:
+        self.out.obs[ids, start:] = 0.0
+        for i in ids if contacts else ():
             self.batch.get_data(i, self._data)
             mujoco.mj_rnePostConstraint(self.model, self._data)
-            self.out.obs[i, -6 * self.model.nbody :] = self._data.cfrc_ext.ravel()
+            self.out.obs[i, start:] = self._data.cfrc_ext.ravel()
 
     def state(self) -> State:
         """Return the complete state as live arrays."""
@@ -231,13 +214,12 @@ def _pack(rng: np.random.Generator) -> list[int]:
     return [*words, full["has_uint32"], full["uinteger"]]
 
 
-def _unpack(row: npt.NDArray[np.uint64]) -> np.random.Generator:
-    """Return a PCG64 generator with a packed state."""
+def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> np.random.Generator:
+    """Return a PCG64 generator after setting it to a packed state."""
     low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
-    state = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
-    rng = np.random.default_rng(0)
-    flags = {"has_uint32": has_uint32, "uinteger": uinteger}
-    rng.bit_generator.state = {"bit_generator": "PCG64", "state": state, **flags}
+    words = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
+    state: Any = {"bit_generator": "PCG64", "state": words, "has_uint32": has_uint32, "uinteger": uinteger}
+    rng.bit_generator.state = state
     return rng
 
 
@@ -253,18 +235,18 @@ def _centers_of_mass(mass_share, xipos, ids, position):
 
 
 @compiled
-def _observe(rules, ids, qpos, qvel, obs):
+def _observe(robot, ids, qpos, qvel, obs):
     """Write positions and clipped velocities to ``obs``."""
-    split = qpos.shape[1] - rules.hidden
+    split = qpos.shape[1] - robot.hidden
     for i in ids:
         for j in range(split):
-            obs[i, j] = qpos[i, rules.hidden + j]
+            obs[i, j] = qpos[i, robot.hidden + j]
         for j in range(qvel.shape[1]):
-            obs[i, split + j] = min(max(qvel[i, j], -rules.clip), rules.clip)
+            obs[i, split + j] = min(max(qvel[i, j], -robot.clip), robot.clip)
 
 
 @compiled
-def _evaluate(rules, period, speed_limit, qpos, qvel, before, after, actions, reward, cost, terminated):
+def _evaluate(robot, period, speed_limit, qpos, qvel, before, after, actions, reward, cost, terminated):
     """Write reward, cost and termination of every simulation."""
     for i in range(qpos.shape[0]):
         effort = 0.0
@@ -272,23 +254,23 @@ def _evaluate(rules, period, speed_limit, qpos, qvel, before, after, actions, re
             effort += actions[i, j] * actions[i, j]
         speed_x = (after[i, 0] - before[i, 0]) / period
         speed_y = (after[i, 1] - before[i, 1]) / period
-        reward[i] = rules.forward * speed_x + rules.alive - rules.control * effort
-        speed = math.sqrt(speed_x * speed_x + speed_y * speed_y) if rules.planar else speed_x
+        reward[i] = robot.forward * speed_x + robot.alive - robot.control * effort
+        speed = math.sqrt(speed_x * speed_x + speed_y * speed_y) if robot.planar else speed_x
         cost[i] = 1.0 if speed > speed_limit else 0.0
-        terminated[i] = rules.mortal and not _healthy(rules, qpos[i], qvel[i])
+        terminated[i] = robot.mortal and not _healthy(robot, qpos[i], qvel[i])
 
 
 @compiled
-def _healthy(rules, qpos, qvel):
-    if not rules.low < qpos[rules.height] < rules.high:
+def _healthy(robot, qpos, qvel):
+    if not robot.low < qpos[robot.height] < robot.high:
         return False
-    if not abs(qpos[rules.height + 1]) < rules.lean:
+    if not abs(qpos[robot.height + 1]) < robot.lean:
         return False
-    if rules.bounded >= 0:
-        for j in range(rules.bounded, qpos.size):
-            if not abs(qpos[j]) < rules.bound:
+    if robot.bounded >= 0:
+        for j in range(robot.bounded, qpos.size):
+            if not abs(qpos[j]) < robot.bound:
                 return False
-        for j in range(max(rules.bounded - qpos.size, 0), qvel.size):
-            if not abs(qvel[j]) < rules.bound:
+        for j in range(max(robot.bounded - qpos.size, 0), qvel.size):
+            if not abs(qvel[j]) < robot.bound:
                 return False
     return True
