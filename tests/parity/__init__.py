@@ -1,1 +1,1 @@
-"""Compares the tasks with recordings of Safety-Gymnasium: ``python -m tests.parity FILE.npz...``."""
+"""Compares the tasks with recordings of Safety-Gymnasium."""

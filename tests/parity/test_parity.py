@@ -1,4 +1,4 @@
-"""The tasks against recordings of the originals, and the command that compares them.
+"""The tasks against recordings of the originals.
 
 The recordings in ``tests/data`` are cut down. The slow tests check the complete recordings in the folder that
 STEINGATE_GOLDEN names.
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.parity.__main__ import check
+from tests.parity.navigation import check_layouts, check_navigation
 from tests.parity.recordings import load_recording
-from tests.parity.statistics import Scripted, Uniform, run_episodes
+from tests.parity.statistics import Scripted, Uniform, check_statistics, run_episodes
+from tests.parity.velocity import check_velocity
 
 from steingate.tasks.catalog import TASKS
 
@@ -25,8 +26,16 @@ def files(folder, *patterns):
     return [pytest.param(path, id=path.stem) for path in covered]
 
 
-def failures(path, **options):
-    findings = check(load_recording(path), **options)
+def failures(path, episodes=None):
+    recording, findings = load_recording(path), []
+    if recording.kind == "layouts":
+        findings = [
+            finding for name in recording.env_ids if name in TASKS for finding in check_layouts(recording, name)
+        ]
+    elif recording.kind == "stats":
+        findings = check_statistics(recording, 2, episodes)
+    else:
+        findings = (check_navigation if recording.kind == "nav" else check_velocity)(recording, 2)
     assert findings
     return [str(finding) for finding in findings if not finding.passed]
 

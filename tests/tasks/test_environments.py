@@ -67,7 +67,6 @@ def test_results_do_not_depend_on_threads_and_neighbors(name):
 def test_seeds():
     env = SafetyVectorEnv(GOAL1, 3)
     first, _ = env.reset(seed=0)
-    assert len(np.unique(first[:, 12:], axis=0)) == 3
     second, _ = env.reset()
     assert not np.array_equal(first, second)
     assert np.array_equal(first, env.reset(seed=[0, 1, 2])[0])
@@ -164,13 +163,10 @@ def test_termination_ends_episodes_of_velocity_tasks():
 def test_goals_are_counted_per_episode():
     env = SafetyVectorEnv("SafetyPointGoal0-v0", 1, max_episode_steps=3)
     env.reset(seed=0)
-    counts = []
-    for _ in range(3):
+    for goals in (1, 2, 3):
         env.simulation.xy[0, 1] = env.simulation.q[0, :2]
         info = env.step(np.zeros((1, 2)))[4]
-        assert info["goal_met"][0]
-        counts.append(int(info["goals"][0]))
-    assert counts == [1, 2, 3]
+        assert (info["goal_met"][0], info["goals"][0]) == (True, goals)
     assert info["final_info"]["goals"][0] == 3
     assert env.step(np.zeros((1, 2)))[4]["goals"][0] == 0
 
@@ -209,7 +205,7 @@ def test_actions_out_of_range_are_clipped(name):
         ({"layout_stream": "other"}, "other"),
         ({"render_mode": "human"}, "human"),
         ({"autoreset_mode": AutoresetMode.NEXT_STEP}, "autoreset_mode"),
-        ({"env_id": "SafetyPointGoal7-v0"}, "Goal7"),
+        ({"env_id": "SafetyPointPush1-v0"}, "There is no native task 'SafetyPointPush1-v0'"),
         ({"foo": 3}, "'SafetyPointGoal1-v0' has no option 'foo': it takes threads, physics"),
     ],
 )
@@ -250,9 +246,6 @@ def test_registered_with_gymnasium():
     env = gymnasium.make_vec(f"steingate/{GOAL1}", num_envs=3, threads=1)
     assert isinstance(env, SafetyVectorEnv)
     assert env.spec.id == f"steingate/{GOAL1}"
-    wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(env)
-    wrapped.reset(seed=0)
-    wrapped.step(env.action_space.sample())
     short = gymnasium.make_vec(f"steingate/{GOAL1}", num_envs=1, max_episode_steps=7)
     assert short.max_episode_steps == 7
 

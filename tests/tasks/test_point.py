@@ -21,12 +21,6 @@ def states(count, seed=0):
         yield rng.normal(size=3) * [2, 2, 5], rng.normal(size=3) * [1, 1, 2], action
 
 
-def test_constants_are_those_of_the_compiled_model():
-    mass, offset = MODEL.body("agent").mass[0], MODEL.body("agent").ipos[0]
-    assert mass == pytest.approx(point.MASS, rel=1e-14)
-    assert mass * offset == pytest.approx(point.MOMENT, rel=1e-14)
-
-
 def test_a_step_is_mujocos():
     data = mujoco.MjData(MODEL)
     errors = []
