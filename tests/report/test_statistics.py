@@ -105,13 +105,6 @@ def test_probability_of_improvement_counts_pairs():
     assert found == pytest.approx(mannwhitneyu(x, y).statistic / (len(x) * len(y)))
 
 
-def test_bootstrap_of_two_scores_is_exact():
-    # Resampled means of (0, 1) are 0, 1/2 and 1 with probabilities 1/4, 1/2 and 1/4.
-    found = bootstrap([[0.0, 1.0]], mean, draws=20_000, confidence=0.4)
-    assert found == (0.5, 0.5, 0.5)
-    assert bootstrap([[0.0, 1.0]], mean, draws=20_000, confidence=0.6) == (0.5, 0.0, 1.0)
-
-
 @pytest.mark.parametrize("name", ["iqm", "median", "gap"])
 def test_intervals_are_those_of_all_resamples(name):
     """Two tasks of three and two seeds have 27 x 4 equally probable resamples."""

@@ -125,10 +125,9 @@ def resample(scores: Scores, draws: int = DRAWS) -> list[Array]:
 
 
 def bootstrap(
-    scores: Sequence[npt.ArrayLike], statistic: Statistic = interquartile_mean, draws: int = DRAWS,
-    confidence: float = 0.95,
-) -> Estimate:  # fmt: skip
-    """Return a statistic with its percentile bootstrap interval, resampled within tasks.
+    scores: Sequence[npt.ArrayLike], statistic: Statistic = interquartile_mean, draws: int = DRAWS
+) -> Estimate:
+    """Return a statistic with its 95 % percentile bootstrap interval, resampled within tasks.
 
     ``scores`` has one array per task with one score per seed; tasks may have different numbers of seeds.
     """
@@ -136,12 +135,10 @@ def bootstrap(
     value = float(statistic(tasks))
     if max(map(len, tasks)) == 1:
         return Estimate(value, np.nan, np.nan)
-    return _interval(value, statistic(resample(tasks, draws)), confidence)
+    return _estimate(value, statistic(resample(tasks, draws)))
 
 
-def probability_of_improvement(
-    x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike], draws: int = DRAWS, confidence: float = 0.95
-) -> Estimate:
+def probability_of_improvement(x: Sequence[npt.ArrayLike], y: Sequence[npt.ArrayLike], draws: int = DRAWS) -> Estimate:
     """Return the probability that a seed of ``x`` scores above one of ``y``, averaged over tasks.
 
     ``x`` and ``y`` have one array of scores per task, in the same order of tasks. Ties count one half; seeds
@@ -158,11 +155,11 @@ def probability_of_improvement(
         rows = rng.integers(won.shape[0], size=(draws, won.shape[0], 1))
         columns = rng.integers(won.shape[1], size=(draws, 1, won.shape[1]))
         total += won[rows, columns].mean(axis=(1, 2))
-    return _interval(value, total / len(pairs), confidence)
+    return _estimate(value, total / len(pairs))
 
 
-def _interval(value: float, drawn: Array, confidence: float) -> Estimate:
-    low, high = np.quantile(drawn, [0.5 - confidence / 2, 0.5 + confidence / 2])
+def _estimate(value: float, drawn: Array) -> Estimate:
+    low, high = np.quantile(drawn, [0.5 - 0.95 / 2, 0.5 + 0.95 / 2])
     return Estimate(value, float(low), float(high))
 
 
