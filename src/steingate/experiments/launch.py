@@ -63,8 +63,7 @@ def run_status(cfg: RunConfig) -> RunStatus:
 
 def _flat(settings: dict[str, Any]) -> dict[str, Any]:
     """Return all settings by name; those of the algorithm are named without a prefix."""
-    own = {name: value for name, value in settings.items() if name != "algorithm"}
-    return {**own, **settings["algorithm"]}
+    return {**settings["algorithm"], **{name: value for name, value in settings.items() if name != "algorithm"}}
 
 
 def find_todo(runs: Sequence[RunConfig]) -> tuple[list[RunConfig], list[Outcome]]:
