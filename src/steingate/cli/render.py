@@ -52,7 +52,7 @@ def render(args: argparse.Namespace) -> int:
             cost = play_episodes(player, seeds, args.sample, stop.check)[0].cost
             seeds = [seeds[int(cost.argmax())]]
             warn(f"largest cost of {episodes} episodes: {cost.max():g}, seed {seeds[0]}")
-        film_episodes(player, seeds, args.out, args.sample, args.every, stop.check, size=args.size, camera=args.camera)
+        film_episodes(player, seeds, args.out, args.sample, args.size, args.camera, every=args.every, stop=stop.check)
     print(args.out)
     return 0
 

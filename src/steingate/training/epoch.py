@@ -1,7 +1,7 @@
 """One epoch of on-policy training. Start here to read the trainer."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,17 +74,22 @@ def run_epoch(
         batch = penalize_saturation(batch, coef, flat, state.policy.get("log_std"), logits)
     require_finite(cfg, state.epoch, {"an advantage": batch.adv, "a cost advantage": batch.cost_adv})
 
-    def fit(epochs: int) -> "Future[Critics]":
-        return pool.submit(_fit, cfg, algorithm, critics, state.epoch, batch.obs, targets, batch.weight, epochs)
+    def fit(epochs: int) -> Critics:
+        rng, fit_cost = stream(cfg.seed, state.epoch, Purpose.FIT), algorithm.cost_advantages is not None
+        fitted = fit_critics(
+            critics, batch.obs, targets, algorithm.critics, rng, weight=batch.weight, epochs=epochs, fit_cost=fit_cost
+        )
+        require_finite(cfg, state.epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
+        return fitted
 
     epochs = algorithm.critics.vf_epochs
-    fitting = None if epochs is None else fit(epochs)
+    fitting = None if epochs is None else pool.submit(fit, epochs)
     watch.lap("advantages")
 
     result = algorithm.update(context, decided, state.policy, batch, output.objective)
     updated, policy, loss_metrics = check_update(algorithm, state.policy, result)
     require_finite(cfg, state.epoch, {"the policy": policy, "the variance of an observation": stats.m2})
-    fitting = fitting or fit(algorithm.update_epochs(updated) or 0)
+    fitting = fitting or pool.submit(fit, algorithm.update_epochs(updated) or 0)
     watch.lap("policy")
 
     window = append_window(state.window, rollout.episodes, cfg.window)
@@ -100,14 +105,3 @@ def run_epoch(
     return next_state, EpochReport(
         row, episode_rows(cfg, state.epoch, rollout.episodes, rollout.finished_at), watch.seconds, texts
     )
-
-
-def _fit(
-    cfg: RunConfig, algorithm: OnPolicyAlgorithm, critics: Critics, epoch: int, obs: Any, targets: Any, weight: Any,
-    epochs: int,
-) -> Critics:  # fmt: skip
-    """Fit the critics to the targets of an epoch; the cost critic only if the algorithm has cost advantages."""
-    rng, fit_cost = stream(cfg.seed, epoch, Purpose.FIT), algorithm.cost_advantages is not None
-    fitted = fit_critics(critics, obs, targets, algorithm.critics, rng, weight=weight, epochs=epochs, fit_cost=fit_cost)
-    require_finite(cfg, epoch, {"the reward critic": fitted.reward, "the cost critic": fitted.cost})
-    return fitted

@@ -9,6 +9,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor
@@ -194,10 +195,9 @@ def play_episodes(
     player: Player, seeds: Sequence[int], sample: bool, stop: Callable[[], bool], monitor: Monitor | None = None
 ) -> tuple[Episodes, str]:
     """Play one episode per seed, or until the monitor has decided; return them and why they are no sample, if so."""
-    envs = make_envs(player.cfg, params=EnvParams(player.cost_budget_fraction))
     groups: list[Episodes] = []
     marks: list[list[int]] = []
-    try:
+    with closing(make_envs(player.cfg, params=EnvParams(player.cost_budget_fraction))) as envs:
         for first in range(0, len(seeds), envs.num_envs):
             marks.append([])
             groups.append(play(envs, player, seeds[first : first + envs.num_envs], sample, stop, marks=marks[-1]))
@@ -205,8 +205,6 @@ def play_episodes(
                 update_until_decided(monitor, np.maximum(groups[-1].cost, 0.0).tolist())
                 if monitor.certified or monitor.unsafe:
                     break
-    finally:
-        envs.close()
     count = len(seeds) if monitor is None else monitor.episodes
     cost, ret, length, truncated = (
         np.concatenate([getattr(each, name) for each in groups])[:count]

@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -98,18 +98,16 @@ class RecordingEnv(VectorEnvWrapper):
 
 
 def film_episodes(
-    player: Player, seeds: list[int], out: str | Path, sample: bool = False, every: int | None = None,
-    stop: Callable[[], bool] = lambda: False, *, size: int = 480, camera: str = "fixed",
+    player: Player, seeds: list[int], out: str | Path, sample: bool = False, size: int = 480, camera: str = "fixed",
+    **recording: Any,
 ) -> None:  # fmt: skip
     """Make the environment of a policy and call ``record_video``; native tasks have ``size`` pixels per side."""
     options: dict[str, Any] = {"render_mode": "rgb_array"}
     if player.cfg.env.removeprefix("steingate/") in TASKS:
         options |= {"width": size, "height": size, "camera": camera}
     envs = make_envs(player.cfg, num_envs=1, params=EnvParams(player.cost_budget_fraction), **options)
-    try:
-        record_video(envs, player, seeds, out, sample, every, stop)
-    finally:
-        envs.close()
+    with closing(envs):
+        record_video(envs, player, seeds, out, sample, **recording)
 
 
 def record_video(
