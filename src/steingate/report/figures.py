@@ -47,7 +47,7 @@ def curves_figure(report: Report) -> "Figure":
 
     Lines are means over seeds, bands one standard deviation.
     """
-    tasks = _require_runs(report).by_task()
+    tasks = report.by_task()
     figure, panels = _panels(len(tasks), 2, 2.1)
     for (left, right), (env, members) in zip(panels, tasks.items(), strict=True):
         groups = [item.group for item in members]
@@ -90,7 +90,7 @@ def frontier_figure(report: Report) -> "Figure":
     ``lidar_positions``. The dotted line joins the methods that no other method dominates in both.
     """
     kinds: dict[str, list[Run]] = {}
-    for run in _require_runs(report).runs:
+    for run in report.runs:
         kinds.setdefault(input_kind(run), []).append(run)
     # Each kind by itself, so that labels name what differs between runs with the same inputs.
     groups = [(kind, group) for kind in _MARKERS if kind in kinds for group in group_runs(kinds[kind])]
@@ -166,15 +166,12 @@ def _error_bars(estimate: Estimate) -> Array:
     return np.maximum(np.nan_to_num(np.array(lengths)), 0.0)
 
 
-def _require_runs(report: Report) -> Report:
-    if not report.summaries:
-        raise InputError("There is no run to draw; name folders that hold some.")
-    return report
-
-
 def _panels(rows: int, columns: int, height: float) -> "tuple[Figure, Any]":
     """Return a figure, narrow enough for a phone, and its panels."""
     from matplotlib.figure import Figure
+
+    if rows == 0:
+        raise InputError("There is no run to draw; name folders that hold some.")
 
     figure = Figure(figsize=(0.8 + 3.2 * columns, rows * height + 0.8), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)

@@ -68,7 +68,7 @@ def feasibility_table(summaries: Sequence[Summary]) -> Table:
     """Return tail feasibility and feasible return, by episodes and by epochs."""
     columns: list[Column] = [
         ("seeds", _seeds),
-        ("steps", lambda item: steps(item.steps)),
+        ("steps", lambda item: f"{item.steps / 1e6:g}M" if item.steps >= 1_000_000 else f"{item.steps / 1e3:g}k"),
         ("episodes within limit", lambda item: number(item.episode_feasibility, 3)),
         ("their return", lambda item: number(item.episode_return)),
         ("epochs within limit", lambda item: number(item.epoch_feasibility, 3)),
@@ -179,11 +179,6 @@ def task(env: str) -> str:
     'PointGoal1'
     """
     return re.sub(r"-v[01]$", "", env.removeprefix("Safety"))
-
-
-def steps(count: int) -> str:
-    """Return a number of steps in millions or thousands."""
-    return f"{count / 1e6:g}M" if count >= 1_000_000 else f"{count / 1e3:g}k"
 
 
 def number(value: float, digits: int = 2) -> str:
