@@ -27,17 +27,12 @@ def files(folder, *patterns):
 
 
 def failures(path, episodes=None):
-    recording, findings = load_recording(path), []
+    recording = load_recording(path)
     if recording.kind == "layouts":
-        findings = [
-            finding for name in recording.env_ids if name in TASKS for finding in check_layouts(recording, name)
-        ]
-    elif recording.kind == "stats":
-        findings = check_statistics(recording, 2, episodes)
-    else:
-        findings = (check_navigation if recording.kind == "nav" else check_velocity)(recording, 2)
-    assert findings
-    return [str(finding) for finding in findings if not finding.passed]
+        return [failure for name in recording.env_ids if name in TASKS for failure in check_layouts(recording, name)]
+    if recording.kind == "stats":
+        return check_statistics(recording, 2, episodes)
+    return (check_navigation if recording.kind == "nav" else check_velocity)(recording, 2)
 
 
 @pytest.mark.parametrize("path", files(DATA, "nav_*.npz", "vel_*.npz", "layouts.npz"))

@@ -1,7 +1,7 @@
 """Velocity recordings: results at recorded states (A), single steps (B), states after reset (C)."""
 
 import numpy as np
-from tests.parity.recordings import Array, Finding, Recording, at_most, equal
+from tests.parity.recordings import Array, Recording, at_most, equal
 
 from steingate.tasks.catalog import find_task
 from steingate.tasks.velocity import Velocity
@@ -13,8 +13,8 @@ _EXACT = ((1.0, 1e-9, 1e-8),)
 _STEP_LIMITS = {"ant": ((0.5, 1e-4, 1e-4), (0.99, 1e-3, 3e-2)), "humanoid": ((0.5, 1e-5, 1e-5), (0.99, 1e-4, 1e-3))}
 
 
-def check_velocity(recording: Recording, threads: int) -> list[Finding]:
-    """Return the findings on one velocity recording.
+def check_velocity(recording: Recording, threads: int) -> list[str]:
+    """Return the failures on one velocity recording.
 
     The Humanoid's inertias, body velocities and forces lag behind the recorded state, so they are compared after one
     step from the state before; the limits allow for MuJoCo's changed integrator.
@@ -22,7 +22,7 @@ def check_velocity(recording: Recording, threads: int) -> list[Finding]:
     task = find_task(recording.env_ids[0])
     sim = Velocity(task, _CHUNK, threads=threads)
     state, step = (_errors(sim, recording, simulate) for simulate in (False, True))
-    findings = [
+    failures = [
         *at_most("A observation", state["obs"], 1e-9),
         *at_most("A reward", state["reward"], 1e-9),
         *equal("A cost", state["cost"], recording["step_cost"]),
@@ -30,19 +30,19 @@ def check_velocity(recording: Recording, threads: int) -> list[Finding]:
         *equal("A truncated", recording.number >= task.max_episode_steps, recording["step_truncated"]),
     ]
     for fraction, qpos, qvel in _STEP_LIMITS.get(task.agent, _EXACT):
-        findings += at_most("B one step, qpos", step["qpos"], qpos, fraction)
-        findings += at_most("B one step, qvel", step["qvel"], qvel, fraction)
+        failures += at_most("B one step, qpos", step["qpos"], qpos, fraction)
+        failures += at_most("B one step, qvel", step["qvel"], qvel, fraction)
     if task.agent != "ant":
-        findings += at_most("B one step, reward", step["reward"], 2e-3 if task.agent == "humanoid" else 1e-9)
+        failures += at_most("B one step, reward", step["reward"], 2e-3 if task.agent == "humanoid" else 1e-9)
     if task.agent == "humanoid":
         for fraction, limit in ((0.5, 1e-3), (0.99, 0.1)):
-            findings += at_most("B one step, inertia, velocity, force entries", step["forces"], limit, fraction)
+            failures += at_most("B one step, inertia, velocity, force entries", step["forces"], limit, fraction)
     gaps = []
     for episode in np.flatnonzero(recording["policy"] != "kick"):  # these were pushed after the reset
         row = recording.first_rows[episode]
         sim.reset(np.zeros(1, dtype=np.int32), [int(recording["seed"][episode])])
         gaps += [*(sim.qpos[0] - recording["row_qpos"][row]), *(sim.qvel[0] - recording["row_qvel"][row])]
-    return findings + at_most("C state after reset by seed", np.abs(gaps), 0.0)
+    return failures + at_most("C state after reset by seed", np.abs(gaps), 0.0)
 
 
 def _errors(sim: Velocity, recording: Recording, simulate: bool) -> dict[str, Array]:
