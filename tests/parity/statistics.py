@@ -47,7 +47,9 @@ def _compare(criterion: str, ours: Array, theirs: Array) -> list[str]:
     p_value = float(stats.ks_2samp(ours, theirs, method="asymp").pvalue)
     return [
         *at_most(f"{criterion}: difference of means in standard errors", errors, MAX_STANDARD_ERRORS),
-        *at_most(f"{criterion}: -log of the Kolmogorov-Smirnov p", -math.log(p_value), -math.log(MIN_P_VALUE)),
+        *at_most(
+            f"{criterion}: -log of the Kolmogorov-Smirnov p", -math.log(max(p_value, 1e-300)), -math.log(MIN_P_VALUE)
+        ),
     ]
 
 

@@ -1,7 +1,6 @@
 """What ``SafetyVectorEnv`` and its simulations, ``Navigation`` and ``Velocity``, share: outputs and step counts.
 
 Each of the N simulations depends only on its own random stream, state and actions, not on the others or on threads.
-Episode limits and automatic resets are those of ``SafetyVectorEnv``.
 """
 
 from __future__ import annotations
@@ -20,15 +19,7 @@ State = dict[str, npt.NDArray[Any]]
 
 
 class Outputs:
-    """Arrays to which a simulation writes its results, one row per environment.
-
-    Attributes
-    ----------
-    obs : (N, d) observation after the step or reset
-    reward, cost : (N,)
-    parts : (P, N) indicators in the order of ``TaskSpec.cost_parts``
-    terminated, goal_met : (N,) bool
-    """
+    """Results of N simulations; ``parts`` are the indicators in the order of ``TaskSpec.cost_parts``."""
 
     def __init__(self, task: TaskSpec, num_envs: int) -> None:
         self.obs = np.zeros((num_envs, task.observation_size))

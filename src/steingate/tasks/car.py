@@ -130,17 +130,11 @@ def advance(cars, q, v, edges, left, right, substeps, parts, vase_q, near, close
     Returns the number of substeps made; ``substeps + 1`` if no vase may be touched after the last one either; or, with
     nothing changed, a negative number: why MuJoCo must make the whole step.
 
-    Parameters
-    ----------
-    cars : (1,) parameters of type CAR, see ``car_model``
-    q, v : (13,), (11,) state in MuJoCo's order, changed in place
-    edges : (5,) active edges of the last solution, from which the solver starts; changed in place
-    left, right : controls
-    substeps : number of substeps; with 0 only the acceleration is computed
-    parts, vase_q, near, reach : see ``geometry.may_touch_any_vase``
-    close : number of vases marked in ``near``
-    acc : (3,) receives the acceleration of the origin at the end, if no vase may be touched there
-    w : (car_contacts.SIZE,) workspace, overwritten
+    ``cars`` (1,) has the parameters, see ``car_model.CAR``. The state ``q`` (13,), ``v`` (11,) in MuJoCo's order,
+    and the active edges (5,) of the last solution, where the solver starts, change in place. With 0 substeps only the
+    acceleration is computed. ``close`` is the number of vases marked in ``near``, see ``geometry.may_touch_any_vase``.
+    ``acc`` (3,) receives the acceleration of the origin at the end, if no vase may be touched there. ``w`` (SIZE,) is
+    the workspace of ``car_contacts``.
     """
     k = cars[0]
     h, b, mass, wheel, ball, damping = k.h, k.b, k.mass, k.wheel, k.ball, k.damping

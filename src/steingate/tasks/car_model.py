@@ -49,7 +49,6 @@ CAR = np.dtype(
 )
 
 _SIX = ((0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
-_ROTORS = ("left", "right", "rear")
 _COMPARED_STATES = 12
 _TOLERANCE = 1e-8
 
@@ -91,16 +90,6 @@ def read_car(model: mujoco.MjModel) -> npt.NDArray[Any]:
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     car = np.zeros(1, CAR)
-    car["h"], car["gravity"], car["max_steps"] = model.opt.timestep, -model.opt.gravity[2], MAX_NEWTON_STEPS
-    car["torque"] = model.actuator_forcerange[0, 1]
-    _read_masses(model, data, car)
-    _read_shape(model, data, car)
-    _read_contacts(model, car)
-    return car
-
-
-def _read_masses(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[Any]) -> None:
-    """Read inertias and damping; ``data`` is at the reference pose."""
     # The mass matrix in absolute spins, with the chassis' motion taken at its origin.
     absolute = np.eye(11)
     absolute[6:8, 3] = -1.0
@@ -108,21 +97,19 @@ def _read_masses(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[An
     full = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, full)
     m = absolute.T @ full[:11, :11] @ absolute
-    mass, wheel, ball, damping = m[0, 0], m[6, 6], m[8, 8], model.dof_damping[6]
+    h, mass, wheel, ball, damping = model.opt.timestep, m[0, 0], m[6, 6], m[8, 8], model.dof_damping[6]
     com = np.array([m[1, 5], m[2, 3], m[0, 4]]) / mass
     arm = np.array([[0.0, -com[2], com[1]], [com[2], 0.0, -com[0]], [-com[1], com[0], 0.0]])
     inertia = m[3:6, 3:6] + mass * arm @ arm
-    h = model.opt.timestep
     drag_wheel, drag_ball = (h * damping * part / (part + h * damping) for part in (wheel, ball))
     dragged = inertia + np.diag([2.0 * drag_wheel, 0.0, 0.0]) + drag_ball * np.eye(3)
+    car["h"], car["gravity"], car["max_steps"] = h, -model.opt.gravity[2], MAX_NEWTON_STEPS
     car["mass"], car["wheel"], car["ball"], car["damping"], car["com"] = mass, wheel, ball, damping, com
     car["inertia"], car["damped"] = inertia[_SIX], np.linalg.inv(dragged)[_SIX]
+    car["torque"] = model.actuator_forcerange[0, 1]
 
-
-def _read_shape(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[Any]) -> None:
-    """Read sizes and positions of the geoms; ``data`` is at the reference pose, without rotation."""
-    for name in _ROTORS:
-        car[name] = data.geom(name).xpos - data.qpos[:3] - car["com"]
+    for name in ("left", "right", "rear"):
+        car[name] = data.geom(name).xpos - data.qpos[:3] - com
     chassis = np.flatnonzero(model.geom_bodyid == 1)
     car["boxes"] = np.hstack([model.geom_pos[chassis], model.geom_size[chassis]])
     reach = np.abs(model.geom_pos[chassis]) + model.geom_size[chassis]
@@ -130,20 +117,15 @@ def _read_shape(model: mujoco.MjModel, data: mujoco.MjData, car: npt.NDArray[Any
     car["wheel_radius"], car["wheel_half"] = model.geom("left").size[:2]
     car["ball_radius"] = model.geom("rear").size[0]
 
-
-def _read_contacts(model: mujoco.MjModel, car: npt.NDArray[Any]) -> None:
-    """Read the parameters of contacts with the floor from a contact that MuJoCo makes."""
-    data = mujoco.MjData(model)
+    # Contacts have the parameters of one that MuJoCo makes between ball and floor.
     data.qpos[2] = -(car["com"][0, 2] + car["rear"][0, 2]) + car["ball_radius"][0] - 1e-4
     mujoco.mj_forward(model, data)
-    ball = model.geom("rear").id
-    contact = next((contact for contact in data.contact if ball in contact.geom), None)
-    if contact is None:
-        raise InputError("The ball of this Car does not touch the floor: use physics='mujoco'.")
+    contact = next(contact for contact in data.contact if model.geom("rear").id in contact.geom)
     friction, ref, imp = contact.friction, contact.solref, contact.solimp
-    time = max(ref[0], 2.0 * model.opt.timestep)
+    time = max(ref[0], 2.0 * h)
     car["b"], car["k"] = 2.0 / (imp[1] * time), 1.0 / (imp[1] * time * ref[1]) ** 2
     car["impedance"], car["friction"] = imp[:4], friction[[0, 2, 3]]
     slip = friction[0] ** 2
     weight = 2.0 * slip * (1.0 + slip) * (model.body_invweight0[:, 0] + model.body_invweight0[0, 0])
     car["wheel_weight"], car["ball_weight"] = weight[model.body("left").id], weight[model.body("rear").id]
+    return car

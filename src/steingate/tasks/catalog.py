@@ -36,44 +36,26 @@ class ObjectSpec:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """One task: sizes, timing, placement and constraints.
+    """One task: sizes, timing, placement and constraints."""
 
-    Attributes
-    ----------
-    env_id : id without the ``steingate/`` prefix
-    family : "goal", "circle" or "velocity"
-    agent : "point" or "car"; the robot of velocity tasks, for example "half_cheetah"
-    level : 0, 1 or 2 (velocity tasks: 0)
-    observation_size, action_size, action_bound : sizes of the spaces; actions are within ±action_bound
-    max_episode_steps : number of steps until truncation
-    timestep, substeps : MuJoCo's time step in s, and number of MuJoCo steps per environment step
-    cost_parts : names of the indicators in ``info``; the cost is their maximum
-    cost_text : what a step costs 1 for
-    extent : half edge of the square in which objects are placed, in m
-    agent_extent, agent_keepout : half edge of the agent's square before shrinking, and its keepout radius
-    objects : kinds of objects in placement order
-    lidar_range : range of the lidar in m
-    speed_limit : speed above which a step of a velocity task costs, in m/s
-    """
-
-    env_id: str
+    env_id: str  # without the ``steingate/`` prefix
     family: Family
-    agent: str
-    level: int
+    agent: str  # "point" or "car"; the robot of velocity tasks, for example "half_cheetah"
+    level: int  # 0, 1 or 2 (velocity tasks: 0)
     observation_size: int
     action_size: int
-    action_bound: float
-    max_episode_steps: int
-    timestep: float
-    substeps: int
-    cost_parts: tuple[str, ...]
-    cost_text: str
-    extent: float = 0.0
-    agent_extent: float = 0.0
+    action_bound: float  # actions are within ±action_bound
+    max_episode_steps: int  # number of steps until truncation
+    timestep: float  # of MuJoCo, in s
+    substeps: int  # number of MuJoCo steps per environment step
+    cost_parts: tuple[str, ...]  # names of the indicators in ``info``; the cost is their maximum
+    cost_text: str  # what a step costs 1 for
+    extent: float = 0.0  # half edge of the square in which objects are placed, in m
+    agent_extent: float = 0.0  # half edge of the agent's square before shrinking by its keepout radius
     agent_keepout: float = 0.0
-    objects: tuple[ObjectSpec, ...] = ()
-    lidar_range: float = 3.0
-    speed_limit: float = 0.0
+    objects: tuple[ObjectSpec, ...] = ()  # kinds of objects in placement order
+    lidar_range: float = 3.0  # in m
+    speed_limit: float = 0.0  # speed above which a step of a velocity task costs, in m/s
 
     def count(self, kind: str) -> int:
         """Return the number of objects of a kind."""
@@ -87,9 +69,7 @@ class TaskSpec:
     @property
     def sensors(self) -> int:
         """Number of leading observation entries that are not lidar."""
-        if self.family == "velocity":
-            return self.observation_size
-        return _SENSORS[self.agent]
+        return _SENSORS.get(self.agent, self.observation_size)
 
     @property
     def lidar(self) -> tuple[str, ...]:

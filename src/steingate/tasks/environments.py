@@ -195,9 +195,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     def _output_info(self) -> Info:
         """Return the arrays of ``info``, each with Gymnasium's mask of the environments that have it."""
-        if self._copy:
-            return {name: values.copy() for name, values in self._info.items()} | self._info_masks
-        return self._info | self._info_masks
+        info = {name: values.copy() for name, values in self._info.items()} if self._copy else self._info
+        return info | self._info_masks
 
     def _state(self) -> State:
         """Return the complete state as live arrays."""
@@ -246,8 +245,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
             from steingate.tasks.render import Renderer  # chooses a graphics library
 
             self._renderer = Renderer(self.task, self.width, self.height, self.camera)
-        frame: npt.NDArray[np.uint8] = self._renderer.frame(state)
-        return frame
+        return self._renderer.frame(state)  # type: ignore[no-any-return]
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close simulation and renderer."""
@@ -265,14 +263,7 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 class SafetyEnv(gymnasium.Env[Array, Array]):
     """One simulation of a native task; ``info["cost"]`` is the cost of the step.
 
-    Parameters
-    ----------
-    env_id : str
-        A native task, with or without the ``steingate/`` prefix.
-    render_mode : None or "rgb_array"
-        Needed for ``render``.
-    **options
-        Those of :class:`SafetyVectorEnv` except the number of environments.
+    The options are those of :class:`SafetyVectorEnv` except the number of environments.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012

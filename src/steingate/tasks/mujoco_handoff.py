@@ -89,19 +89,12 @@ def advance_agents(
 ):  # fmt: skip
     """Clip the actions, advance every agent as far as possible without MuJoCo, and group those that need it.
 
-    Returns the number of simulations that need MuJoCo. Arrays have one row per simulation and are those of
-    ``navigation.Navigation``.
-
-    Parameters
-    ----------
-    curve : (T, 2) height and vertical speed of an untouched vase after 0, 1, ... substeps; the last row is rest
-    parts, reach, speed_gain : outline of the agent, its reach from the origin, and a bound on the increase of its speed
-    substeps, per_step : number of substeps to make now, and of an environment step; ``clock`` counts environment steps
-    use_mujoco : use MuJoCo with all vases for every simulation
-    cars : (1,) parameters of the Car; None for the Point
-    group_size, group_ids : (V + 1, S + 1), (V + 1, S + 1, N) receive the simulations that need MuJoCo, by number of
-        active vases and of substeps left
-    step_counts : (8,) counts the steps by the index in ``STEP_KINDS``
+    Returns the number of simulations that need MuJoCo, and writes their indices to ``group_ids`` (V + 1, S + 1, N) and
+    the counts to ``group_size`` (V + 1, S + 1), by number of active vases and of substeps left. The other arrays are
+    those of ``navigation.Navigation``. ``curve`` (T, 2) has height and vertical speed of an untouched vase after 0, 1,
+    ... substeps; the last row is rest. ``parts``, ``reach`` and ``speed_gain`` are the outline of the agent, its reach
+    from the origin and a bound on the increase of its speed. ``substeps`` are made now, ``per_step`` is their number in
+    an environment step. ``cars`` has the parameters of the Car; None for the Point.
     """
     group_size[:] = 0
     total, waiting = vase_q.shape[1], 0

@@ -60,14 +60,9 @@ def advance(q, v, thrust, turn, h, substeps, parts, vase_q, near, close, reach, 
 
     Returns the number of substeps made; ``substeps + 1`` if no vase may be touched after the last one either.
 
-    Parameters
-    ----------
-    q, v : (3,) pose (x, y, θ) and velocity in world axes, changed in place
-    thrust, turn : controls within ±1
-    h, substeps : MuJoCo's time step, and number of substeps; with 0 only the acceleration is computed
-    parts, vase_q, near, reach : see ``geometry.may_touch_any_vase``
-    close : number of vases marked in ``near``
-    acc : (3,) receives M⁻¹ f at the end, if no vase may be touched there
+    The pose ``q`` (x, y, θ) and the velocity ``v`` (3,) in world axes are changed in place; the controls are within ±1.
+    With 0 substeps only the acceleration is computed. ``close`` is the number of vases marked in ``near``, see
+    ``geometry.may_touch_any_vase``. ``acc`` (3,) receives M⁻¹ f at the end, if no vase may be touched there.
     """
     for done in range(substeps + 1):
         if close > 0:

@@ -117,7 +117,14 @@ class Renderer:
         root, axis = self._data.xpos[1], self._data.xmat[1].reshape(3, 3)[:, 0]
         self._set_view(root)
         for shape in scene.shapes(self.task, state, root, float(np.arctan2(axis[1], axis[0]))):
-            self._add(shape)
+            geom = self._scene.geoms[self._scene.ngeom]
+            size, position = np.array(shape.size, np.float64), np.array(shape.position, np.float64)
+            rgba = np.array(shape.rgba, np.float32)
+            mujoco.mjv_initGeom(geom, _GEOMS[shape.kind], size, position, np.eye(3).ravel(), rgba)
+            geom.transparent = shape.rgba[3] < 1
+            if shape.decor:
+                geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # throws no shadow
+            self._scene.ngeom += 1
         return self._read_pixels()
 
     def close(self) -> None:
@@ -130,17 +137,6 @@ class Renderer:
         """Fill MuJoCo's scene with the model as seen by the camera."""
         view, every = scene.camera_view(self.task, self.camera, root), mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self.model, self._data, mujoco.MjvOption(), None, view, every, self._scene)
-
-    def _add(self, shape: scene.Shape) -> None:
-        """Add a shape to MuJoCo's scene."""
-        geom = self._scene.geoms[self._scene.ngeom]
-        size, position = np.array(shape.size, np.float64), np.array(shape.position, np.float64)
-        rgba = np.array(shape.rgba, np.float32)
-        mujoco.mjv_initGeom(geom, _GEOMS[shape.kind], size, position, np.eye(3).ravel(), rgba)
-        geom.transparent = shape.rgba[3] < 1
-        if shape.decor:
-            geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # throws no shadow
-        self._scene.ngeom += 1
 
     def _read_pixels(self) -> NDArray[np.uint8]:
         """Draw the scene and return its pixels."""

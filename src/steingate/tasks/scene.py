@@ -1,15 +1,8 @@
 """Content of rendered frames: MuJoCo model of robot and vases, shapes for everything else, cameras.
 
-The renderer asks an environment for ``env.scene(i)``, the arrays that determine a frame of simulation i:
-
-``qpos``
-    Point: (3,) x, y and heading in world axes; Car: (13,) and velocity tasks: (nq,) as in the MuJoCo model.
-``goal`` (1, 2), ``hazards`` (n, 2)
-    Positions in the plane, in tasks that have them.
-``vases`` (n, 7)
-    Position and quaternion of every vase.
-``obs`` (d,), ``cost`` ()
-    The last observation, whose lidar blocks are drawn around the robot, and the cost of the last step.
+A frame of simulation i is determined by the arrays ``env.scene(i)``: ``qpos`` (Point: x, y and heading in world axes;
+otherwise as in the MuJoCo model), ``goal`` (1, 2) and ``hazards`` (n, 2) in the plane, ``vases`` (n, 7) with position
+and quaternion, the last observation ``obs``, whose lidar blocks are drawn around the robot, and the last ``cost``.
 """
 
 from __future__ import annotations
@@ -100,7 +93,7 @@ def camera_view(task: TaskSpec, camera: Camera, root: Array) -> mujoco.MjvCamera
 def model_qpos(task: TaskSpec, state: State) -> Array:
     """Return qpos of the model that is drawn: the robot, then the vases."""
     vases = np.ravel(state["vases"]) if task.count("vases") else ()
-    return np.concatenate([np.ravel(state["qpos"]), vases])
+    return np.concatenate([state["qpos"], vases])
 
 
 def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Shape]:
@@ -109,10 +102,10 @@ def shapes(task: TaskSpec, state: State, root: Array, heading: float) -> list[Sh
     Goal, hazards, circle, walls and lidar, or the speed of a velocity task; and a red halo at steps with cost.
     ``root`` (3,) is the position of the robot's first body, ``heading`` the angle of its x axis in the plane.
     """
-    if task.family == "velocity":
-        found = [*_speed_bar(task, state, root)]
-    else:
-        found = [*_objects(task, state), *_lidar(task, state, root, heading)]
+    velocity = task.family == "velocity"
+    found = (
+        [*_speed_bar(task, state, root)] if velocity else [*_objects(task, state), *_lidar(task, state, root, heading)]
+    )
     if float(state["cost"]) > 0:
         floor = root[2] - 0.1 if task.agent == "swimmer" else 0.0
         found.append(_disc(_HALO, 0.012, root, (*RED, 0.33), floor, decor=True))
@@ -124,12 +117,12 @@ def _objects(task: TaskSpec, state: State) -> Iterator[Shape]:
     for group in task.objects:
         color = KINDS[group.kind]
         if group.kind == "goal":
-            x, y = (float(coordinate) for coordinate in np.reshape(state["goal"], 2))
+            ((x, y),) = state["goal"].tolist()
             yield from _plate(GOAL_RADIUS, (x, y), color)
             yield Shape("cylinder", (0.012, _POST / 2, 0.0), (x, y, _POST / 2), (*color, 1.0))
             yield Shape("sphere", (0.05, 0.05, 0.05), (x, y, _POST), (*color, 1.0))
         elif group.kind == "hazards":
-            for i, place in enumerate(np.reshape(state["hazards"], (-1, 2))):
+            for i, place in enumerate(state["hazards"]):
                 yield from _plate(HAZARD_RADIUS, place, color, floor=0.0005 * i)  # they may overlap
         elif group.kind == "circle":
             yield from _plate(CIRCLE_RADIUS, (0.0, 0.0), color, lightness=0.82)
@@ -141,7 +134,7 @@ def _objects(task: TaskSpec, state: State) -> Iterator[Shape]:
 
 def _lidar(task: TaskSpec, state: State, root: Array, heading: float) -> Iterator[Shape]:
     """Yield one ring of beads per lidar block; a higher value gives a larger bead of stronger color."""
-    values = np.reshape(state["obs"], -1)[task.sensors :].reshape(-1, LIDAR_BINS)
+    values = state["obs"][task.sensors :].reshape(-1, LIDAR_BINS)
     for block, (kind, row) in enumerate(zip(task.lidar, values, strict=True)):
         radius = _LIDAR_RADIUS + _LIDAR_SPACING * block
         for i, value in enumerate(row):
@@ -169,8 +162,8 @@ def _speed_bar(task: TaskSpec, state: State, root: Array) -> Iterator[Shape]:
 def speed(task: TaskSpec, state: State) -> float:
     """Return the observed speed in m/s: along x, or in the plane if that is what costs."""
     robot = ROBOTS[task.agent]
-    start = np.size(state["qpos"]) - robot.hidden  # of the velocities in the observation
-    forward, sideways = np.reshape(state["obs"], -1)[start : start + 2]
+    start = state["qpos"].size - robot.hidden  # of the velocities in the observation
+    forward, sideways = state["obs"][start : start + 2]
     return float(np.hypot(forward, sideways)) if robot.planar else float(forward)
 
 
@@ -196,7 +189,13 @@ def render_model(task: TaskSpec, width: int, height: int) -> tuple[mujoco.MjMode
 
     Its qpos is that of the robot followed by that of the vases.
     """
-    spec = _robot_spec(task) if task.family == "velocity" else _navigation_spec(task)
+    if task.family == "velocity":
+        spec = _robot_spec(task)
+    else:
+        spec = mujoco.MjSpec.from_string(world_xml(task, task.count("vases")))
+        for geom in spec.geoms:
+            vase, accent = geom.name.startswith("vase"), geom.name in _ACCENTS
+            geom.rgba = (*(KINDS["vases"] if vase else _ACCENT if accent else SLATE), 1.0)
     _add_floor_and_sky(spec)
     _add_light(spec, moving=task.family == "velocity")
     visual = spec.visual
@@ -214,16 +213,6 @@ def render_model(task: TaskSpec, width: int, height: int) -> tuple[mujoco.MjMode
     vases = [g for g in range(model.ngeom) if model.geom(g).name.startswith("vase")]
     robot = [g for g in range(model.ngeom) if model.geom_bodyid[g] != 0 and g not in vases]
     return model, np.array(robot)
-
-
-def _navigation_spec(task: TaskSpec) -> mujoco.MjSpec:
-    spec = mujoco.MjSpec.from_string(world_xml(task, task.count("vases")))
-    for geom in spec.geoms:
-        if geom.name.startswith("vase"):
-            geom.rgba = (*KINDS["vases"], 1.0)
-        else:
-            geom.rgba = (*(_ACCENT if geom.name in _ACCENTS else SLATE), 1.0)
-    return spec
 
 
 def _robot_spec(task: TaskSpec) -> mujoco.MjSpec:

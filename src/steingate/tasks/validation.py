@@ -42,9 +42,10 @@ def check_actions(task: TaskSpec, num_envs: int, actions: npt.ArrayLike) -> Arra
         raise InputError(f"Actions must be numbers, got {actions!r}.") from None
     if given.shape != (num_envs, task.action_size):
         raise InputError(f"Actions have shape {given.shape}; {(num_envs, task.action_size)} is expected.")
-    if np.isfinite(given).all():
+    finite = np.isfinite(given)
+    if finite.all():
         return given
-    refused = ~np.isfinite(given) if task.family == "velocity" else np.isnan(given)
+    refused = ~finite if task.family == "velocity" else np.isnan(given)
     if refused.any():
         i = int(np.argmax(refused.any(axis=1)))
         raise InputError(f"The action of environment {i} is {given[i].tolist()}: give finite numbers.")

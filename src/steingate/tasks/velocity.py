@@ -131,28 +131,22 @@ class Velocity:
 
     def reset(self, ids: Ids, seeds: Sequence[int | None]) -> None:
         """Start new episodes in the simulations ``ids`` from the model's reference pose at rest, with noise."""
+        robot, noise = self.robot, self.robot.noise
         self.batch.reset(ids, stage=_STAGE_NONE)
         for i, seed in zip(ids, seeds, strict=True):
             rng = _unpack(self._rng, self.generators[i]) if seed is None else np.random.default_rng(seed)
-            self._add_noise(rng, self.qpos[i], self.qvel[i])
+            self.qpos[i] += rng.uniform(-noise, noise, self.model.nq)
+            size = self.model.nv
+            self.qvel[i] += noise * rng.standard_normal(size) if robot.normal else rng.uniform(-noise, noise, size)
+            if robot.free:
+                w, x, y, z = self.qpos[i, 3:7]
+                self.qpos[i, 3:7] *= 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
             self.generators[i] = _pack(rng)
         self.batch.forward(ids)
         self._read_positions(ids)
         _observe(self.robot, ids, self.qpos, self.qvel, self.out.obs)
         if self.robot.forces:
             self._observe_forces(ids, contacts=False)
-
-    def _add_noise(self, rng: np.random.Generator, qpos: Array, qvel: Array) -> None:
-        """Add the reset noise, in the original's order of draws."""
-        noise = self.robot.noise
-        qpos += rng.uniform(-noise, noise, qpos.size)
-        if self.robot.normal:
-            qvel += noise * rng.standard_normal(qvel.size)
-        else:
-            qvel += rng.uniform(-noise, noise, qvel.size)
-        if self.robot.free:
-            w, x, y, z = qpos[3:7]
-            qpos[3:7] *= 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
 
     def step(self, actions: Array) -> None:
         """Advance all simulations by one environment step; MuJoCo clips actions, the reward does not."""
