@@ -95,18 +95,6 @@ def test_only_the_given_rows_change():
         np.testing.assert_array_equal(np.any((now != then).reshape(5, -1), axis=1), [0, 1, 0, 0, 1])
 
 
-def test_a_new_goal_keeps_clear_of_present_positions():
-    placement, xy, _ = batch(TASKS["SafetyPointGoal2-v0"], 300)
-    goal, keepout = placement.goal, placement.keepout
-    xy[:, 0] = xy[:, goal]  # the agent stands on the goal it has reached
-    for state, positions in zip(seeded_states(range(900, 1200)), xy, strict=True):
-        others = positions.copy()
-        assert layouts.draw_goal(state, placement.low, placement.high, keepout, goal, positions)
-        gap = np.linalg.norm(positions[goal] - np.delete(positions, goal, axis=0), axis=1)
-        assert np.all(gap >= np.delete(keepout, goal) + keepout[goal] - 1e-12)
-        np.testing.assert_array_equal(np.delete(positions, goal, 0), np.delete(others, goal, 0))
-
-
 def test_impossible_placements_are_reported():
     placement, xy, _ = batch(TASKS["SafetyPointGoal0-v0"], 1)
     (state,), before = seeded_states([0]), xy[0].copy()
