@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from steingate.cli.render import median_episode
+from steingate.evidence.files import read_folder, sums
 from steingate.evidence.plan import Plan
 from steingate.evidence.verify import read_bundle, verify_bundle
 from steingate.evidence.write import write_bundle
@@ -63,10 +64,18 @@ def add(path: Path, place: Path) -> None:
     plan = Plan(config["cost_limit"], certify["budget"], certify["delta"], EPISODES, domain=domain)
     with tempfile.TemporaryDirectory() as folder:
         bundle = write_bundle(path, Path(folder) / "bundle", plan, policy="certified", onnx=False)
+        shorten(bundle)
         print(verify_bundle(bundle), flush=True)
         if load_policy(bundle).certified:
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(bundle, place)
+
+
+def shorten(bundle: Path) -> None:
+    """Remove the pages that `steingate demo` writes from the other files."""
+    for name in ("evidence.html", "argument.md"):
+        (bundle / name).unlink()
+    (bundle / "SHA256SUMS").write_bytes(sums(read_folder(bundle)[0]))
 
 
 def film(entry: ZooEntry) -> None:

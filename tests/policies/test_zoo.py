@@ -78,7 +78,7 @@ def test_demo(tmp_path, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("With 95 % confidence, an episode in ")
     files = [line.partition(":")[0] for line in lines[-2:]]
-    assert files == ["demo/film.mp4", "demo/evidence/evidence.html"]
+    assert files == ["demo/film.mp4", "demo/evidence.html"]
     assert all((tmp_path / file).stat().st_size > 10_000 for file in files)
     assert verify_bundle("demo/evidence").ok
     assert main(["demo", "runs"]) == 2

@@ -71,7 +71,9 @@ def demo(args: argparse.Namespace) -> int:
         raise InputError(f"{args.policy!r} is no policy of the zoo; `steingate zoo` lists them.")
     with stop_on_signals(process=True) as stop:
         folder, out = run_folder(args.policy), Path(args.out)
+        from steingate.evidence.argument import argument_markdown
         from steingate.evidence.files import read_folder
+        from steingate.evidence.page import page
         from steingate.evidence.verify import read_bundle, replay_episodes
         from steingate.training.play import load_player
         from steingate.training.video import film_episodes
@@ -82,6 +84,8 @@ def demo(args: argparse.Namespace) -> int:
         (out / "evidence").mkdir(parents=True, exist_ok=True)
         for name, content in read_folder(folder)[0].items():
             replace_file(out / "evidence" / name, content)
+        replace_file(out / "evidence.html", page(bundle.evidence, bundle.plan, bundle.table).encode())
+        replace_file(out / "argument.md", argument_markdown(bundle.evidence, bundle.plan).encode())
         different, played = replay_episodes(folder, bundle, 1, REPLAYED)
         same = f"{played - len(different)} of {played}"
         print(f"Played again on this machine, {same} test episodes have the same cost and return.", flush=True)
@@ -89,7 +93,7 @@ def demo(args: argparse.Namespace) -> int:
         film, player, seeds = out / "film.mp4", load_player(args.policy, print), [int(bundle.table.seed[median])]
         film_episodes(player, seeds, film, every=DEMO_EVERY, stop=stop.check)
     print(f"{film}: the test episode with the median return, cost {number(float(bundle.table.cost[median]))}")
-    print(f"{out / 'evidence' / 'evidence.html'}: the evidence, as a page")
+    print(f"{out / 'evidence.html'}: the evidence, as a page")
     return 0
 
 

@@ -46,14 +46,14 @@ def export_policy(policy: Policy, file: str | Path) -> list[Path]:
 def npz_bytes(policy: Policy) -> bytes:
     """Return the content of an ``.npz`` file with the policy; see ``Policy.load``.
 
-    It holds actions for 16 observations (with a safety state) like those of training, some of them far out.
+    It holds actions for four observations (with a safety state) like those of training, some of them far out.
     """
-    inputs = np.random.default_rng(0).normal(size=(16, policy.obs_dim + policy.has_safety_state))
-    inputs *= np.geomspace(0.1, 10.0, 16)[:, None]
+    inputs = np.random.default_rng(0).normal(size=(4, policy.obs_dim + policy.has_safety_state))
+    inputs *= np.geomspace(0.1, 10.0, 4)[:, None]
     d = min(policy.array("obs_mean").size, policy.obs_dim)
     inputs[:, :d] = policy.array("obs_mean")[:d] + policy.array("obs_std")[:d] * inputs[:, :d]
     content = io.BytesIO()
-    np.savez(
+    np.savez_compressed(
         content,
         **policy.arrays,
         format=np.array(reader.FORMAT),
