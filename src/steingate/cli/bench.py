@@ -2,8 +2,10 @@
 
 import argparse
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,14 +107,17 @@ def _launch(args: argparse.Namespace, name: str, out: Path, todo: "Sequence[RunC
     if not todo:
         return []
     with folder_lock(RunFolder(out)), new_engine as engine, stop_on_signals() as stop:
-        done = total - len(todo)
+        before, start = total - len(todo), time.monotonic()
+        done = before
         warn(f"{name}: {total} runs, {len(todo)} to do, {engine.slots} at a time")
 
         def notify(cfg: "RunConfig", text: str) -> None:
             nonlocal done
             done += text.startswith(("finished", "failed"))
             path = cfg.path.resolve().relative_to(out.resolve())
-            warn(f"{done} of {total}: {path} {text}")
+            seconds = (time.monotonic() - start) / max(done - before, 1) * (total - done)
+            left = f", about {timedelta(seconds=round(seconds))} left" if before < done < total else ""
+            warn(f"{done} of {total}{left}: {path} {text}")
 
         outcomes = launch(todo, engine, notify, stop)
     left = sum(outcome.status in ("stopped", "not started") for outcome in outcomes)
