@@ -13,19 +13,19 @@ from steingate.storage.tables import read_episodes
 
 SUMMARY = docs_script("summary")
 EARLIER_SCHEDULE = {"allowance-0.2", "unseen"}  # runs of the allowance's earlier schedule, which cannot be repeated
-# Options of EVO when the runs were stored, with the values of the variant, which they always have now.
-FOLLOW_VARIANT = {"clamp", "count_twice", "free_location", "zero_is_safe", "whole_epoch", "everywhere"}
+# Options of EVO and Saute when the runs were stored, with the values of the variant, which they always have now.
+FOLLOW_VARIANT = {
+    "clamp", "count_twice", "free_location", "zero_is_safe", "whole_epoch", "everywhere", "buffer", "budget_length",
+}  # fmt: skip
 
 
-def present_settings(config):
+def present_settings(table):
     """Return a stored configuration without the options that no longer exist."""
-    algorithm = {
-        name: {key: each for key, each in value.items() if key not in FOLLOW_VARIANT}
-        if isinstance(value, dict)
-        else value
-        for name, value in config["algorithm"].items()
+    return {
+        name: present_settings(value) if isinstance(value, dict) else value
+        for name, value in table.items()
+        if name not in FOLLOW_VARIANT
     }
-    return {**config, "algorithm": algorithm}
 
 
 @pytest.mark.slow
