@@ -34,13 +34,8 @@ def check_navigation(recording: Recording, threads: int) -> list[str]:
 class Case:
     """One recording: its states (one per row, in world axes) and how to run the task.
 
-    Attributes
-    ----------
-    q, v : (rows, n) states of the agents
-    vase_q, vase_v : (rows, V, 7 or 6) states of the vases
-    goal : (rows, 2) goal during the step that follows
-    hazards, vases : (episodes, n, 2) positions after reset
-    touching : (steps,) whether the agent touches an object at the end of the step
+    ``goal`` (rows, 2) is the goal during the step that follows, ``touching`` (steps,) tells whether the agent touches an
+    object at the end of the step, ``hazards`` and ``vases`` (episodes, n, 2) are positions after reset.
     """
 
     def __init__(self, recording: Recording, threads: int, physics: str) -> None:

@@ -25,7 +25,6 @@ class Recording:
     ``row_*`` arrays hold the states of all episodes, one more per episode than ``step_*`` arrays hold steps.
     """
 
-    name: str  # file name without suffix
     kind: str
     env_ids: list[str]  # layouts: several
     arrays: dict[str, Array]
@@ -72,7 +71,7 @@ def load_recording(path: str | Path) -> Recording:
     meta = json.loads(str(arrays.pop("meta"))) if "meta" in arrays else {}
     stats_id = path.stem.removeprefix("stats_")
     env_ids = [stats_id] if kind == "stats" else list(meta) if kind == "layouts" else [meta["env_id"]]
-    return Recording(path.stem, kind, env_ids, arrays, meta)
+    return Recording(kind, env_ids, arrays, meta)
 
 
 def at_most(criterion: str, errors: npt.ArrayLike, limit: float, fraction: float = 1.0) -> list[str]:

@@ -2,7 +2,6 @@ import math
 
 import mujoco
 import numpy as np
-import pytest
 
 from steingate.tasks import point
 from steingate.tasks.catalog import find_task
@@ -33,15 +32,6 @@ def test_a_step_is_mujocos():
     assert qpos.max() < 1e-11
     assert np.quantile(qvel, 0.99) < 1e-10
     assert qvel.max() < 1e-8  # the turn servo multiplies rounding errors by about four per substep
-
-
-def test_explicit_acceleration_is_mujocos():
-    data, acc = mujoco.MjData(MODEL), np.zeros(3)
-    for q, v, action in states(100, seed=1):
-        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v, action
-        mujoco.mj_forward(MODEL, data)
-        point.acceleration(q[2], v, action[0], action[1], 0.0, acc)
-        assert acc == pytest.approx(data.qacc, rel=1e-10, abs=1e-10)
 
 
 def test_bounds_of_the_contact_test_hold():
