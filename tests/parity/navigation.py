@@ -34,8 +34,8 @@ def check_navigation(recording: Recording, threads: int) -> list[str]:
 class Case:
     """One recording: its states (one per row, in world axes) and how to run the task.
 
-    ``goal`` (rows, 2) is the goal during the step that follows, ``touching`` (steps,) tells whether the agent touches an
-    object at the end of the step, ``hazards`` and ``vases`` (episodes, n, 2) are positions after reset.
+    ``goal`` (rows, 2) is the goal during the step that follows, ``touching`` (steps,) contacts with objects
+    at the end of the step; ``hazards`` and ``vases`` (episodes, n, 2) are positions after reset.
     """
 
     def __init__(self, recording: Recording, threads: int, physics: str) -> None:

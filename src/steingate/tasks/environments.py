@@ -33,28 +33,16 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
 
     Parameters
     ----------
-    env_id : str
-        A native task, with or without the ``steingate/`` prefix.
-    num_envs : int
-        Number of simulations.
-    threads : int or None
-        Number of simulation threads; None for one per available core. Results do not depend on it.
-    physics : "auto" or "mujoco"
-        "auto" uses closed-form dynamics for Point and Car where they apply, "mujoco" never.
-    layout_stream : "independent" or "reference"
-        "reference" repeats the original's random layouts and goals bit for bit.
-    render_mode : None or "rgb_array"
-        Needed for ``render``.
-    camera : "fixed" or "track"
-        Camera of ``render``.
-    width, height : int
-        Size of frames in pixels.
-    copy : bool
-        If False, every step returns the same arrays, overwritten.
-    max_episode_steps : int or None
-        Length of an episode; None for that of the task.
-    autoreset_mode : AutoresetMode
-        SAME_STEP, or DISABLED to reset with ``reset(options={"reset_mask": mask})``.
+    env_id : a native task, with or without the ``steingate/`` prefix
+    num_envs : number of simulations
+    threads : number of simulation threads; None for one per available core; results do not depend on it
+    physics : "auto" uses closed-form dynamics for Point and Car where they apply, "mujoco" never
+    layout_stream : "independent", or "reference" to repeat the original's random layouts and goals bit for bit
+    render_mode : None, or "rgb_array" for ``render``
+    camera, width, height : "fixed" or "track", and size of frames in pixels
+    copy : if False, every step returns the same arrays, overwritten
+    max_episode_steps : length of an episode; None for that of the task
+    autoreset_mode : SAME_STEP, or DISABLED to reset with ``reset(options={"reset_mask": mask})``
 
     Attributes
     ----------
