@@ -1,7 +1,10 @@
 """The public names, and what importing the package loads."""
 
+import doctest
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,16 @@ import steingate
 def test_every_public_name_loads(name):
     assert getattr(steingate, name).__name__ == name
     assert name in dir(steingate)
+
+
+SOURCE = Path(steingate.__file__).parent
+EXAMPLES = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_of_the_documentation(path):
+    name = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_unknown_names_are_attribute_errors():

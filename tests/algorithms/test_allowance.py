@@ -78,6 +78,12 @@ def test_the_penalty_of_an_episode_is_convex_in_its_cost():
     np.testing.assert_allclose(total, [q * (0.25 * min(n, 4) + max(n - 4, 0)) for n in range(12)])
 
 
+def test_a_thousandfold_reward_is_shaped_in_proportion():
+    z, reward, cost = [-0.4, -0.9], np.array([3.0, -1.0]), [2.0, 1.0]
+    large = shaped({}, z, 1e3 * reward, cost, 0.5, 2e5, limit=10.0)
+    np.testing.assert_allclose(large, 1e3 * shaped({}, z, reward, cost, 0.5, 200.0, limit=10.0))
+
+
 @pytest.mark.parametrize("fraction", [0.2, 0.9])
 def test_the_observed_cost_does_not_depend_on_the_budget(fraction):
     state = Allowance().safety_state(CONTEXT, EnvParams(fraction))
@@ -115,6 +121,12 @@ def test_the_budget_is_held_while_the_return_grows_at_a_tolerable_cost():
     assert fractions(algorithm, [*growing, block(30, 2.0 + 1.1 * error + np.array([-1, 1]))])[-1] == 0.6
     costly = [episodes._replace(cost=episodes.cost + 5.0) for episodes in growing]  # mean 14.9 of 25
     assert fractions(algorithm, costly) == pytest.approx([0.51, 0.4335, 0.6 * 0.85**3])
+
+
+def test_noisy_policies_may_violate_more_before_the_budget_shrinks():
+    blocks = [block(10)] * 2
+    assert fractions(Allowance(risk=0.05, episodes_per_update=100), blocks) == [0.6, 0.6]
+    assert fractions(Allowance(risk=0.05, episodes_per_update=100, **FINAL), blocks * 4)[-1] < 0.6
 
 
 def test_exploration_and_step_size_decay_with_every_block_without_growth():

@@ -45,6 +45,19 @@ def test_recorded_decisions(name, costs, risk, top, value, improves):
     assert (output.metrics["Gate/OneMass"], output.metrics["Gate/Fallback"]) == (top, 0.0)
 
 
+def test_the_released_gate_is_a_threshold_on_soft_exceedances():
+    """With the published constants the discrepancy never decides."""
+    rng = np.random.default_rng(3)
+    opened = 0
+    for _ in range(200):
+        n = int(rng.choice([8, 16, 40]))
+        costs = np.maximum(rng.normal(rng.uniform(0, 30), rng.uniform(0.5, 12), n), 0.0)
+        expected = costs.max() < 50.0 * (1 - 1e-4) and np.mean(1 / (1 + np.exp(-(costs - 25.0)))) <= 0.10
+        assert (first(costs).objective.mode == Mode.IMPROVE) == expected
+        opened += expected
+    assert 40 < opened < 160
+
+
 @pytest.mark.parametrize("preset", ["paper", "released", "corrected"])
 def test_the_certificate_is_the_preset_with_the_limit_of_the_run(preset):
     costs = np.array([1.0, 9.0, 2.0, 4.0, 3.0, 5.0])

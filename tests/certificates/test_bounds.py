@@ -5,7 +5,7 @@ from math import comb, log
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 from scipy.stats import binom
 
 from steingate.certificates.betting import RHO, WEIGHTS, e_bh, log_wealth, mean_upper
@@ -95,6 +95,24 @@ def test_mean_and_cvar_are_scaled_betting_bounds():
     assert cvar_bound(costs, 0.01, 20.0, 100.0) == 100.0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 300])
+def test_coverage_of_mean_and_cvar(n):
+    """Costs that are usually small and rarely at the cap are the hard case."""
+    rng, delta = np.random.default_rng(n), 0.05
+    for rare in (0.01, 0.05):
+        values, chances = np.array([2.0, 30.0, 100.0]), np.array([1.0 - 3 * rare, 2 * rare, rare])
+        worst = np.array(
+            [max(0.1 - 3 * rare, 0.0), min(2 * rare, 0.1 - rare), rare]
+        )  # the tenth with the largest costs
+        samples = rng.choice(values, (1500, n), p=chances)
+        for truth, bound in (
+            (chances @ values, [mean_bound(sample, 100.0) for sample in samples]),
+            (worst @ values / 0.1, [cvar_bound(sample, 0.1, 25.0, 100.0) for sample in samples]),
+        ):
+            assert np.mean(np.array(bound) < truth) <= delta + 2.0 * np.sqrt(delta * (1.0 - delta) / 1500)
+
+
 # Clusters
 
 
@@ -125,6 +143,23 @@ def test_clusters_of_different_size_have_the_same_weight():
         certify(costs, 25.0, clusters=["a"] * 3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.09, 0.33])
+def test_errors_with_correlated_clusters(correlation):
+    """Clusters of one to 19 episodes, whose risks follow a Beta density with mean 0.1."""
+    rng, wrong, naive = np.random.default_rng(3), 0, 0
+    total = 1.0 / correlation - 1.0
+    for _ in range(1000):
+        sizes = rng.integers(1, 20, 51)
+        risks = rng.beta(0.1 * total, 0.9 * total, 51)
+        labels = np.repeat(np.arange(51), sizes)
+        costs = np.where(rng.random(labels.size) < risks[labels], 30.0, 3.0)
+        wrong += certify(costs, 25.0, clusters=labels).certified
+        naive += certify(costs, 25.0).certified
+    assert wrong <= 0.05 * 1000
+    assert naive > 0.1 * 1000
+
+
 # Shift
 
 
@@ -147,7 +182,18 @@ def test_no_smaller_shift_reaches_the_risk(bound, risk):
         )  # fmt: skip
         assert found.success
         assert found.fun == pytest.approx(expected, rel=1e-4)
-    assert radius[:2] == pytest.approx((risk - bound, risk / bound))
+    # Minimize t over (q, t) with q <= t p; and the sum of r over (q, r) with q - p <= r, r >= 0.
+    total, violated = np.ones(5), np.array([-1.0, -1.0, 0.0, 0.0, 0.0])
+    ratio = linprog(
+        [0.0] * 5 + [1.0], A_ub=[*np.column_stack([np.eye(5), -p]), [*violated, 0.0]], b_ub=[0.0] * 5 + [-risk],
+        A_eq=[[*total, 0.0]], b_eq=[1.0],
+    )  # fmt: skip
+    assert ratio.fun == pytest.approx(radius.density_ratio)
+    variation = linprog(
+        [0.0] * 5 + [1.0] * 5, A_ub=[*np.column_stack([np.eye(5), -np.eye(5)]), [*violated, *[0.0] * 5]],
+        b_ub=[*p, -risk], A_eq=[[*total, *[0.0] * 5]], b_eq=[1.0],
+    )  # fmt: skip
+    assert variation.fun == pytest.approx(radius.total_variation)
 
 
 def test_the_shift_of_a_result():

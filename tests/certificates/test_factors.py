@@ -62,6 +62,15 @@ def test_the_solution_of_the_mean_is_constant():
     assert stein_solution(Beta(2, 5), Power(1.0), X) == pytest.approx(np.full(X.size, -1 / 7), rel=1e-10)
 
 
+def test_the_solution_of_a_step_matches_quadrature():
+    law = beta_law(2, 5)
+    mean = law.sf(0.5)
+    for x in (0.2, 0.5, 0.9):
+        integral = quad(lambda y: (float(y > 0.5) - mean) * law.pdf(y), 0, x, points=[0.5], epsabs=1e-14)[0]
+        found = stein_solution(Beta(2, 5), Exceedance(0.5), np.array([x]))[0]
+        assert found == pytest.approx(integral / (law.pdf(x) * x * (1 - x)), rel=1e-9)
+
+
 @pytest.mark.parametrize("length", [0.05, 0.2, 1.0])
 def test_the_norm_is_the_limit_of_interpolation(length):
     """The norm of the constant -1 / 7 by least-norm interpolants, whose error halves with the spacing."""

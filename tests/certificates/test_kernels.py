@@ -217,10 +217,16 @@ def test_stein_kernel_is_positive_semidefinite_and_order_does_not_matter(name, o
 
 
 @pytest.mark.parametrize("n", [999, 1501])
-@pytest.mark.parametrize("ties", [False, True])
-def test_the_median_distance_is_the_lower_median_over_all_pairs(ties, n):
+@pytest.mark.parametrize("kind", ["plain", "clipped", "ties", "cluster"])
+def test_the_median_distance_is_the_lower_median_over_all_pairs(kind, n):
     x = np.random.default_rng(n).beta(2, 5, n)
-    x = np.clip(np.round(50 * x) / 50, 1e-5, 1 - 1e-5) if ties else x  # whole costs under a limit of 25
+    if kind == "clipped":
+        x[: n // 5], x[n // 5 : 2 * n // 5] = 0.0, 1.0
+    elif kind == "ties":  # whole costs under a limit of 25
+        x = np.round(50 * x) / 50
+    elif kind == "cluster":
+        x = 0.2 + 1e-4 * x
+    x = np.clip(x, 1e-5, 1 - 1e-5)
     distance = np.sort(np.abs(np.subtract.outer(x, x))[np.triu_indices(n, 1)])
     found = released_length(x, 1e-9) * sqrt(log(n + 1))
     assert found == pytest.approx(distance[(distance.size - 1) // 2], rel=1e-9, abs=1e-14)

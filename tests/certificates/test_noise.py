@@ -61,6 +61,25 @@ def test_large_samples_follow_the_limit():
     )
 
 
+def test_quantiles_fall_with_size_and_rise_with_confidence():
+    for level in (0.99, 0.95, 0.5):
+        sizes = [1, 2, 3, 5, 7, 10, 16, 29, 40, 77, 200, 511, 512, 513, 10_000, 1_000_000]
+        assert np.all(np.diff([null_quantile(Beta(2, 5), MATERN, "weighted", m, level) for m in sizes]) < 0)
+    by_level = [null_quantile(Beta(2, 5), MATERN, "weighted", 40, level) for level in (0.5, 0.9, 0.95, 0.99)]
+    assert np.all(np.diff(by_level) > 0)
+
+
+def test_low_rank_keeps_all_but_the_trace_it_reports():
+    x = np.linspace(0.01, 0.99, 80)
+    matrix = MATERN.derivatives(x[:, None] - x)[0]
+    factor, lost = noise._low_rank(matrix, 1e-4)
+    rest = matrix - factor @ factor.T
+    assert factor.shape[1] < 30
+    assert np.trace(rest) == pytest.approx(lost)
+    assert lost <= 1e-4 * 80
+    assert np.linalg.eigvalsh(rest).min() > -1e-12
+
+
 def test_the_simulation_runs_once_and_is_reproducible(monkeypatch):
     first = null_quantile(Beta(2, 4.5), MATERN, "weighted", 33)
     simulate = noise.scaled_table.__wrapped__

@@ -135,6 +135,18 @@ def test_every_risk_passes_the_check_and_splits_inside(risk):
     assert all(0.0 < point < 1.0 for point in getattr(risk, "breaks", ()))
 
 
+def test_narrow_sigmoid_saturates_without_overflow():
+    np.testing.assert_array_equal(Sigmoid(0.5, 1e-300)([0.0, 1.0]), [0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("threshold", "width"), [(0.5, 0.0), (1.5, 0.02), (0.5, float("nan")), (0.5, float("inf")), (-0.1, 0.02)]
+)
+def test_bad_parameters_are_refused(threshold, width):
+    with pytest.raises(InputError, match=r"risk (threshold|width) is"):
+        Sigmoid(threshold, width)
+
+
 @pytest.mark.parametrize(
     ("risk", "message"),
     [

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from functools import lru_cache
 from math import inf, sqrt
 from pathlib import Path
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit
+from scipy.stats import beta as beta_law
 from tests.certificates.risks import Power
 
 from steingate.certificates.kernels import Kernel, stein_kernel
-from steingate.certificates.reference import Beta, LogitNormal
+from steingate.certificates.noise import null_quantile
+from steingate.certificates.reference import Beta, HybridReference, LogitNormal
 from steingate.certificates.risk import Exceedance, Sigmoid
 from steingate.certificates.stein import SteinCertificate
 from steingate.certificates.text_forms import to_text
@@ -92,6 +96,26 @@ def test_the_reference_is_solved_for_half_the_budget():
         SteinCertificate.corrected(25.0, one_mass=0.2)
 
 
+def null_discrepancies(certificate, n, repeats, seed):
+    rng = np.random.default_rng(seed)
+    samples = (50.0 * rng.beta(certificate.interior.a, certificate.interior.b, n) for _ in range(repeats))
+    return np.array([certificate.evaluate(costs).interior_discrepancy for costs in samples])
+
+
+def test_noise_of_the_released_interior_term_is_three_budgets_at_16_episodes(released):
+    found = np.quantile(null_discrepancies(released, 16, 3000, seed=16), [0.05, 0.5, 0.95])
+    assert found == pytest.approx((1.76, 3.08, 6.00), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("n", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), pytest.param(1000, 0.023, marks=pytest.mark.slow)]
+)
+def test_noise_of_the_valid_interior_term(n, median):
+    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5), noise_level=None)
+    found = np.median(made.factor * null_discrepancies(made, n, 1000 if n < 100 else 300, seed=n))
+    assert found == pytest.approx(median, rel=0.08)
+
+
 @pytest.mark.parametrize(("n", "clear"), [(8, 0), (16, 1), (32, 3), (40, 4)])
 def test_clear_violations_that_the_released_gate_allows(released, n, clear):
     assert released.evaluate([2.0] * (n - clear) + [40.0] * clear).is_open
@@ -168,6 +192,24 @@ def test_the_guard_replaces_the_bound_by_the_mean_risk(guard, one_mass, costs, g
     assert result.bound == (result.empirical_risk if guarded else result.stein_bound)
 
 
+def test_few_costs_between_the_atoms_have_no_discrepancy():
+    assert certificate(min_interior=8).evaluate(COSTS).interior_discrepancy == 0.0
+    assert certificate(min_interior=7).evaluate(COSTS).interior_discrepancy > 0.0
+
+
+def test_the_noise_correction_subtracts_the_quantile():
+    kernel = Kernel("matern52", 0.2)
+    options = {"noise_level": 0.5, "operator": "weighted", "kernel": kernel.name, "kernel_length": kernel.length}
+    made = certificate(**options)
+    result, quantile = made.evaluate(COSTS), null_quantile(Beta(2.0, 5.0), kernel, "weighted", 7, 0.5)
+    assert (result.null_quantile, result.decided_by) == (quantile, "noise_corrected")
+    assert 0.0 < quantile < result.interior_discrepancy
+    assert result.bound == pytest.approx(REFERENCE_RISK + 0.16 + 0.1 * 0.7 * result.interior_discrepancy)
+    assert result.decision_value == pytest.approx(result.bound - 0.1 * 0.7 * quantile)
+    between = 0.5 * (result.decision_value + result.bound)
+    assert certificate(budget=between, **options).evaluate(COSTS).is_open  # within this budget only if corrected
+
+
 def test_paper_divides_by_the_limit():
     paper = SteinCertificate.paper(limit=25.0)
     result = paper.evaluate([0.0, 12.5, 25.0, 100.0])
@@ -202,6 +244,66 @@ def test_the_gate_is_closed_if_the_mean_risk_is_over_the_budget(corrected, costs
 
 
 # Validity of the bound: exact integrals over hundreds of distributions, and over samples
+
+
+@lru_cache
+def quadrature(order=600, reach=17.0):
+    """Return nodes and weights on (0, 1), equally fine at both ends."""
+    t, weight = np.polynomial.legendre.leggauss(order)
+    x = expit(reach * t)
+    return x, reach * weight * x * (1.0 - x)
+
+
+def random_mixtures(count, seed):
+    """Return atoms (count, 2) and interior distributions at the nodes (nodes, count), weights included."""
+    rng = np.random.default_rng(seed)
+    x, weight = quadrature()
+    shapes = rng.uniform(1.2, 12.0, (2, 3, count))
+    shares = rng.dirichlet(np.ones(3), count).T
+    q = (shares * beta_law.pdf(x[:, None, None], *shapes)).sum(axis=1) * weight[:, None]
+    assert np.abs(q.sum(axis=0) - 1.0).max() < 1e-5
+    atoms = rng.dirichlet((0.5, 0.5, 1.0), count)[:, :2] * (rng.random((count, 1)) < 0.7)
+    return atoms, q / q.sum(axis=0)
+
+
+def population_bounds(made, kernel, atoms, q):
+    """Return true risk and bound of each distribution of costs, with integrals in place of sample means."""
+    x, _ = quadrature()
+    zero, one = atoms.T
+    inside = 1.0 - zero - one
+    low, high = made.risk_function(np.array([0.0, 1.0]))
+    risk = zero * low + one * high + inside * (made.risk_function(x) @ q)
+    discrete = np.maximum(made.zero_mass - zero, 0.0) + np.maximum(one - made.one_mass, 0.0)
+    u = stein_kernel(x, x, made.interior, kernel, made.operator)
+    found = np.sqrt(np.maximum((q * (u @ q)).sum(axis=0), 0.0))
+    return risk, made.reference_risk + discrete + made.factor * inside * found
+
+
+@pytest.mark.parametrize("atoms", [{}, {"zero_mass": 0.3, "one_mass": 0.02}])
+def test_the_valid_bound_holds_for_hundreds_of_mixtures(atoms):
+    made = SteinCertificate.corrected(25.0, **atoms)
+    risk, bound = population_bounds(made, made.base_kernel, *random_mixtures(400, seed=11))
+    assert (risk <= bound + 1e-9).all()
+    assert np.median(bound - risk) < 0.45  # and is often close to the truth
+
+
+def test_the_published_factor_fails_the_same_test(released):
+    """At the smallest length of the released rule, which it reaches as the number of samples grows."""
+    risk, bound = population_bounds(released, Kernel("rbf", 0.05), *random_mixtures(400, seed=11))
+    assert (risk > bound + 1e-9).sum() >= 20
+    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5), stein_factor=0.10)
+    risk, bound = population_bounds(made, made.base_kernel, *random_mixtures(400, seed=11))
+    assert (risk > bound + 1e-9).sum() >= 100
+
+
+def test_the_valid_bound_is_within_a_factor_of_the_truth():
+    made = SteinCertificate.corrected(25.0, reference=Beta(2, 5))
+    atoms, q = random_mixtures(300, seed=12)
+    risk, bound = population_bounds(made, made.base_kernel, 0.0 * atoms, q)
+    rising = risk > made.reference_risk + 0.01
+    ratio = (bound - made.reference_risk)[rising] / (risk - made.reference_risk)[rising]
+    assert ratio.min() > 1.2
+    assert np.quantile(ratio, 0.9) < 2.4
 
 
 @settings(max_examples=80, deadline=None)
@@ -251,6 +353,15 @@ def test_order_does_not_matter_and_violations_never_lower_the_bound(costs, viola
     assert made.evaluate(most).bound >= bound - 1e-12
     random.shuffle(some)
     assert made.evaluate(some).bound == pytest.approx(bound, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0.1, 49.0), min_size=1, max_size=25), st.sampled_from([0.001, 0.04, 3.0, 1e6]))
+def test_costs_and_limit_scale_together(costs, factor):
+    for preset in ("released", "corrected"):
+        one = SteinCertificate.from_name(preset, 25.0).evaluate(costs)
+        two = SteinCertificate.from_name(preset, 25.0 * factor).evaluate(np.array(costs) * factor)
+        assert one.bound == pytest.approx(two.bound, rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -338,6 +449,13 @@ def test_an_open_gate_is_no_bound_for_the_policy():
     assert not {"valid", "certified", "safe"} & set(opened.to_dict())
 
 
+def test_stored_options_import_nothing():
+    for options in ({"risk_function": "math:sqrt"}, {"reference": "no_such_module:thing"}):
+        with pytest.raises(InputError, match="not imported for stored data"):
+            SteinCertificate.from_name("corrected", 25.0, imports=False, **options)
+    assert SteinCertificate.from_name("corrected", 25.0, imports=False, reference="Beta(2, 9)").interior.b == 9
+
+
 @pytest.mark.parametrize("limit", [-1e-300, -1.0, float("nan"), float("inf"), "a lot", None, True, 1j])
 def test_bad_limits_are_named(limit):
     for preset in PRESETS:
@@ -353,12 +471,19 @@ def test_bad_limits_are_named(limit):
         ({"noise_level": 2.0, "kernel_length": 0.2}, r"noise_level is 2\.0"),
         ({"noise_level": 0.9}, "needs a kernel_length"),
         ({"zero_mass": 0.6, "one_mass": 0.6}, r"0\.6 and one_mass 0\.6"),
+        ({"zero_mass": -0.1}, r"zero_mass is -0\.1"),
         ({"cost_scale": 0.0}, r"cost_scale is 0\.0"),
+        ({"stein_factor": -1.0}, r"stein_factor is -1\.0"),
+        ({"discrete_weight": float("inf")}, "discrete_weight is inf"),
+        ({"kernel_length": 0.0}, r"kernel_length is 0"),
+        ({"interior_weighted": "no"}, "interior_weighted is 'no'"),
         ({"kernel": "gauss"}, "kernel is 'gauss'; choose rbf or matern52"),
         ({"operator": "stein"}, "operator is 'stein'"),
         ({"guard": "maybe"}, "guard is 'maybe'"),
         ({"min_interior": 2.5}, r"min_interior is 2\.5"),
         ({"reference": "beta"}, "reference is 'beta'"),
+        ({"reference": Beta}, "reference is <class"),
+        ({"reference": HybridReference(Beta())}, "reference is HybridReference"),
         ({"risk_function": lambda x: 1.0 - x}, "nondecreasing"),
         ({"risk_function": 3}, "risk function is 3"),
         ({"stein_factor": None}, "give stein_factor"),

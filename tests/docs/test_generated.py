@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 from tests.docs.scripts import ROOT, docs_script
-from tests.monitoring.walks import fixed_sample_rule, peeking
+from tests.monitoring.walks import chance_certified, fixed_sample_rule, peeking
 
 from steingate import Monitor
-from steingate.certificates.violation import clopper_pearson_upper
+from steingate.certificates.violation import certification_power, clopper_pearson_upper
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 TABLES = docs_script("build_tables")
@@ -38,6 +38,14 @@ def test_monitor_numbers_are_current():
     for n, most in enumerate(fixed_sample_rule(0.1, 100)):
         assert most == -1 or clopper_pearson_upper(most, n) <= 0.1
         assert n == 0 or most == n or clopper_pearson_upper(most + 1, n) > 0.1
+    for row in stored("monitor_price.csv"):
+        p, budget = float(row["risk"]), float(row["budget"])
+        stopped = chance_certified(p, budget, 0.05, 500)
+        for name, level in (("median", 0.5), ("q90", 0.9)):
+            n = int(row[f"fixed_{name}"])
+            assert certification_power(n - 1, p, budget) < level <= certification_power(n, p, budget)
+            if int(row[f"monitor_{name}"]) <= 500:
+                assert int(row[f"monitor_{name}"]) == np.searchsorted(stopped, level)
 
 
 def test_the_monitor_keeps_its_promise_and_a_fixed_sample_bound_does_not():

@@ -126,6 +126,17 @@ def test_accumulated_cost(terminates):
     assert (rewards == 2.0).all()
 
 
+@pytest.mark.parametrize(
+    "state", [SafetyState(0.3, 3.0, 0.9), SafetyState(0.0, -10.0), SafetyState(0.0, 10.0, 1.0, -0.2)]
+)
+def test_every_state_follows_its_recursion(state):
+    states, _, _ = play(make(state), 3)
+    z = state.start
+    for cost, found in zip((1.0, 0.0, 3.0), states[1:, 0], strict=True):
+        z = max((z - cost / state.scale) / state.discount, state.floor)
+        assert found == pytest.approx(z)
+
+
 def test_allowance_observes_the_cost_and_learns_from_the_penalized_reward():
     envs = make(Allowance(), EnvParams(0.35, 30.0), limit=10.0)
     states, rewards, finals = play(envs, 5)

@@ -18,10 +18,10 @@ from steingate.cli import main
 from steingate.errors import InputError, RunError
 from steingate.evidence import Plan, verify_bundle, write_bundle
 from steingate.evidence.files import read_folder, sha256, sums
-from steingate.evidence.statistics import exact_upper
+from steingate.evidence.statistics import EpisodeTable, exact_upper, summarize
 from steingate.monitoring.monitor import Monitor
 from steingate.policies.load import load_policy
-from steingate.training.evaluate import read_evaluations
+from steingate.training.evaluate import evaluate, read_evaluations
 from steingate.training.runner import train
 
 FILES = [
@@ -78,6 +78,17 @@ def test_a_bundle_holds_the_test_of_a_policy(run, bundle):
         assert "\x1b" not in text
         assert evidence["retest_triggers"][0]["text"] in text
     assert "<script" not in page
+
+
+def test_results_are_those_of_evaluate(run, tmp_path):
+    copy = copytree(run, tmp_path / "run")
+    for until in (False, True):
+        found = evaluate(copy, 60, limit=9.0, risk=0.2, policy="last", until_certified=until)
+        played = found.episodes
+        table = EpisodeTable(np.array(found.seeds), played.cost, played.ret, played.length, played.truncated)
+        result = summarize(table, Plan(9.0, 0.2, episodes=60, until_certified=until), 1.0 - found.confidence)
+        assert result["bound"] == pytest.approx(found.bound, rel=1e-9)
+        assert (result["violations"], result["certified"]) == (found.violations, found.certified)
 
 
 def test_the_policy_of_a_bundle_is_the_one_that_was_tested(run, bundle, tmp_path):

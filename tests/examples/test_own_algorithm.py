@@ -1,8 +1,11 @@
-"""The example of an algorithm: a run that is extended and evaluated."""
+"""The example of an algorithm: its decisions, and a run that is extended and evaluated."""
 
 import json
 from pathlib import Path
 
+from tests.algorithms.problems import episodes
+
+from steingate.algorithms.base import Mode, RunContext
 from steingate.algorithms.common.jax_setup import configure
 from steingate.cli import main
 
@@ -13,6 +16,19 @@ SMALL = [
     "--env", "tests.training.probes:Walk", "--total-steps", "240", "--steps-per-epoch", "80",
     "--num-envs", "4", "--hidden", "8,8", "--cost-limit", "4", "--patience", "2",
 ]  # fmt: skip
+
+
+def test_reward_counts_after_violation_free_epochs(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from own_algorithm import Patient
+
+    patient, context, modes = Patient(patience=2), RunContext(cost_limit=25.0), []
+    state = patient.init(context, {})
+    for cost in (1.0, 1.0, 1.0, 26.0, 1.0, 1.0):
+        state, output = patient.decide(context, state, episodes([cost, 0.0]))
+        modes.append(output.objective.mode)
+    recover, improve = Mode.RECOVER, Mode.IMPROVE
+    assert modes == [recover, improve, improve, recover, recover, improve]
 
 
 def test_it_trains_is_extended_and_evaluated(tmp_path, monkeypatch, capsys):

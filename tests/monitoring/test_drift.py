@@ -43,6 +43,26 @@ def test_mean_run_length_is_at_least_the_promise():
     assert 200.0 - 4 * lengths.std() / 20 <= lengths.mean() < 600.0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("baseline", [0.03, 0.05, 0.1])
+def test_mean_run_length_at_the_boundary(baseline):
+    lengths = run_lengths(baseline, 1e4, 300, 2)
+    error = lengths.std() / 300**0.5
+    assert lengths.mean() + 4 * error >= 1e4
+    assert 12_000 - 4 * error <= lengths.mean() <= 19_000 + 4 * error  # recorded: 14,000 to 16,600
+
+
+@pytest.mark.parametrize(("baseline", "median", "high"), [(0.03, 30, 60), (0.05, 48, 93), (0.1, 131, 250)])
+def test_delay_after_a_jump(baseline, median, high):
+    """From a rate of 2 % to 20 % after 200 episodes; runs with an earlier alarm are left out."""
+    rng, first = np.random.default_rng(3), np.zeros(600, int)
+    rows = (rng.random(600) < (0.02 if t < 200 else 0.2) for t in range(1500))
+    for number, means in enumerate(recursion(rows, baseline), start=1):
+        first[(first == 0) & (means >= 1e4)] = number
+    assert first.all()
+    assert np.quantile(first[first > 200] - 200, [0.5, 0.9]) == pytest.approx([median, high], rel=0.15)
+
+
 def test_rearm_restarts_the_detector_and_keeps_the_alarms():
     detector = DriftDetector(0.05, 100.0)
     for number in range(1, 41):

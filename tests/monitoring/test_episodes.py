@@ -53,6 +53,25 @@ def test_discarded_episodes_hold_nothing_back():
         episodes.add([1, 2, 3], [False, True, True])
 
 
+def test_counting_by_start_removes_the_bias_towards_short_episodes():
+    """Short episodes are safe and long ones are violations; the order of finishing favors short ones."""
+    rng = np.random.default_rng(1)
+    by_start, by_end = [], []
+    for _ in range(200):
+        episodes, long = EpisodeCosts(8), rng.random(8) < 0.5
+        left = np.where(long, 40, 4)
+        for _ in range(60):
+            left -= 1
+            ended = left == 0
+            costs = np.where(ended & long, 50.0, 0.0)
+            by_end += costs[ended].tolist()
+            by_start += episodes.add(costs, ended)
+            long = np.where(ended, rng.random(8) < 0.5, long)
+            left = np.where(ended, np.where(long, 40, 4), left)
+    assert abs(np.mean(np.array(by_start) > 0) - 0.5) < 0.08
+    assert np.mean(np.array(by_end) > 0) < 0.4
+
+
 def test_step_watcher_updates_the_monitor_at_the_end_of_episodes():
     monitor = Monitor(limit=25)
     watch = StepWatcher(monitor, num_envs=2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, ecdf, mannwhitneyu, trim_mean
+from scipy.stats import binom, ecdf, mannwhitneyu, norm, trim_mean
 
 from steingate.report.statistics import (
     bootstrap,
@@ -77,6 +77,21 @@ def test_cvar_solves_its_variational_problem(cost, level):
 def test_interquartile_mean_is_scipys_trimmed_mean(size):
     scores = np.random.default_rng(size).normal(size=(3, size))
     np.testing.assert_allclose(interquartile_mean([scores]), trim_mean(scores, 0.25, axis=1))
+
+
+def test_bootstrap_of_two_scores_is_exact():
+    """Resampled means of (0, 1) are 0, 1/2 and 1 with probabilities 1/4, 1/2 and 1/4; one score has no interval."""
+    assert bootstrap([[0.0, 1.0]], mean) == (0.5, 0.0, 1.0)
+    found = bootstrap([[0.0] * 10 + [1.0] * 10], mean, draws=20_000)  # binomial
+    assert found == pytest.approx((0.5, *np.array(binom(20, 0.5).interval(0.95)) / 20))
+    assert np.isnan(bootstrap([[1.0]], mean)[1:]).all()
+
+
+def test_bootstrap_of_many_scores_is_normal():
+    scores = np.random.default_rng(2).normal(size=400)
+    found = bootstrap([scores], mean, draws=8000)
+    radius = norm.ppf(0.975) * scores.std() / np.sqrt(len(scores))
+    assert [found.high - found.value, found.value - found.low] == pytest.approx([radius, radius], rel=0.06)
 
 
 @pytest.mark.parametrize("name", ["x", "y"])

@@ -49,6 +49,19 @@ def test_certify_policy_agrees_with_the_run(run):
     assert steingate.certify_policy(policy, Walk(), limit=4.0, budget=0.6, seed=7).certified
 
 
+def test_make_vec_makes_what_training_uses(run):
+    envs = steingate.make_vec("tests.training.probes:Walk", 3)
+    obs, _ = envs.reset(seed=0)
+    action = steingate.load_policy(run)(obs)
+    assert action.shape == (3, 2)
+    assert envs.step(action)[4]["cost"].shape == (3,)
+
+
+def test_a_stopped_run_says_how_to_judge_it(run):
+    with pytest.raises(InputError, match=f"can only be made longer; .*steingate evaluate {run.path} --until-certified"):
+        resume(run.path, total_steps=80)
+
+
 class Ending(Walk):
     """Calls sys.exit in its twentieth step."""
 

@@ -8,7 +8,7 @@ from steingate.envs.make import make_vec
 from steingate.errors import RunError
 from steingate.policies.normalizer import Stats, init_stats
 from steingate.training.rollout import collect
-from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, push_rows
+from steingate.training.rollout_kernels import FROZEN, OFF, TERMINATED, TRUNCATED, UPDATE, observe, push_rows
 from steingate.training.stop import RolloutStoppedError
 
 
@@ -96,6 +96,28 @@ def test_statistics_of_batches_are_those_of_all_rows(offset):
     assert count[0] == whole.count == 51
     np.testing.assert_allclose(mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(m2, whole.m2, rtol=1e-8)
+
+
+def normalized(mode, stats, numbers):
+    """The numbers after normalization, one after the other."""
+    obs, one, no_ends = np.zeros((1, 1, 1), np.float32), np.ones(1, np.bool_), np.zeros(0, np.uint8)
+    found = []
+    for number in numbers:
+        lists = np.zeros((0, 1), np.float32), np.zeros(0, np.int64), np.zeros(2, np.int64)
+        assert observe(0, mode, np.array([[number]]), one, *stats, obs, *lists, no_ends, np.zeros((2, 1))) == -1
+        found.append(obs.item())
+    return found
+
+
+def test_recorded_stream():
+    stats = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
+    found = normalized(UPDATE, stats, [1.0, 2.0, 4.0, 4.0])
+    np.testing.assert_allclose(found, [1.0, 0.70711, 1.09109, 0.83333], atol=5e-6)
+
+
+def test_constant_features_are_divided_by_the_floor_and_clipped():
+    found = normalized(FROZEN, (np.array([5]), np.array([2.0]), np.zeros(1)), [2.02, 2.5, -9.0])
+    np.testing.assert_allclose(found, [2.0, 5.0, -5.0], rtol=1e-6)
 
 
 def test_log_probabilities():

@@ -50,6 +50,12 @@ class TestSources:
         assert {cfg.identity for cfg in seen} == {python.identity}
         assert make_config({"seed": "5", "ppo.epochs": 8}, file).algo.ppo.epochs == 8
 
+    @pytest.mark.parametrize(("one", "other"), [(2, 2.0), ("2", 2.0), ("2.0", 2), (2, "2e0")])
+    def test_equal_numbers_give_equal_runs(self, one, other):
+        names = ("cost_limit", "cg_damping", "cg_iters", "window")
+        cfg = [make_config({"algo": "trpo", **dict.fromkeys(names, value)}) for value in (one, other)]
+        assert cfg[0].identity == cfg[1].identity
+
     def test_an_algorithm_may_be_a_name_a_class_an_object_or_a_path(self):
         given = ("cpo", CPO, CPO(), f"{CPO.__module__}:CPO")
         found = [make_config({"algo": algo, "max_kl": "0.5"}) for algo in given]
