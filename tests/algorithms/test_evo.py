@@ -171,5 +171,8 @@ class TestReplay:
         rng = np.random.default_rng(1)
         adv = rng.normal(size=(400, 3))
         adv[-100:, 2] *= 10.0
-        expected, _ = pareto_quantile(adv[-100:, 2], 90.0, 0.5, True)
-        assert PUBLISHED.shape_advantages(adv)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)
+        short = rng.normal(size=(30, 4))  # the last hundred transitions then reach into the other environments
+        last = np.concatenate([short[-10:, 0], short[:, 1], short[:, 2], short[:, 3]])
+        for advantages, sample in ((adv, adv[-100:, 2]), (short, last)):
+            expected, _ = pareto_quantile(sample, 90.0, 0.5, True)
+            assert PUBLISHED.shape_advantages(advantages)[2]["Loss/ReplayThreshold"] == pytest.approx(expected)

@@ -95,7 +95,6 @@ def test_mean_and_cvar_are_scaled_betting_bounds():
     assert cvar_bound(costs, 0.01, 20.0, 100.0) == 100.0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [50, 300])
 def test_coverage_of_mean_and_cvar(n):
     """Costs that are usually small and rarely at the cap are the hard case."""
@@ -143,7 +142,6 @@ def test_clusters_of_different_size_have_the_same_weight():
         certify(costs, 25.0, clusters=["a"] * 3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [0.09, 0.33])
 def test_errors_with_correlated_clusters(correlation):
     """Clusters of one to 19 episodes, whose risks follow a Beta density with mean 0.1."""

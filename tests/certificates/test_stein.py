@@ -107,9 +107,7 @@ def test_noise_of_the_released_interior_term_is_three_budgets_at_16_episodes(rel
     assert found == pytest.approx((1.76, 3.08, 6.00), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("n", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), pytest.param(1000, 0.023, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("n", "median"), [(16, 0.173), (40, 0.114), (200, 0.050), (1000, 0.023)])
 def test_noise_of_the_valid_interior_term(n, median):
     made = SteinCertificate.corrected(25.0, reference=Beta(2, 5), noise_level=None)
     found = np.median(made.factor * null_discrepancies(made, n, 1000 if n < 100 else 300, seed=n))

@@ -17,11 +17,25 @@ def batch(factory=Walk, num_envs=3, **options):
     return AdapterVectorEnv(factory, num_envs, name="walk", **options)
 
 
+class Told(Walk):
+    """Tells where it is."""
+
+    def reset(self, **options):
+        obs, _ = super().reset(**options)
+        return obs, {"start": self.x}
+
+    def step(self, action):
+        *result, info = super().step(action)
+        return *result, {**info, "place": self.x}
+
+
 def test_it_equals_the_vector_environment_of_gymnasium():
-    env = batch(lambda: Walk(out=0.6), max_episode_steps=7)
-    makers = [lambda: TimeLimit(Walk(out=0.6), 7)] * 3
+    env = batch(lambda: Told(out=0.6), max_episode_steps=7)
+    makers = [lambda: TimeLimit(Told(out=0.6), 7)] * 3
     other = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
-    assert np.array_equal(env.reset(seed=11)[0].astype(np.float32), other.reset(seed=11)[0])
+    (first, info), (expected, plain) = env.reset(seed=11), other.reset(seed=11)
+    assert np.array_equal(first.astype(np.float32), expected)
+    assert np.array_equal(info["start"], plain["start"])
     rng, ends = np.random.default_rng(1), set()
     for _ in range(60):
         actions = rng.uniform(-2.0, 2.0, (3, 2)).astype(np.float32)
@@ -31,12 +45,13 @@ def test_it_equals_the_vector_environment_of_gymnasium():
         assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
         ended = found[2] | found[3]
         ends |= set(zip(found[2][ended].tolist(), found[3][ended].tolist(), strict=True))
-        cost = np.where(ended, plain.get("final_info", {}).get("cost", 0.0), plain.get("cost", np.zeros(3)))
-        assert np.array_equal(info["cost"], cost)
+        for name in ("place", "cost"):
+            value = np.where(ended, plain.get("final_info", {}).get(name, 0.0), plain.get(name, np.zeros(3)))
+            assert np.array_equal(info[name], value)
         assert ("final_obs" in info) == ended.any()
         for i in np.flatnonzero(ended):
             assert np.array_equal(info["final_obs"][i], plain["final_obs"][i])
-            assert info["final_info"]["cost"][i] == cost[i]
+            assert info["final_info"]["cost"][i] == value[i]
         if ended.any():
             assert np.array_equal(info["_final_obs"], ended)
             assert np.array_equal(info["_final_info"], ended)

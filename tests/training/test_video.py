@@ -102,6 +102,8 @@ def test_costly_frames_have_a_red_border_and_the_strip_shows_the_numbers():
     assert not (plain == RED).all(axis=-1).any()
     for status in (EpisodeStatus(4, 1.0, 2.0), EpisodeStatus(3, 2.0, 2.0), EpisodeStatus(3, 1.0, 9.0)):
         assert (annotate(frame, status, 25.0)[240:] != plain[240:]).any()
+    wide = annotate(frame, EpisodeStatus(100_000, 12_345.0, -12_345.6), 1000.0)
+    assert (wide[240:, -4:] == wide[-1, -1]).all()  # the text ends before the right edge
     for shape in ((33, 64, 3), (65, 65, 4), (301, 399, 3)):
         height, width, _ = annotate(np.zeros(shape, np.uint8), EpisodeStatus(), 25.0).shape
         assert width >= 240
