@@ -209,6 +209,8 @@ class SafetyVectorEnv(VectorEnv[Array, npt.ArrayLike, Array]):
                 )
         for name, values in state.items():
             values[...] = snapshot[name]
+        if isinstance(self.simulation, Velocity):
+            self.simulation.restore_generators()
         self._all_ready = bool(self._ready.all())
         return self.simulation.out.obs.copy()
 

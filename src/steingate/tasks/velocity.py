@@ -15,7 +15,6 @@ import gymnasium
 import mujoco
 import mujoco.batch
 import numpy as np
-import numpy.typing as npt
 
 from steingate.compiled import compiled
 from steingate.tasks.base import Array, Ids, Outputs, State
@@ -107,7 +106,6 @@ class Velocity:
     ----------
     qpos, qvel, ctrl : (N, n) live views of MuJoCo's state
     position : (N, 2) positions of which the velocity is the difference
-    generators : (N, 6) states of the random generators
     """
 
     def __init__(
@@ -120,8 +118,8 @@ class Velocity:
         self.out = Outputs(task, num_envs)
         self.position, self._before = np.zeros((num_envs, 2)), np.zeros((num_envs, 2))
         self._all = np.arange(num_envs, dtype=np.int32)
-        self._rng = np.random.default_rng()  # takes these states in turn
-        self.generators = np.array([_pack(np.random.default_rng()) for _ in range(num_envs)], np.uint64)
+        self._generators = [np.random.default_rng() for _ in range(num_envs)]
+        self._packed = np.zeros((num_envs, 6), np.uint64)
         if self.robot.torso or self.robot.mass:
             self._bodies = self.batch.bind("xpos" if self.robot.torso else "xipos")
         self._mass_share = self.model.body_mass / self.model.body_mass.sum()
@@ -134,14 +132,15 @@ class Velocity:
         robot, noise = self.robot, self.robot.noise
         self.batch.reset(ids, stage=_STAGE_NONE)
         for i, seed in zip(ids, seeds, strict=True):
-            rng = _unpack(self._rng, self.generators[i]) if seed is None else np.random.default_rng(seed)
+            if seed is not None:
+                self._generators[i] = np.random.default_rng(seed)
+            rng = self._generators[i]
             self.qpos[i] += rng.uniform(-noise, noise, self.model.nq)
             size = self.model.nv
             self.qvel[i] += noise * rng.standard_normal(size) if robot.normal else rng.uniform(-noise, noise, size)
             if robot.free:
                 w, x, y, z = self.qpos[i, 3:7]
                 self.qpos[i, 3:7] *= 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
-            self.generators[i] = _pack(rng)
         self.batch.forward(ids)
         self._read_positions(ids)
         _observe(self.robot, ids, self.qpos, self.qvel, self.out.obs)
@@ -193,8 +192,17 @@ class Velocity:
             self.out.obs[i, start:] = self._data.cfrc_ext.ravel()
 
     def state(self) -> State:
-        """Return the complete state as live arrays."""
-        return {"mujoco": self.batch.state, "position": self.position, "generators": self.generators}
+        """Return the complete state as live arrays, except for the generators, see ``restore_generators``."""
+        self._packed[:] = [_pack(rng) for rng in self._generators]
+        return {"mujoco": self.batch.state, "position": self.position, "generators": self._packed}
+
+    def restore_generators(self) -> None:
+        """Set the generators to the states that were written into the array of ``state``."""
+        for rng, row in zip(self._generators, self._packed, strict=True):
+            low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
+            words = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
+            state: Any = {"bit_generator": "PCG64", "state": words, "has_uint32": has_uint32, "uinteger": uinteger}
+            rng.bit_generator.state = state
 
     def scene(self, index: int) -> State:
         """Return the pose from which ``scene`` draws one simulation."""
@@ -206,15 +214,6 @@ def _pack(rng: np.random.Generator) -> list[int]:
     full: Any = rng.bit_generator.state
     words = [full["state"][name] >> shift & _WORD for name in ("state", "inc") for shift in (0, 64)]
     return [*words, full["has_uint32"], full["uinteger"]]
-
-
-def _unpack(rng: np.random.Generator, row: npt.NDArray[np.uint64]) -> np.random.Generator:
-    """Return a PCG64 generator after setting it to a packed state."""
-    low, high, inc_low, inc_high, has_uint32, uinteger = (int(v) for v in row)
-    words = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
-    state: Any = {"bit_generator": "PCG64", "state": words, "has_uint32": has_uint32, "uinteger": uinteger}
-    rng.bit_generator.state = state
-    return rng
 
 
 @compiled
