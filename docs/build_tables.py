@@ -19,6 +19,7 @@ from scipy.stats import beta as beta_distribution
 from summary import (
     METHODS,
     TASKS,
+    Row,
     column,
     markdown_table,
     over_limit,
@@ -70,6 +71,29 @@ def results_table() -> str:
     paper = [f"{cells[env, 'steingate'].paper.ret:.2f} · –" for env in TASKS]  # type: ignore[union-attr]
     lines.append(["*SteinGate in the paper (feasible return)*", "6", *paper])
     return markdown_table(("return · violation rate", "seeds", *map(task, TASKS)), lines)
+
+
+def equal_table() -> str:
+    """Return the runs with equal inputs: return, violation rate and mean cost by method and task, over seeds."""
+    found = [row for row in (*rows(grid="equal"), *rows(grid="allowance")) if row["env"] in TASKS]
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        trained = row["kind"].removeprefix("limit-")
+        groups.setdefault((row["algo"], trained), []).append(row)
+    over = {method: mean(map(over_limit, group)) for method, group in groups.items()}
+    lines = []
+    for algo, trained in sorted(groups, key=over.__getitem__, reverse=True):
+        cells, seeds = [], set()
+        for env in TASKS:
+            own = [row for row in groups[algo, trained] if row["env"] == env]
+            ret, cost = column(own, "return"), column(own, "cost")
+            rate = 100.0 * mean(map(over_limit, own)) if own else 0.0
+            shown = f"{ret.mean():.1f} · {rate:.1f}\N{NO-BREAK SPACE}% · {cost.mean():.1f}" if own else "–"
+            cells.append(shown)
+            seeds |= {row["seed"] for row in own}
+        name = f"{algo}, trained for a limit of {trained}" if trained else algo
+        lines.append([f"**{name}**" if algo == "allowance" else name, str(len(seeds)), *cells])
+    return markdown_table(("return · violation rate · mean cost", "seeds", *map(task, TASKS)), lines)
 
 
 def speed_table() -> str:

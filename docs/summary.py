@@ -154,7 +154,7 @@ def endpoints(grid: str, folder: Path, episodes: int) -> list[Row]:
 
     found = []
     for path in sorted(file.parent for file in folder.rglob("config.json")):
-        result = evaluate(path, episodes, policy="last")
+        result = evaluate(path, episodes, policy="last", limit=JUDGED_AT.get(grid))
         run = load_runs([path])[0][0]
         kind = str(path.relative_to(folder).parents[2])
         cost, bound = result.episodes.cost, certify(result.episodes.cost, result.limit)

@@ -9,13 +9,15 @@ from steingate.tasks.catalog import TASKS
 from steingate.training.config import make_config
 
 NAVIGATION = {f"Safety{robot}{task}1-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
-VELOCITY = {f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer")}
+VELOCITY = {
+    f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Swimmer", "Hopper", "Walker2d")
+}
 UNSEEN = {f"Safety{robot}{task}2-v0" for robot in ("Point", "Car") for task in ("Goal", "Circle")}
 UNSEEN |= {"SafetyHalfCheetahVelocity-v1", "SafetySwimmerVelocity-v1"}
 MAIN = {"cpo", "evo", "trpo-saute", "trpo-simmer", "steingate"}
 EXPECTED = {
     "table1": (120, NAVIGATION, MAIN),
-    "velocity": (120, VELOCITY, MAIN),
+    "velocity": (216, VELOCITY, {*MAIN, "allowance"}),
     "baselines": (96, NAVIGATION, {"trpo-lag", "ppo-lag", "ppo-saute", "ppo-simmer"}),
     "cpo-variants": (72, NAVIGATION, {"cpo", "rcpo", "pcpo"}),
     "limits": (18, {"SafetyPointGoal1-v0"}, {"steingate"}),
@@ -63,7 +65,7 @@ SECOND_ORDER, FIRST_ORDER = (10, 128, 1e-3), (None, 64, 3e-4, None)
 PUBLISHED = {
     "cpo": (*SECOND_ORDER, 20), "pcpo": (*SECOND_ORDER, 200), "evo": (*SECOND_ORDER, 20),
     "steingate": (*SECOND_ORDER, 20), "trpo-lag": (*SECOND_ORDER, 15), "trpo-saute": (*SECOND_ORDER, 15),
-    "trpo-simmer": (*SECOND_ORDER, 15), "rcpo": (*SECOND_ORDER, None),
+    "trpo-simmer": (*SECOND_ORDER, 15), "allowance": (*SECOND_ORDER, 20), "rcpo": (*SECOND_ORDER, None),
     "ppo-lag": FIRST_ORDER, "ppo-saute": FIRST_ORDER, "ppo-simmer": FIRST_ORDER,
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from steingate.training.config import RunConfig
 NAVIGATION = ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", "SafetyCarCircle1-v0")
 VELOCITY = (
     "SafetyAntVelocity-v1", "SafetyHalfCheetahVelocity-v1", "SafetyHumanoidVelocity-v1", "SafetySwimmerVelocity-v1",
+    "SafetyHopperVelocity-v1", "SafetyWalker2dVelocity-v1",
 )  # fmt: skip
 COMPARED = ("cpo", "evo", "trpo-saute", "trpo-simmer", "steingate")
 # Inputs and learning settings of the default algorithm, given to every method.
@@ -59,8 +60,8 @@ def table1(sizes: Sizes) -> list[RunConfig]:
 
 @built_in()
 def velocity(sizes: Sizes) -> list[RunConfig]:
-    """Algorithms of Table 1 on the velocity tasks Ant, HalfCheetah, Humanoid and Swimmer."""
-    return sizes.runs(VELOCITY, COMPARED)
+    """Algorithms of Table 1 and the default algorithm on the six velocity tasks."""
+    return [*sizes.runs(VELOCITY, COMPARED), *sizes.runs(VELOCITY, "allowance", variant="corrected")]
 
 
 @built_in()
