@@ -100,6 +100,8 @@ def test_npy_is_read_from_file_and_stdin(tmp_path):
         ('{"cost": 1}\nnonsense\n', None, "line 2: 'nonsense' is not JSON"),
         ('{"ret": 1}\n', None, "no key 'cost'.*ret"),
         ("[1, 2]", "cost", "not an object"),
+        ('[1, "20.5"]', None, "line 2: '20.5' is text; write costs as JSON numbers"),
+        ('{"cost": 1}\n{"cost": "20.5"}\n', None, "line 2: '20.5' is text"),
     ],
 )
 def test_bad_text_is_refused_with_line_and_value(text, column, words):

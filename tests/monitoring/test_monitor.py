@@ -331,6 +331,7 @@ class TestState:
             lambda s: s["costs"].update(statistics=[]),
             lambda s: s["costs"]["seen"].append([-1.0, 1]),
             lambda s: s.update(history=[{"bound": nan}]),
+            lambda s: s.update(history={}),
             lambda s: s.update(episodes=10**400),
             lambda s: s.update(max_cost=None),
         ],

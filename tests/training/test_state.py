@@ -5,6 +5,7 @@ import pytest
 from tests.training.fakes import FakeEnv, small
 
 from steingate.errors import RunError
+from steingate.storage.checkpoint import encode
 from steingate.training.state import TrainState, first_state, from_tree, to_tree
 
 
@@ -53,3 +54,13 @@ class TestForeignCheckpoints:
         tree = to_tree(first)
         tree["algorithm"][0][0] = np.arange(3.0)
         assert len(from_tree(tree, first, "it").algorithm.recent.costs) == 3
+
+
+def test_a_restored_state_gives_the_same_file():
+    first = initial()
+    stored = to_tree(first)
+    for tree in (stored["policy"], stored["critics"][0]):
+        for name in sorted(tree):  # the order after an epoch
+            tree[name] = tree.pop(name)
+    tree = to_tree(from_tree(stored, first, "it"))
+    assert encode(tree, 1) == encode(stored, 1)

@@ -188,14 +188,18 @@ class CostParser:
     def value(self, number: int, value: Any) -> dict[str, float]:
         """Return the costs in a JSON value: an object, or the number itself."""
         if self._unnamed and not isinstance(value, dict):
-            return self._costs(number, [value])
+            value = {self._keys[0]: value}
         if not isinstance(value, dict):
             raise self._error(number, f"{_shown(value)} is not an object with the key of --column")
         for key in self._keys:
             if key not in value:
                 known = ", ".join(value) or "none"
                 raise self._error(number, f"has no key {key[:60]!r} (it has {known[:200]}); use --column")
-        return self._costs(number, [value[key] for key in self._keys])
+        values = [value[key] for key in self._keys]
+        for cost in values[: len(self.names)]:
+            if isinstance(cost, str):
+                raise self._error(number, f"{_shown(cost)} is text; write costs as JSON numbers")
+        return self._costs(number, values)
 
     def _row(self, number: int, text: str) -> dict[str, float] | None:
         if self._columns is None:

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from pathlib import Path
 
+from steingate.cli.output import warn
 from steingate.cli.parser import Parser, add_env_options, add_run_options
 from steingate.errors import InputError
 from steingate.storage.files import replace_file
@@ -56,7 +57,6 @@ def evidence(args: Namespace) -> int:
         found = verify_bundle(args.bundle, **options)
         print(found)
         return 0 if found.ok else DOES_NOT_VERIFY
-    from steingate.cli.output import warn  # imports Rich, which verification does without
     from steingate.evidence.write import write_bundle
     from steingate.training.stop import stop_on_signals
 

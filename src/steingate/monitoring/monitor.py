@@ -236,7 +236,7 @@ class Monitor:
 
     @property
     def shift(self) -> ShiftRadius | None:
-        """How much the distribution of the episodes may change with the budget still kept; None unless certified."""
+        """How much the distribution of the episodes may change with the risk still certified; None unless certified."""
         bound = self.bound
         return shift_radius(bound, self.budget) if self.certified_now and 0.0 < bound <= self.budget else None
 
@@ -429,7 +429,9 @@ class Monitor:
         self.detector.restore_alarms(*state["drift"])
         self.cost_detector.restore(state["costs"])
         valid = {
-            "history": isinstance(self.policy, str) and all(isinstance(entry, dict) for entry in list(self.history)),
+            "history": isinstance(self.policy, str)
+            and isinstance(self.history, list)
+            and all(isinstance(entry, dict) for entry in self.history),
             "trace": bool(episodes) == bool(self.episodes)
             and all(map(lt, episodes, [*episodes[1:], self.episodes + 1])),
             "single": bool(self._clusters) or (self.violations, self.episodes - self.violations) == self._single,

@@ -95,7 +95,7 @@ def _like(model: Any, value: Any, fixed: bool = True) -> Any:
     if isinstance(model, dict):
         if not isinstance(value, dict) or model.keys() != value.keys():
             raise ValueError(f"it lacks one of {', '.join(model)}")
-        return {key: _like(item, value[key], fixed) for key, item in model.items()}
+        return {key: _like(model[key], item, fixed) for key, item in value.items()}  # in the order of the file
     if isinstance(model, tuple | list):
         if not isinstance(value, list) or len(model) != len(value):
             raise ValueError("one of its sequences has a different length")
