@@ -7,7 +7,6 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from steingate.algorithms.modes import Mode
 from steingate.errors import InputError, needs
 from steingate.storage.files import replace_file
 
@@ -22,7 +21,6 @@ DASHES = (0, (5, 3))
 INK, SOFT, FAINT = "#22303c", "#7b8794", "#d9e0e6"
 LIMIT = "#000000"  # never the color of a method
 SAFE, CAUTION, UNSAFE = "#2a9d8f", "#edae49", "#d1495b"
-MODE_COLORS = {Mode.IMPROVE: "#6a9fc4", Mode.BALANCE: CAUTION, Mode.RECOVER: UNSAFE}  # blue: improving is not safe yet
 TERM_COLORS = {"reference": "#5b7f9c", "atoms": UNSAFE, "interior": CAUTION}  # of the Stein bound
 STYLE: dict[Any, Any] = {
     "font.size": 10.0,
