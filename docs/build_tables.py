@@ -74,26 +74,29 @@ def results_table() -> str:
 
 
 def equal_table() -> str:
-    """Return the runs with equal inputs: return, violation rate and mean cost by method and task, over seeds."""
-    found = [row for row in (*rows(grid="equal"), *rows(grid="allowance")) if row["env"] in TASKS]
+    """Return the runs with equal inputs: return, violation rate, mean cost and seeds by method and task."""
+    stored = rows(grid="equal")
+    envs = [env for env in TASKS if any(row["env"] == env for row in stored)]
     groups: dict[tuple[str, str], list[Row]] = {}
-    for row in found:
-        trained = row["kind"].removeprefix("limit-")
-        groups.setdefault((row["algo"], trained), []).append(row)
-    over = {method: mean(map(over_limit, group)) for method, group in groups.items()}
+    for row in (*stored, *rows(grid="allowance")):
+        groups.setdefault((row["algo"], row["kind"].removeprefix("limit-")), []).append(row)
     lines = []
-    for algo, trained in sorted(groups, key=over.__getitem__, reverse=True):
-        cells, seeds = [], set()
-        for env in TASKS:
-            own = [row for row in groups[algo, trained] if row["env"] == env]
-            ret, cost = column(own, "return"), column(own, "cost")
-            rate = 100.0 * mean(map(over_limit, own)) if own else 0.0
-            shown = f"{ret.mean():.1f} · {rate:.1f}\N{NO-BREAK SPACE}% · {cost.mean():.1f}" if own else "–"
-            cells.append(shown)
-            seeds |= {row["seed"] for row in own}
-        name = f"{algo}, trained for a limit of {trained}" if trained else algo
-        lines.append([f"**{name}**" if algo == "allowance" else name, str(len(seeds)), *cells])
-    return markdown_table(("return · violation rate · mean cost", "seeds", *map(task, TASKS)), lines)
+    for (algo, trained), group in groups.items():
+        cells = [[row for row in group if row["env"] == env] for env in envs]
+        name = f"**{algo}**" if algo == "allowance" else algo
+        lines.append([f"{name}, trained for a limit of {trained}" if trained else name, *map(equal_cell, cells)])
+    violations = {line[0]: mean(map(over_limit, group)) for line, group in zip(lines, groups.values(), strict=True)}
+    lines.sort(key=lambda line: violations[line[0]], reverse=True)
+    return markdown_table(("return · violation rate · mean cost (seeds)", *map(task, envs)), lines)
+
+
+def equal_cell(group: Sequence[Row]) -> str:
+    """Return the means over the seeds of one method on one task."""
+    if not group:
+        return "–"
+    ret, cost = column(group, "return").mean(), column(group, "cost").mean()
+    rate = f"{100.0 * mean(map(over_limit, group)):.1f}\N{NO-BREAK SPACE}%"
+    return f"{ret:.1f} · {rate} · {cost:.1f} ({len(group)})"
 
 
 def speed_table() -> str:
@@ -563,7 +566,12 @@ def option_line(action: argparse.Action) -> str:
 
 Writer = Callable[[], Mapping[str, str]]
 BLOCKS: dict[str, Writer] = {
-    "README.md": lambda: {"install": install_commands(), "results": results_table(), "speed": speed_range()},
+    "README.md": lambda: {
+        "install": install_commands(),
+        "equal": equal_table(),
+        "results": results_table(),
+        "speed": speed_range(),
+    },
     "docs/reproduction.md": lambda: {
         "differences": differences(),
         "table1": table1(),
