@@ -114,9 +114,10 @@ def test_balanced_updates_are_resolved_by_the_case_of_the_subproblem():
         ({"Gate/Mode": 1, "Loss/Case": 0}, "minimize cost", Mode.RECOVER),
         ({"Gate/Mode": 0, "Gate/LagrangeMultiplier": 3.2}, "maximize reward - 3.2 cost", Mode.BALANCE),
         ({"Gate/Mode": 0, "Gate/CostBudget": 12.0}, "maximize reward, cost budget 12.00", Mode.IMPROVE),
+        ({"Gate/Mode": 0, "Gate/BudgetFraction": 0.6}, "maximize reward, cost budget 60 % of the limit", Mode.IMPROVE),
         (
-            {"Gate/Mode": 0, "Gate/BudgetFraction": 0.6},
-            "maximize reward, cost penalized lightly up to 60 % of the limit",
+            {"Gate/Mode": 0, "Gate/BudgetFraction": 0.6, "Gate/BudgetViolationRate": 0.114},
+            "maximize reward, cost budget 60 % of the limit (11.4 % violations since it changed)",
             Mode.IMPROVE,
         ),
     ],

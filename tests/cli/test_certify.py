@@ -214,7 +214,7 @@ def test_the_power_of_a_plan(capsys):
     ("options", "words"),
     [
         (["--risk", "0"], "risk is 0.0"),
-        (["--expect", "0.1"], "expected is 0.1"),
+        (["--expect", "0.1"], "--expect must be below the risk, 0.1, got 0.1"),
         (["--violations", "-2"], "number of violations is -2"),
         (["--episodes", "5", "--violations", "9"], "whole number from 0 to 5"),
         (["--episodes", "many"], "'many'"),

@@ -44,6 +44,7 @@ def test_bad_input_is_one_sentence(tmp_path, capsys, arguments, message):
     places = {"RUN": str(run), "EMPTY": str(tmp_path / "empty"), "OUT": str(tmp_path / "out.html")}
     assert main([places.get(word, word) for word in arguments]) == 2
     said = capsys.readouterr()
+    assert said.out == ""
     assert message in said.err
     assert said.err.count("\n") == 1
 

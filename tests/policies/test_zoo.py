@@ -55,8 +55,8 @@ def test_changed_files_are_refused(tmp_path, monkeypatch):
 def test_the_list(capsys):
     assert main(["zoo"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(ENTRIES) + 2
-    for entry, line in zip(ENTRIES, lines[1:-1], strict=True):
+    assert len(lines) == len(ENTRIES) + 3
+    for entry, line in zip(ENTRIES, lines[1:-2], strict=True):
         assert line.startswith(f"{entry.name} ")
         assert f"{entry.violations} of {entry.episodes}" in line
 
@@ -77,9 +77,11 @@ def test_demo(tmp_path, monkeypatch, capsys):
     assert main(["demo", name]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("With 95 % confidence, an episode in ")
-    files = [line.partition(":")[0] for line in lines[-2:]]
-    assert files == ["demo/film.mp4", "demo/evidence.html"]
-    assert all((tmp_path / file).stat().st_size > 10_000 for file in files)
+    files = [line.partition(":")[0] for line in lines[-4:]]
+    assert files == ["demo/film.mp4", "demo/evidence.html", "demo/argument.md", "demo/evidence"]
+    assert all((tmp_path / file).stat().st_size > 10_000 for file in files[:2])
     assert verify_bundle("demo/evidence").ok
+    assert main(["demo", name.removeprefix("zoo:").lower()]) == 2
+    assert "(did you mean zoo:Safety" in capsys.readouterr().err
     assert main(["demo", "runs"]) == 2
     assert "'runs' is no policy of the zoo; `steingate zoo` lists them" in capsys.readouterr().err

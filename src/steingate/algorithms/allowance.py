@@ -63,7 +63,7 @@ from steingate.settings import FRACTION, NON_NEGATIVE, POSITIVE, UNIT, Range, ch
 class PenaltyConfig:
     """Reward and cost observation."""
 
-    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, at m = 1", POSITIVE)
+    penalty: float = option(0.1, "penalty per unit of cost beyond the budget, for a budget of one limit", POSITIVE)
     min_penalty_fraction: float = option(
         0.05, "smallest penalty of one limit of cost, as a fraction of the return", NON_NEGATIVE
     )
@@ -231,7 +231,9 @@ class _Allowance(OnPolicyAlgorithm):
 
     penalty: PenaltyConfig = group(PenaltyConfig, flat=True)
     risk: float = option(
-        0.01, "violation rate P(cost > limit) that the budget is adapted to", Range(0.0, 0.99, above=True)
+        0.01,
+        "violation rate P(cost > limit) in training that the cost budget is adapted to",
+        Range(0.0, 0.99, above=True),
     )
     episodes_per_update: int = option(128, "episodes between updates of the budget and of exploration", POSITIVE)
     schedule: BudgetSchedule = group(BudgetSchedule)

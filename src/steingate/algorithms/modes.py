@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from steingate.certificates.formatting import percent
+
 
 class Mode(IntEnum):
     """Problem that the policy update solves."""
@@ -49,7 +51,7 @@ def describe_update(row: Mapping[str, Any]) -> tuple[str, Mode]:
     if budget is not None:
         return f"maximize reward, cost budget {budget:.2f}", mode
     if fraction is not None:
-        known = "" if rate is None else f" (violations {100 * rate:.2g} %, target {100 * row['Gate/Budget']:.2g} %)"
-        return f"maximize reward, cost penalized lightly up to {100 * fraction:.0f} % of the limit{known}", mode
+        known = "" if rate is None else f" ({percent(rate)} violations since it changed)"
+        return f"maximize reward, cost budget {100 * fraction:.0f} % of the limit{known}", mode
     texts = {Mode.IMPROVE: "maximize reward", Mode.BALANCE: "maximize reward within the limit"}
     return texts.get(mode, "minimize cost"), mode

@@ -14,6 +14,15 @@ def percent(value: float) -> str:
     return f"{number.rstrip('0').rstrip('.')} %"
 
 
+def percent_down(value: float) -> str:
+    """Return a confidence in percent, rounded down to one decimal.
+
+    >>> percent_down(0.9696), percent_down(0.95)
+    ('96.9 %', '95 %')
+    """
+    return percent(floor(1000 * value + 1e-9) / 1000)
+
+
 def rate(value: float) -> str:
     """Return a fraction in percent with at least one decimal.
 

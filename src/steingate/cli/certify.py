@@ -170,6 +170,9 @@ def plan(args: Namespace) -> int:
         best = clopper_pearson_upper(violations, n, confidence)
         numbers |= {"episodes": n, "certifiable_risk": best, "certifiable": best <= risk}
     if args.expect is not None:
+        if args.expect >= risk:
+            reason = "a policy that violates as often as that cannot be certified"
+            raise InputError(f"--expect must be below the risk, {risk:g}, got {args.expect:g}: {reason}.")
         enough, allowed = episodes_for_power(args.expect, args.power, risk, confidence)
         numbers |= {"expected": args.expect, "power": args.power}
         numbers |= {"episodes_for_power": enough, "violations_allowed": allowed}

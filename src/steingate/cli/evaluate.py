@@ -2,11 +2,10 @@
 
 import argparse
 import json
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steingate.certificates.formatting import percent, rate, upper
+from steingate.certificates.formatting import percent, percent_down, rate, upper
 from steingate.cli.output import print_rows, shift_rows, warn
 from steingate.cli.parser import Parser, add_claim_options, add_env_options, add_run_options
 from steingate.errors import InputError
@@ -69,7 +68,7 @@ def _print_evaluation(result: "Evaluation") -> None:
         ("return", f"{numbers['return']['mean']:.2f}", f"± {numbers['return']['std']:.2f} over episodes"),
         ("cost", f"{cost['mean']:.2f}", f"± {cost['std']:.2f}; mean {mean} the limit {result.limit:g}"),
         ("violations", rate(result.violation_rate), f"{result.violations} of {numbers['episodes']} episodes"),
-        ("bound", upper(result.bound), f"with {percent(floor(1000 * result.confidence) / 1000)} confidence"),
+        ("bound", upper(result.bound), f"with {percent_down(result.confidence)} confidence"),
         *shift_rows(result.shift, result.risk),
         (f"CVaR {cvar['tail']:.0%}", f"{cvar['cost']:.2f}", "mean cost of the worst episodes"),
         ("worst episode", f"{worst['cost']:.2f}", f"return {worst['return']:.2f}, seed {worst['seed']}"),

@@ -8,7 +8,7 @@ from steingate.settings import list_options
 
 def zoo(args: argparse.Namespace) -> int:
     """Print one line per policy of the zoo."""
-    from steingate.certificates.formatting import align, percent, upper
+    from steingate.certificates.formatting import align, percent_down, upper
     from steingate.policies.zoo import zoo_entries
 
     entries, rows = zoo_entries(), [["policy", "return", "limit", "violations", "bound", "size"]]
@@ -16,9 +16,11 @@ def zoo(args: argparse.Namespace) -> int:
         violations, size = f"{entry.violations} of {entry.episodes}", f"{entry.kilobytes:.0f} kB"
         rows.append([entry.name, entry.return_text, f"{entry.cost_limit:g}", violations, upper(entry.bound), size])
     print(align(rows, numbers=range(1, 6)))
-    confidence = " or ".join(sorted({percent(entry.confidence) for entry in entries}))
-    best = "zoo:TASK is the policy of the task with the highest return."
-    print(f"bound: P(cost > limit) is at most that, with {confidence} confidence. {best}")
+    alone = " or ".join(sorted({percent_down(entry.confidence) for entry in entries}))
+    joint = " or ".join(sorted({percent_down(entry.joint_confidence) for entry in entries}))
+    together = f"all evaluations of a run together have {joint}"
+    print(f"bound: P(cost > limit) is at most that, with {alone} confidence; {together}.")
+    print("zoo:TASK is the policy of the task with the highest return.")
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steingate.certificates.formatting import number
 from steingate.cli.output import warn
 from steingate.cli.parser import Parser, add_run_options
-from steingate.errors import InputError
+from steingate.errors import InputError, nearest
 from steingate.storage.files import replace_file
 from steingate.training.stop import stop_on_signals
 
@@ -65,10 +65,11 @@ def demo_arguments(parser: Parser) -> None:
 
 def demo(args: argparse.Namespace) -> int:
     """Verify the evidence of a policy, play some of its episodes again, and write evidence and film."""
-    from steingate.policies.zoo import PREFIX, run_folder
+    from steingate.policies.zoo import PREFIX, run_folder, zoo_entries
 
     if not args.policy.startswith(PREFIX):
-        raise InputError(f"{args.policy!r} is no policy of the zoo; `steingate zoo` lists them.")
+        similar = nearest(PREFIX + args.policy, (f"{PREFIX}{entry.task}" for entry in zoo_entries()))
+        raise InputError(f"{args.policy!r} is no policy of the zoo{similar}; `steingate zoo` lists them.")
     with stop_on_signals(process=True) as stop:
         folder, out = run_folder(args.policy), Path(args.out)
         from steingate.evidence.argument import argument_markdown
@@ -94,6 +95,10 @@ def demo(args: argparse.Namespace) -> int:
         film_episodes(player, seeds, film, every=DEMO_EVERY, stop=stop.check)
     print(f"{film}: the test episode with the median return, cost {number(float(bundle.table.cost[median]))}")
     print(f"{out / 'evidence.html'}: the evidence, as a page")
+    print(f"{out / 'argument.md'}: outline of a safety argument with this evidence")
+    print(
+        f"{out / 'evidence'}: the files of the evidence; check them with: steingate evidence verify {out / 'evidence'}"
+    )
     return 0
 
 

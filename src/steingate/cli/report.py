@@ -30,25 +30,28 @@ def report_arguments(parser: Parser) -> None:
 
 
 def report(args: argparse.Namespace) -> int:
-    """Print the summary table of runs, write a page, tables and figures, and print their names."""
+    """Write a page, tables and figures; print the summary table of the runs and the names of the files."""
     from steingate.report.figures import curves_figure, frontier_figure
     from steingate.report.page import verdicts, write_page
-    from steingate.report.plot_style import save_figure
+    from steingate.report.plot_style import figure_kind, save_figure
     from steingate.report.summary import make_report
-    from steingate.report.tables import feasibility_table, to_text, write_tables
+    from steingate.report.tables import feasibility_table, table_kind, to_text, write_tables
 
     if args.limit is not None and not 0.0 <= args.limit < inf:
         raise InputError(f"--limit must be a number from 0 up, got {args.limit:g}.")
+    for check, paths in ((table_kind, args.table), (figure_kind, [*args.figure, *args.frontier])):
+        for path in paths:
+            check(path)
     found = make_report(*_load(args.runs, args.limit))
-    print(to_text(feasibility_table(found.summaries)))
-    if len(found.runs) == 1:
-        print(*verdicts(found), sep="\n")
     write_page(found, args.out, args.title)
     for path in args.table:
         write_tables(found, path)
     for draw, paths in ((curves_figure, args.figure), (frontier_figure, args.frontier)):
         for path in paths:
             save_figure(draw(found), path)
+    print(to_text(feasibility_table(found.summaries)))
+    if len(found.runs) == 1:
+        print(*verdicts(found), sep="\n")
     print(args.out, *args.table, *args.figure, *args.frontier, sep="\n")
     return 0
 

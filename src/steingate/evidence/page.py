@@ -24,7 +24,7 @@ def page(evidence: Mapping[str, Any], plan: Plan, table: EpisodeTable) -> str:
     sections = (
         ("Result", _result(evidence) + _histogram(table.cost, plan.limit)),
         ("Plan", _table([(name, str(value)) for name, value in plan.to_dict().items() if name != "schema_version"])),
-        ("Method and assumptions", _paragraph("{name}: {text}".format(**evidence["method"]))
+        ("Method and assumptions", _paragraph(_capital("{name}. {text}".format(**evidence["method"])))
          + _list(evidence["assumptions"])),
         ("Not shown", _list(evidence["not_shown"])),
         ("Shift radius", _shift(evidence["result"]["shift_radius"])),
@@ -110,6 +110,10 @@ def _table(rows: Sequence[Sequence[str]], head: bool = False) -> str:
         cells = (f"<{tag}>{_text(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True))
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _paragraph(text: str) -> str:

@@ -31,6 +31,7 @@ class ZooEntry(NamedTuple):
     episodes: int
     bound: float  # on P(cost > cost_limit)
     confidence: float  # of the bound
+    joint_confidence: float  # of all evaluations of the run together
     kilobytes: float
     sha256: str
 
@@ -87,8 +88,8 @@ def zoo_entries() -> list[ZooEntry]:
         entry = ZooEntry(
             path.parent.name, path.name, config["algorithm"]["variant"], config["seed"], config["total_steps"],
             evidence["claim"]["limit"], ret["mean"], ret["std"] / result["episodes"] ** 0.5, result["violations"],
-            result["episodes"], result["bound"], 1.0 - result["error_probability"], size / 1000.0,
-            evidence["policy"]["sha256"],
+            result["episodes"], result["bound"], 1.0 - result["error_probability"],
+            evidence["claim"]["confidence"], size / 1000.0, evidence["policy"]["sha256"],
         )  # fmt: skip
         entries.append(entry)
     return sorted(entries, key=lambda entry: (entry.task, -entry.mean_return))

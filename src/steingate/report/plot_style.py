@@ -95,17 +95,24 @@ def cost_scale(panel: "Axes", limit: float, top: float) -> None:
         panel.set_title(f"logarithmic above {bend:g}", loc="right", fontsize=8, color=SOFT)
 
 
+_DATES: dict[str, dict[str, None] | None] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
+
+
+def figure_kind(path: str | Path) -> str:
+    """Return the suffix of a file for a figure; an ``InputError`` if it is not known."""
+    kind = Path(path).suffix.lower()
+    if kind not in _DATES:
+        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
+    return kind
+
+
 def save_figure(figure: "Figure", path: str | Path) -> None:
     """Write a figure as PNG, SVG or PDF, by the suffix of ``path``."""
     from matplotlib import rc_context
 
-    target = Path(path)
-    dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": None}
-    content, kind = io.BytesIO(), target.suffix.lower()
-    if kind not in dates:
-        raise InputError(f"A figure cannot be written to {str(path)!r}; end the name with .png, .svg or .pdf.")
+    target, content, kind = Path(path), io.BytesIO(), figure_kind(path)
     if not target.parent.is_dir():
         raise InputError(f"The figure cannot be written to {target}: there is no folder {target.parent}.")
     with rc_context(STYLE):
-        figure.savefig(content, format=kind[1:], dpi=160, facecolor="white", metadata=dates[kind])
+        figure.savefig(content, format=kind[1:], dpi=160, facecolor="white", metadata=_DATES[kind])
     replace_file(target, content.getvalue())

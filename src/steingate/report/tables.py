@@ -43,15 +43,20 @@ class Table(NamedTuple):
 
 def write_tables(report: Report, path: str | Path) -> None:
     """Write the tables of a report: all of them as .md or .tex, or every number as one .csv."""
-    target = Path(path)
-    suffix = target.suffix.lower()
+    target, suffix = Path(path), table_kind(path)
     if suffix == ".csv":
         write_text(target, to_csv(full_table(report.summaries)))
-    elif suffix in (".md", ".tex"):
+    else:
         write = to_markdown if suffix == ".md" else to_latex
         write_text(target, "\n".join(write(table) for table in report_tables(report)))
-    else:
+
+
+def table_kind(path: str | Path) -> str:
+    """Return the suffix of a file for tables; an ``InputError`` if it is not known."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".csv", ".md", ".tex"):
         raise InputError(f"A table cannot be written to {str(path)!r}; end the name with .md, .csv or .tex.")
+    return suffix
 
 
 def report_tables(report: Report) -> list[Table]:

@@ -48,11 +48,11 @@ class Display:
             f"epoch {row['Train/Epoch'] + 1}/{self.cfg.epochs}",
             f"steps {row['TotalEnvSteps']:,}",
             f"return {ret}",
-            f"cost {cost}/{self.cfg.cost_limit:g}" + ("" if rate is None else f" ({rate:.0%} violations)"),
-            "" if bound is None else f"risk bound {bound:.1%} (budget {100 * row['Gate/Budget']:.3g}%)",
+            f"cost {cost}/{self.cfg.cost_limit:g}" + ("" if rate is None else f" ({100 * rate:.0f} % violations)"),
+            "" if bound is None else f"risk bound {100 * bound:.1f} % (accepted {100 * row['Gate/Budget']:.3g} %)",
             f"{describe_update(row)[0]}{fallback}",
             f"{row['Time/FPS']:,.0f} steps/s",
-            f"{self._time_left(row)} left",
+            f"{self._time_left(row)} left" if self._epochs > 1 else "",
         ]
         self.message("  ".join(filter(None, parts)))
 
