@@ -120,9 +120,9 @@ $(RELEASE_VENV)/.installed:
 	$(RELEASE_VENV)/bin/$(PIP) build twine uv
 	@touch $@
 
-release-check: $(RELEASE_VENV)/.installed
+release-check: $(RELEASE_VENV)/.installed $(VENV)/.installed-all
 	TORCH=$(TORCH) $(RELEASE_VENV)/bin/python tests/release_check.py --keep $(PYTHONS)
-	$(PYTHON) docs/build_tables.py docs/install.md
+	$(BIN)/python docs/build_tables.py docs/install.md
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
