@@ -95,7 +95,7 @@ def equal_cell(group: Sequence[Row]) -> str:
     if not group:
         return "–"
     ret, cost = column(group, "return").mean(), column(group, "cost").mean()
-    rate = f"{100.0 * mean(map(over_limit, group)):.1f}\N{NO-BREAK SPACE}%"
+    rate = f"{100.0 * mean(column(group, 'over_count') / column(group, 'episodes')):.1f}\N{NO-BREAK SPACE}%"
     return f"{ret:.1f} · {rate} · {cost:.1f} ({len(group)})"
 
 

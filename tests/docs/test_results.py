@@ -211,6 +211,9 @@ def test_readme_with_equal_inputs(summary):
     (five, over_five), (two, over_two) = rows["trpo-lag", "limit-5"], rows["trpo-lag", "limit-2"]
     assert f"a limit of 5 earns {five:.1f} at {over_five:.1f} % violations" in text
     assert f"a limit of 2 it earns {two:.1f} at {over_two:.1f} %" in text
+    (circle,) = select(summary, grid="equal", env="SafetyCarCircle1-v0", kind="limit-5")
+    rate = 100 * int(circle["over_count"]) / int(circle["episodes"])
+    assert f"on CarCircle1 it earns {float(circle['return']):.1f} at {rate:.1f} %" in text
     own = select(summary, grid="allowance", env="SafetyPointGoal1-v0")
     over = 100 * (column(own, "over_count") / column(own, "episodes")).mean()
     assert over < min(rate for _, rate in rows.values())  # "the fewest violations"
