@@ -47,7 +47,9 @@ def test_readme_blocks_run(capsys, tmp_path, monkeypatch):
     assert space["done"]
     assert "with exploration noise" not in str(space["run"])
     assert capsys.readouterr().out.startswith("True 0.089\n")
-    for block in code(ROOT / "README.md", "sh"):
+    shell = code(ROOT / "README.md", "sh")
+    assert any("make train" in block and "make test" in block for block in shell)
+    for block in shell:
         subprocess.run(["bash", "-n"], input=block, text=True, check=True)
 
 
